@@ -1,16 +1,15 @@
 #include "apps/command.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/progress.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -96,7 +95,7 @@ Command& Commands::given() const {
                                  [](const Declared& declared) { return declared.app->parsed(); });
   if (last == commands_.rend()) throw InvalidArgument("No command given. See 'olrank --help'.");
   if (last->command == nullptr)
-    throw InvalidArgument(fmt::format("No subcommand given. See 'olrank {} --help'.", last->entry->path));
+    throw_error<InvalidArgument>("No subcommand given. See 'olrank {} --help'.", last->entry->path);
   return *last->command;
 }
 

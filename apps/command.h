@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interface.h"
 #include "core/text/text_table.h"
 
 namespace olrank {
@@ -29,13 +30,8 @@ struct OutputFlags {
 };
 
 /// One subcommand: declares its flags, then runs and returns the process's exit code.
-class Command {
+class Command : public Interface {
  public:
-  Command() = default;
-  virtual ~Command() = default;
-  Command(const Command&) = delete;
-  Command& operator=(const Command&) = delete;
-
   virtual void declare(CLI::App& app) = 0;
   virtual int run(const OutputFlags& output) = 0;
 };

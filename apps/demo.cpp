@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "core/error.h"
 #include "core/io/folder.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 #include "serve/demo_catalogue.h"
 #include "serve/demo_page.h"
 #include "serve/service_process.h"
@@ -31,8 +31,8 @@ class DemoCommand : public Command {
 
   int run(const OutputFlags& output) override {
     if (port_ < 0 || port_ > 65535)
-      throw InvalidArgument(fmt::format("--port must be from 0 to 65535, not {}.", port_));
-    if (seed_ < 0) throw InvalidArgument(fmt::format("--seed must be at least 0, not {}.", seed_));
+      throw_error<InvalidArgument>("--port must be from 0 to 65535, not {}.", port_);
+    if (seed_ < 0) throw_error<InvalidArgument>("--seed must be at least 0, not {}.", seed_);
     const auto seed = static_cast<std::uint64_t>(seed_);
     const DemoCatalogue catalogue = file_.empty() ? product_catalogue(seed) : letor_catalogue(file_);
     std::optional<ScratchFolder> scratch;

@@ -9,12 +9,12 @@
 #include "apps/command.h"
 #include "apps/data/data_files.h"
 #include "core/data/data_loader.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/value.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/eval_comparison.h"
 #include "jobs/eval_request.h"
 
@@ -140,10 +140,10 @@ class EvalCommand : public Command {
     const std::vector<std::string> names = ranking_names(files);
     for (auto name = names.begin(); name != names.end(); ++name) {
       if (std::find(names.begin(), name, *name) != name)
-        throw InvalidArgument(fmt::format("The ranking '{}' is given twice. Remove one of them.", *name));
+        throw_error<InvalidArgument>("The ranking '{}' is given twice. Remove one of them.", *name);
     }
     if (!baseline_.empty() && std::find(names.begin(), names.end(), baseline_) == names.end())
-      throw InvalidArgument(fmt::format("--baseline {}", must_be_one_of(baseline_, names)));
+      throw_error<InvalidArgument>("--baseline {}", must_be_one_of(baseline_, names));
     std::vector<std::vector<EvalResult>> results = evaluate_all(requests, context);
     std::vector<ComparedRanking> rankings;
     for (std::size_t i = 0; i < results.size(); ++i)
@@ -171,7 +171,7 @@ class EvalCommand : public Command {
       throw InvalidArgument("--latex needs at least two rankings to compare.");
     folds_ = std::get<std::vector<std::int64_t>>(parse_setting(SettingKind::kIntegers, folds_text_));
     if (folds_.empty() || *std::min_element(folds_.begin(), folds_.end()) < 1) {
-      throw InvalidArgument(fmt::format("--fold must be at least 1, not {}.", folds_text_));
+      throw_error<InvalidArgument>("--fold must be at least 1, not {}.", folds_text_);
     }
     if (folds_.size() > 1) {
       std::vector<std::string> files = {request_.per_query};
@@ -179,11 +179,11 @@ class EvalCommand : public Command {
         files.insert(files.end(), given->begin(), given->end());
       for (const std::string& file : files) {
         if (file.empty() || file.find("{fold}") != std::string::npos) continue;
-        throw InvalidArgument(fmt::format(
-            "Each fold needs its own file: put {{fold}} in '{}' where the fold's number goes.", file));
+        throw_error<InvalidArgument>(
+            "Each fold needs its own file: put {{fold}} in '{}' where the fold's number goes.", file);
       }
     }
-    if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
+    if (threads_ < 0) throw_error<InvalidArgument>("--threads must be at least 0, not {}.", threads_);
   }
 
   /// Judgements come with neither features nor an order of documents.
@@ -191,8 +191,8 @@ class EvalCommand : public Command {
     if (!request_.data.empty())
       throw InvalidArgument("--data and --qrels both hold relevance grades: give one of them.");
     if (!scores_.empty() || !models_.empty()) {
-      throw InvalidArgument(fmt::format("{} needs --data: --qrels goes with TREC runs (--run).",
-                                        models_.empty() ? "--scores" : "--model"));
+      throw_error<InvalidArgument>("{} needs --data: --qrels goes with TREC runs (--run).",
+                                   models_.empty() ? "--scores" : "--model");
     }
     if (folds_text_ != "1") throw InvalidArgument("--fold needs --data: judgements have no folds.");
   }

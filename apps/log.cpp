@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "logs/log_view.h"
 #include "serve/list_import.h"
 
@@ -28,8 +28,8 @@ void require_log(const std::string& log) {
 
 void require_rounds(std::optional<std::uint64_t> from, std::optional<std::uint64_t> to) {
   if (from && to && *from > *to)
-    throw InvalidArgument(
-        fmt::format("--from-round {} is after --to-round {}: give the earlier one first.", *from, *to));
+    throw_error<InvalidArgument>("--from-round {} is after --to-round {}: give the earlier one first.",
+                                 *from, *to);
 }
 
 class LogShowCommand : public Command {
@@ -48,7 +48,7 @@ class LogShowCommand : public Command {
     require_log(log_);
     require_rounds(filter_.from_round, filter_.to_round);
     if (filter_.limit && *filter_.limit < 1)
-      throw InvalidArgument(fmt::format("--limit must be at least 1, not {}.", *filter_.limit));
+      throw_error<InvalidArgument>("--limit must be at least 1, not {}.", *filter_.limit);
     show_log(log_, filter_, output.form(), write_output);
     return 0;
   }
@@ -172,10 +172,10 @@ class LogImportCommand : public Command {
   int run(const OutputFlags& output) override {
     for (const auto& [flag, value] :
          {std::pair("--from", &from_), std::pair("--format", &format_text_), std::pair("--out", &out_)}) {
-      if (value->empty()) throw InvalidArgument(fmt::format("{} is required. See its --help.", flag));
+      if (value->empty()) throw_error<InvalidArgument>("{} is required. See its --help.", flag);
     }
     if (first_rank_ && (*first_rank_ < 0 || *first_rank_ > 1))
-      throw InvalidArgument(fmt::format("--first-rank must be 0 or 1, not {}.", *first_rank_));
+      throw_error<InvalidArgument>("--first-rank must be 0 or 1, not {}.", *first_rank_);
     ShownListSource& source = request_.source;
     source.format = parse_choice<ShownListFormat>("--format", format_text_);
     const bool letor = source.format == ShownListFormat::kLetor;

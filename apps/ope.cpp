@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -7,11 +6,11 @@
 
 #include "apps/command.h"
 #include "core/data/data_loader.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "logs/off_policy.h"
 
 namespace olrank {
@@ -61,7 +60,7 @@ class OpeCommand : public Command {
   int run(const OutputFlags& output) override {
     request_.choose(names_);
     request_.check();
-    if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
+    if (threads_ < 0) throw_error<InvalidArgument>("--threads must be at least 0, not {}.", threads_);
     // A file that cannot be written is found out about before the log is read.
     std::optional<AtomicFile> page;
     if (!page_.empty()) page.emplace(page_);
@@ -72,9 +71,8 @@ class OpeCommand : public Command {
       data.emplace(load_part(data_, fold_, parse_choice<DataPart>("--part", part_text_), context));
     const OffPolicyResult result = evaluate_off_policy(request_, data ? &*data : nullptr, context);
     if (at_->count() > 0 && result.longest < request_.estimates.ranks) {
-      throw InvalidArgument(fmt::format("--at {} is beyond the lists of {}, which have at most {}.",
-                                        request_.estimates.ranks, request_.log,
-                                        counted(result.longest, "rank")));
+      throw_error<InvalidArgument>("--at {} is beyond the lists of {}, which have at most {}.",
+                                   request_.estimates.ranks, request_.log, counted(result.longest, "rank"));
     }
     output.print(off_policy_json(request_, result), off_policy_text(request_, result, output.columns()));
     if (page) {

@@ -20,11 +20,11 @@
 
 #include "apps/command.h"
 #include "apps/usage_errors.h"
-#include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -115,7 +115,7 @@ int run_checked(int argc, char** argv) {
     write_output(text.str());
     return code;
   } catch (const CLI::ParseError& error) {
-    throw InvalidArgument(fmt::format("{} See 'olrank --help'.", usage_sentence(error)));
+    throw_error<InvalidArgument>("{} See 'olrank --help'.", usage_sentence(error));
   }
 
   if (output.quiet) set_verbosity(Verbosity::kQuiet);

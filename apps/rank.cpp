@@ -11,13 +11,13 @@
 #include "core/data/data_loader.h"
 #include "core/data/dataset_cache.h"
 #include "core/data/letor_stream.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/ranked_lists.h"
 #include "jobs/saved_trial.h"
 #include "models/files/model_scorer.h"
@@ -133,20 +133,19 @@ class RankCommand : public Command {
     if (out_.empty())
       throw InvalidArgument("--out is required: name the file to write, or - for standard output.");
     if (qrels_ == out_)
-      throw InvalidArgument(
-          fmt::format("--out and --qrels both name '{}': give each a file of its own.", out_));
+      throw_error<InvalidArgument>("--out and --qrels both name '{}': give each a file of its own.", out_);
     if (out_ != "-") require_outside_state(out_, "--out");
     if (!qrels_.empty() && qrels_ != "-") require_outside_state(qrels_, "--qrels");
-    if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
-    if (fold_ < 1) throw InvalidArgument(fmt::format("--fold must be at least 1, not {}.", fold_));
+    if (threads_ < 0) throw_error<InvalidArgument>("--threads must be at least 0, not {}.", threads_);
+    if (fold_ < 1) throw_error<InvalidArgument>("--fold must be at least 1, not {}.", fold_);
   }
 
   void refuse_reordered(const Dataset& data) const {
     if (format_text_ != name_of(ListFormat::kScores) || !data.reordered()) return;
-    throw InvalidArgument(
-        fmt::format("The lines of some queries in '{}' are not contiguous, so scores could not be matched "
-                    "to documents by line; use --format trec.",
-                    data_.source));
+    throw_error<InvalidArgument>(
+        "The lines of some queries in '{}' are not contiguous, so scores could not be matched to documents "
+        "by line; use --format trec.",
+        data_.source);
   }
 
   /// A single text file is streamed, unless it has a binary copy or its queries are not contiguous.
@@ -157,8 +156,7 @@ class RankCommand : public Command {
       return rank_whole(load_part(data_, fold_, part, context), scorer, context, make());
     }
     if (fold_ != 1)
-      throw InvalidArgument(
-          fmt::format("--fold {} requires a data folder; a single file has no folds.", fold_));
+      throw_error<InvalidArgument>("--fold {} requires a data folder; a single file has no folds.", fold_);
     const LetorOptions options = letor_options(data_);
     const DatasetCache cache = DatasetCache::of_setting(data_.cache);
     if (const auto data = cache.find(data_.source, options, context.pool()))

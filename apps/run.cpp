@@ -5,9 +5,9 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 #include "jobs/experiment_run.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/recorded_experiment.h"
@@ -66,8 +66,7 @@ class RunCommand : public Command {
     refuse_study("run", configuration);
     refuse_search("run", configuration);
     if (configuration.sweep.empty()) return;
-    throw InvalidArgument(
-        fmt::format("'olrank run' does not support [sweep]; use 'olrank tune {}'.", file_));
+    throw_error<InvalidArgument>("'olrank run' does not support [sweep]; use 'olrank tune {}'.", file_);
   }
 
   ExperimentRequest request() const {
@@ -80,8 +79,7 @@ class RunCommand : public Command {
                     std::optional<Trace>& trace) const {
     const std::size_t trials = trials_of(plan).size();
     if (trials != 1) {
-      throw InvalidArgument(
-          fmt::format("--trace requires exactly one trial, but this run has {}.", trials));
+      throw_error<InvalidArgument>("--trace requires exactly one trial, but this run has {}.", trials);
     }
     if (experiment_.resume())
       throw InvalidArgument("--trace starts at the first round and cannot be combined with --resume.");

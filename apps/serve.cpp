@@ -9,10 +9,10 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/error.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 #include "jobs/saved_trial.h"
 #include "serve/access_log.h"
 #include "serve/service_process.h"
@@ -189,14 +189,12 @@ class ServeCommand : public Command {
         shared_.server.password = password;
       }
       if (durability_ != "check" && durability_ != "assume")
-        throw InvalidArgument(
-            fmt::format("--log-durability must be check or assume, not '{}'.", durability_));
+        throw_error<InvalidArgument>("--log-durability must be check or assume, not '{}'.", durability_);
       shared_.assume_durable = durability_ == "assume";
       if (shared_.server.certificate.empty() != shared_.server.key.empty())
         throw InvalidArgument("--log-cert and --log-key belong together.");
       if (shared_.replicas < 0 || shared_.replicas > 100)
-        throw InvalidArgument(
-            fmt::format("--log-replicas must be from 0 to 100, not {}.", shared_.replicas));
+        throw_error<InvalidArgument>("--log-replicas must be from 0 to 100, not {}.", shared_.replicas);
       options_.shared = shared_;
     } else if (!role_text_.empty()) {
       throw InvalidArgument(
@@ -225,9 +223,9 @@ class ServeCommand : public Command {
           std::pair{"--log-unshown", options_.log_unshown},
           std::pair{"--to-round", options_.to_round.has_value()}}) {
       if (given)
-        throw InvalidArgument(fmt::format(
+        throw_error<InvalidArgument>(
             "{0} and {1} contradict each other: the service that learns takes {1}. Remove one of them.",
-            place, flag));
+            place, flag);
     }
   }
 
@@ -238,7 +236,7 @@ class ServeCommand : public Command {
     const auto require = [](std::string_view flag, std::int64_t value, std::int64_t lowest,
                             std::int64_t highest) {
       if (value >= lowest && value <= highest) return;
-      throw InvalidArgument(fmt::format("{} must be from {} to {}, not {}.", flag, lowest, highest, value));
+      throw_error<InvalidArgument>("{} must be from {} to {}, not {}.", flag, lowest, highest, value);
     };
     require("--port", options_.http.port, 0, 65535);
     if (request_.cutoff) require("--cutoff", *request_.cutoff, 1, 1'000'000);
@@ -256,16 +254,16 @@ class ServeCommand : public Command {
       throw InvalidArgument(
           "--events requires --window: without a window, a list gets all its clicks at once.");
     if (options_.window_seconds > 0 && life_->count() > 0) {
-      throw InvalidArgument(
-          fmt::format("--window {} and --impression-seconds {} contradict each other: a list lives as long "
-                      "as its window.",
-                      options_.window_seconds, impression_seconds_));
+      throw_error<InvalidArgument>(
+          "--window {} and --impression-seconds {} contradict each other: a list lives as long as its "
+          "window.",
+          options_.window_seconds, impression_seconds_);
     }
     options_.events = EventTypes::parse(event_types_);
     const auto size = [](std::string_view flag, std::string_view example, const std::string& text) {
       const auto bytes = parse_bytes(text);
       if (bytes && *bytes >= 1) return static_cast<std::size_t>(*bytes);
-      throw InvalidArgument(fmt::format("{} must be a size such as {}, not '{}'.", flag, example, text));
+      throw_error<InvalidArgument>("{} must be a size such as {}, not '{}'.", flag, example, text);
     };
     options_.http.body_bytes = size("--max-body", "16MB", body_text_);
     options_.impressions.bytes = size("--max-impression-memory", "256MB", impression_text_);
@@ -287,9 +285,9 @@ class ServeCommand : public Command {
     request.device = device_;
     for (const SettingOverride& setting : request.ranker) {
       if (setting.table == GroupSettings::schema().table)
-        throw InvalidArgument(
-            fmt::format("{}: The groups of a service are set by --groups: write --groups {}={}.",
-                        setting.origin, setting.key, setting.text));
+        throw_error<InvalidArgument>(
+            "{}: The groups of a service are set by --groups: write --groups {}={}.", setting.origin,
+            setting.key, setting.text);
     }
     if (protocol_->count() > 0)
       request.ranker.insert(request.ranker.begin(), {"protocol", "", "name", protocol_text_, "--protocol"});

@@ -10,10 +10,10 @@
 #include <map>
 #include <vector>
 
-#include "core/error.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/setting_sources.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/output_folder.h"
 
 namespace olrank {
@@ -114,10 +114,10 @@ std::vector<SettingOverride> SettingFlags::given_flags() const {
     if (option != set_ && flag == flags_.end()) continue;
     const std::size_t before = used[option]++;
     if (before > 0 && flag != flags_.end() && flag->key == "kind") {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "{0} can be given once. To compare several rankers, list their kinds, {0} pairrank,pdgd, or "
           "describe each under its own [[ranker]] in a file.",
-          option->get_name()));
+          option->get_name());
     }
     const std::string& text = option->results().at(before);
     if (option == set_) {
@@ -152,11 +152,11 @@ std::vector<SettingOverride> settings_of_environment(std::span<const char* const
       if (found == nullptr) {
         for (const DroppedSetting& dropped : kDroppedSettings) {
           if (dropped.table == schema->table && prefix + capitals(std::string(dropped.key)) == name)
-            throw InvalidArgument(fmt::format("{} {}", name, dropped.sentence));
+            throw_error<InvalidArgument>("{} {}", name, dropped.sentence);
         }
-        throw InvalidArgument(fmt::format(
+        throw_error<InvalidArgument>(
             "The environment variable {} is no setting of [{}]. {} Unset it, or correct its name.", name,
-            schema->table, did_you_mean(name, known)));
+            schema->table, did_you_mean(name, known));
       }
       const std::string text(variable.substr(std::min(name.size() + 1, variable.size())));
       given.push_back({schema->table, "", found->key, text, name});

@@ -12,7 +12,6 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/interrupt.h"
@@ -20,6 +19,7 @@
 #include "core/runtime/progress.h"
 #include "core/runtime/stage_clock.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/device_choice.h"
 #include "jobs/job_slots.h"
 #include "jobs/output_folder.h"
@@ -177,10 +177,10 @@ class TrainCommand : public Command {
       const JobFolder there(folder_of(configuration, fold, seed), kFolderOptions);
       if (resume_ || !there.has_results()) continue;
       if (!force_) {
-        throw InvalidArgument(fmt::format(
+        throw_error<InvalidArgument>(
             "'{}' already contains a training: continue it with --resume, replace it with --force, or "
             "choose another --out.",
-            there.path().string()));
+            there.path().string());
       }
       remove_job(there.path(), {});
     }

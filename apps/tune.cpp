@@ -4,10 +4,10 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
+#include "core/throw_error.h"
 #include "jobs/recommending/recommender_study.h"
 #include "jobs/tuning/tuning.h"
 
@@ -45,10 +45,10 @@ class TuneCommand : public Command {
       return 0;
     }
     if (configuration.sweep.empty()) {
-      throw InvalidArgument(
-          fmt::format("{} has no [sweep]; add one with the values to try, such as alpha = [0.1, 1], or use "
-                      "'olrank run'.",
-                      file_));
+      throw_error<InvalidArgument>(
+          "{} has no [sweep]; add one with the values to try, such as alpha = [0.1, 1], or use 'olrank "
+          "run'.",
+          file_);
     }
     const ExperimentRequest request = experiment_.request();
     if (dry_run_) {
@@ -65,9 +65,9 @@ class TuneCommand : public Command {
     request.choose = true;
     for (const SettingOverride& override : flags_.overrides()) {
       if (override.table != "run" || override.key != "out") {
-        throw InvalidArgument(
-            fmt::format("{} does not apply to a study of recommenders: write its settings into {}.",
-                        override.origin, file_));
+        throw_error<InvalidArgument>(
+            "{} does not apply to a study of recommenders: write its settings into {}.", override.origin,
+            file_);
       }
       request.out = override.text;
     }

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/runtime/progress.h"
 #include "core/settings/setting_sources.h"
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -115,13 +115,13 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
     }
     const std::string flag = first.substr(0, first.find('='));
     if (const auto dropped = dropped_sentence(flag)) throw InvalidArgument(*dropped);
-    throw InvalidArgument(fmt::format("Unknown flag '{}'.{} See '{} --help'.", flag,
-                                      question(suggestion(flag, known, kFlagAliases)), where));
+    throw_error<InvalidArgument>("Unknown flag '{}'.{} See '{} --help'.", flag,
+                                 question(suggestion(flag, known, kFlagAliases)), where);
   }
   const bool is_group =
       command == nullptr || !command->get_subcommands([](const CLI::App*) { return true; }).empty();
   if (!is_group) {
-    throw InvalidArgument(fmt::format("Unexpected argument '{}'. See '{} --help'.", first, where));
+    throw_error<InvalidArgument>("Unexpected argument '{}'. See '{} --help'.", first, where);
   }
   if (where == "olrank bench" && first == "scale")
     throw InvalidArgument(
@@ -135,7 +135,7 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   const std::string suggested = suggestion(first, known, aliases);
   const std::string commands =
       suggested.empty() ? fmt::format(" The commands are {}.", joined(known)) : question(suggested);
-  throw InvalidArgument(fmt::format("Unknown command '{}'.{} See '{} --help'.", first, commands, where));
+  throw_error<InvalidArgument>("Unknown command '{}'.{} See '{} --help'.", first, commands, where);
 }
 
 void refuse_flags_as_values(const CLI::App& program, const std::vector<std::string>& arguments) {
@@ -157,8 +157,7 @@ void refuse_flags_as_values(const CLI::App& program, const std::vector<std::stri
     if (option == nullptr || option->get_items_expected_min() == 0 || i + 1 == arguments.size()) continue;
     const std::string& next = arguments[i + 1];
     if (next.starts_with("--") && option_of(next) != nullptr)
-      throw InvalidArgument(
-          fmt::format("{} needs a value, but '{}' follows, which is a flag.", word, next));
+      throw_error<InvalidArgument>("{} needs a value, but '{}' follows, which is a flag.", word, next);
   }
 }
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -190,9 +190,9 @@ void check_memory(const BenchCase& work) {
   std::string sizes;
   for (const auto& [key, value] : work.parameters)
     sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", key, value);
-  throw InvalidArgument(
-      fmt::format("{} with {} needs {} of memory, but this machine has {} available: choose smaller sizes.",
-                  work.name, sizes, readable_bytes(needed), readable_bytes(available)));
+  throw_error<InvalidArgument>(
+      "{} with {} needs {} of memory, but this machine has {} available: choose smaller sizes.", work.name,
+      sizes, readable_bytes(needed), readable_bytes(available));
 }
 
 Measurement measure(const BenchCase& work) {
@@ -230,10 +230,10 @@ Measurement measure(const BenchCase& work) {
 void check_share(const Measurement& measurement) {
   if (!measurement.is_limit || !(measurement.least_share > kHighestShare)) return;
   if (measurement.seconds.median < kShortestLimited) return;
-  throw Error(
-      fmt::format("{}: The measurement is at least {:.2f} times its ceiling ({}), so bytes or operations "
-                  "are miscounted.",
-                  measurement.identity(), measurement.least_share, measurement.ceiling));
+  throw_error<Error>(
+      "{}: The measurement is at least {:.2f} times its ceiling ({}), so bytes or operations are "
+      "miscounted.",
+      measurement.identity(), measurement.least_share, measurement.ceiling);
 }
 
 }  // namespace olrank

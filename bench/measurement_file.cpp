@@ -9,13 +9,13 @@
 #include <ctime>
 
 #include "bench/measurement.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/ops/blas.h"
 #include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/text_table.h"
+#include "core/throw_error.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -130,8 +130,7 @@ MeasurementFile read_measurements(const std::filesystem::path& file) {
     if (const auto unit = json.find("unit"); unit != json.end())
       read.unit_seconds = unit->at("seconds").get<double>();
   } catch (const nlohmann::json::exception&) {
-    throw IoError(
-        fmt::format("{}: Not a measurement file of 'olrank bench … --json FILE'.", file.string()));
+    throw_error<IoError>("{}: Not a measurement file of 'olrank bench … --json FILE'.", file.string());
   }
   return read;
 }

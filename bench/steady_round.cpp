@@ -11,12 +11,12 @@
 #include <memory>
 #include <numeric>
 
-#include "core/error.h"
 #include "core/online/online_ranker.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 #include "jobs/covariance/study_rankers.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_memory.h"
@@ -286,13 +286,13 @@ void check_memory(const RoundSizes& asked) {
   const double needed = static_cast<double>(sizes.trials) * (static_cast<double>(plan.bytes) + of_data);
   const std::int64_t available = available_memory();
   if (needed <= static_cast<double>(available)) return;
-  throw InvalidArgument(
-      fmt::format("A round of {} with n = {}, V = {}, m = {} and d = {} needs {} of memory for each of {} "
-                  "trials, but this machine has {} available{}{}.",
-                  sizes.structure, sizes.pairs, sizes.docs, sizes.width, sizes.features,
-                  readable_bytes(static_cast<double>(plan.bytes) + of_data), sizes.trials,
-                  readable_bytes(static_cast<double>(available)), plan.forms.empty() ? "" : ": ",
-                  plan.forms.empty() ? "" : advice_on_memory(plan, available)));
+  throw_error<InvalidArgument>(
+      "A round of {} with n = {}, V = {}, m = {} and d = {} needs {} of memory for each of {} trials, but "
+      "this machine has {} available{}{}.",
+      sizes.structure, sizes.pairs, sizes.docs, sizes.width, sizes.features,
+      readable_bytes(static_cast<double>(plan.bytes) + of_data), sizes.trials,
+      readable_bytes(static_cast<double>(available)), plan.forms.empty() ? "" : ": ",
+      plan.forms.empty() ? "" : advice_on_memory(plan, available));
 }
 
 std::vector<Measurement> measure_round(const RoundSizes& asked, ProductUnit& unit) {

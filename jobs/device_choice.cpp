@@ -9,9 +9,9 @@
 #include <numeric>
 #include <utility>
 
-#include "core/error.h"
 #include "core/runtime/device.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -24,9 +24,9 @@ std::vector<int> numbers_of(const std::string& asked, const DeviceRequest& reque
   }
   for (const GpuRange& range : request.gpus) {
     if (range.last >= count) {
-      throw InvalidArgument(
-          fmt::format("--device {}: There is no cuda:{}: the driver reports {}, numbered from cuda:0.",
-                      asked, std::max(range.first, count), counted(count, "GPU")));
+      throw_error<InvalidArgument>(
+          "--device {}: There is no cuda:{}: the driver reports {}, numbered from cuda:0.", asked,
+          std::max(range.first, count), counted(count, "GPU"));
     }
     for (int number = range.first; number <= range.last; ++number) numbers.push_back(number);
   }
@@ -36,20 +36,20 @@ std::vector<int> numbers_of(const std::string& asked, const DeviceRequest& reque
 void check_libraries(const std::string& asked, const GpuSurvey& survey) {
   for (const DeviceLibrary& library : survey.libraries) {
     if (library.version == library.built_with) continue;
-    throw InvalidArgument(
-        fmt::format("--device {}: The loaded {} is version {}, but this program was built with {}: use the "
-                    "CUDA libraries that belong to its LibTorch, or build it again.",
-                    asked, library.name, library.version, library.built_with));
+    throw_error<InvalidArgument>(
+        "--device {}: The loaded {} is version {}, but this program was built with {}: use the CUDA "
+        "libraries that belong to its LibTorch, or build it again.",
+        asked, library.name, library.version, library.built_with);
   }
 }
 
 void check_capability(const std::string& asked, const GpuDescription& gpu, const GpuSurvey& survey) {
   if (10 * gpu.capability_major + gpu.capability_minor >= survey.least_capability) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "--device {}: The kernels of this build need compute capability {}.{}, but {} has {}.{}: configure "
       "with -DCMAKE_CUDA_ARCHITECTURES={}{}, or use --device cpu.",
       asked, survey.least_capability / 10, survey.least_capability % 10, gpu.name, gpu.capability_major,
-      gpu.capability_minor, gpu.capability_major, gpu.capability_minor));
+      gpu.capability_minor, gpu.capability_major, gpu.capability_minor);
 }
 
 bool of_one_type(const GpuDescription& a, const GpuDescription& b) {
@@ -76,10 +76,10 @@ void check_one_type(const std::string& asked, const std::vector<GpuDescription>&
   std::vector<GpuDescription> alike;
   std::copy_if(gpus.begin(), gpus.end(), std::back_inserter(alike),
                [&](const GpuDescription& gpu) { return of_one_type(gpu, first); });
-  throw InvalidArgument(
-      fmt::format("--device {}: {} and {} differ, and results have the same bits on one type of GPU "
-                  "only: use GPUs of one type, such as --device {}.",
-                  asked, type_of(first), type_of(*other), name_of_gpus(alike)));
+  throw_error<InvalidArgument>(
+      "--device {}: {} and {} differ, and results have the same bits on one type of GPU only: use GPUs of "
+      "one type, such as --device {}.",
+      asked, type_of(first), type_of(*other), name_of_gpus(alike));
 }
 
 /// Refuses a GPU that no ranker can use.
@@ -88,10 +88,10 @@ DeviceChoice checked(DeviceChoice choice, const Configuration& configuration) {
   const auto taken = [&](const RankerSettings& ranker) { return choice.takes(ranker); };
   if (choice.on_gpus() && !rankers.empty() && std::none_of(rankers.begin(), rankers.end(), taken)) {
     const RankerSettings& first = rankers.front();
-    throw InvalidArgument(
-        fmt::format("--device {}: No ranker of this configuration can run on a GPU: '{}' cannot, as {}. "
-                    "Use --device cpu.",
-                    configuration.run.device, first.name, *why_not_on_device(first)));
+    throw_error<InvalidArgument>(
+        "--device {}: No ranker of this configuration can run on a GPU: '{}' cannot, as {}. Use --device "
+        "cpu.",
+        configuration.run.device, first.name, *why_not_on_device(first));
   }
   return choice;
 }
@@ -118,8 +118,8 @@ std::vector<GpuDescription> gpus_for(const std::string& asked, const GpuSurvey& 
   if (!request.on_gpus()) return {};
   if (!survey.built_with_cuda) throw NotBuiltWithCuda(fmt::format("--device {}", asked));
   if (survey.gpus.empty()) {
-    throw InvalidArgument(
-        fmt::format("--device {}: There is no GPU: {}. Use --device cpu.", asked, survey.absence));
+    throw_error<InvalidArgument>("--device {}: There is no GPU: {}. Use --device cpu.", asked,
+                                 survey.absence);
   }
   check_libraries(asked, survey);
   std::vector<GpuDescription> gpus;
@@ -146,9 +146,9 @@ std::optional<RankerDevice> ranker_device_for(std::string_view subject, const st
   const std::optional<GpuDescription> gpu = gpu_for(asked);
   if (!gpu) return std::nullopt;
   if (const auto reason = why_not_on_device(settings)) {
-    throw InvalidArgument(fmt::format("{}: A '{}' cannot run on a GPU, as {}: use {}.", subject,
-                                      name_of(settings.kind), *reason,
-                                      subject.starts_with("--") ? "--device cpu" : "device = \"cpu\""));
+    throw_error<InvalidArgument>("{}: A '{}' cannot run on a GPU, as {}: use {}.", subject,
+                                 name_of(settings.kind), *reason,
+                                 subject.starts_with("--") ? "--device cpu" : "device = \"cpu\"");
   }
   RankerDevice place;
   place.gpu = gpu->index;
@@ -160,8 +160,8 @@ std::optional<GpuDescription> gpu_for(const std::string& asked) {
   const std::vector<GpuDescription> gpus = gpus_for(asked);
   if (gpus.empty()) return std::nullopt;
   if (gpus.size() > 1) {
-    throw InvalidArgument(fmt::format("--device {}: This command uses one GPU: name one, such as cuda:{}.",
-                                      asked, gpus.front().index));
+    throw_error<InvalidArgument>("--device {}: This command uses one GPU: name one, such as cuda:{}.",
+                                 asked, gpus.front().index);
   }
   return gpus.front();
 }

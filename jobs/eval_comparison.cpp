@@ -9,10 +9,10 @@
 #include <iterator>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/json.h"
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
+#include "core/throw_error.h"
 #include "report/markup.h"
 #include "sim/trial_settings.h"
 
@@ -45,8 +45,7 @@ std::size_t place_of(const std::string& name, const std::vector<ComparedRanking>
   names.reserve(rankings.size());
   for (const ComparedRanking& ranking : rankings) names.push_back(ranking.name);
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end())
-    throw InvalidArgument(fmt::format("--baseline {}", must_be_one_of(name, names)));
+  if (found == names.end()) throw_error<InvalidArgument>("--baseline {}", must_be_one_of(name, names));
   return found - names.begin();
 }
 
@@ -55,8 +54,8 @@ void check_queries(const std::vector<ComparedRanking>& rankings) {
   for (const ComparedRanking& ranking : rankings) {
     for (std::size_t fold = 0; fold < ranking.folds.size(); ++fold) {
       if (ranking.folds[fold].qids != rankings.front().folds[fold].qids)
-        throw InvalidArgument(fmt::format("'{}' and '{}' were evaluated on different queries.",
-                                          ranking.name, rankings.front().name));
+        throw_error<InvalidArgument>("'{}' and '{}' were evaluated on different queries.", ranking.name,
+                                     rankings.front().name);
     }
   }
 }

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/metrics/named_values.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/saved_trial.h"
 #include "models/files/model_scorer.h"
 
@@ -117,8 +117,8 @@ ExternalScores scores_of(const EvalRequest& request, const Dataset& data, Execut
       scores_of_all(scorer, fitted_to_model(data, scorer.model(), request.data, context), context);
   for (std::size_t doc = 0; doc < scores.scores.size(); ++doc) {
     if (!std::isfinite(scores.scores[doc])) {
-      throw NumericError(fmt::format("{} gives document {} of '{}' a score that is not finite.",
-                                     file.string(), doc, request.data));
+      throw_error<NumericError>("{} gives document {} of '{}' a score that is not finite.", file.string(),
+                                doc, request.data);
     }
   }
   return scores;
@@ -176,10 +176,10 @@ EvalResult evaluate_judged_run(const EvalRequest& request, const Qrels& qrels, E
 
 EvalResult evaluate_ranking(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
   if (!request.scores.empty() && data.reordered()) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "The lines of some queries in '{}' are not contiguous, so scores cannot be matched to documents by "
         "line; give a TREC run (--run), or scores for the output of 'olrank data convert'.",
-        request.data));
+        request.data);
   }
   return evaluated(request, data, scores_of(request, data, context), context);
 }

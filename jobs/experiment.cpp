@@ -8,11 +8,11 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/folder.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/runtime/stage_clock.h"
+#include "core/throw_error.h"
 #include "jobs/run_progress.h"
 #include "jobs/trial_job.h"
 #include "sim/trial.h"
@@ -261,20 +261,19 @@ bool holds_results(const std::filesystem::path& out) {
 }
 
 [[noreturn]] void refuse_results(const std::filesystem::path& folder) {
-  throw InvalidArgument(fmt::format(
-      "{} already contains results. Continue with --resume, replace them with --force, or choose "
-      "another --out.",
-      folder.string()));
+  throw_error<InvalidArgument>(
+      "{} already contains results. Continue with --resume, replace them with --force, or choose another "
+      "--out.",
+      folder.string());
 }
 
 /// A fingerprint does not say which data it is of, so the plan says how its own differ.
 void refuse_other_data(const ExperimentPlan& plan, const TrialIdentity& identity, const Recipe& there,
                        const Recipe& here) {
   if (text_of(there, "data") == text_of(here, "data") || !plan.data_difference) return;
-  throw InvalidArgument(
-      fmt::format("{} was played on other data: {}. Resume with the data that it began with, or choose "
-                  "another --out.",
-                  (plan.out / identity.path()).string(), plan.data_difference()));
+  throw_error<InvalidArgument>(
+      "{} was played on other data: {}. Resume with the data that it began with, or choose another --out.",
+      (plan.out / identity.path()).string(), plan.data_difference());
 }
 
 /// The trials that --force removes: those that the manifest lists, of a shard only its own.
@@ -292,17 +291,17 @@ void refuse_foreign(const ExperimentPlan& plan, const OutputFolder& folder) {
   for (const TrialIdentity& identity : plan.shard.is_part() ? trials_of(plan) : trials_in(plan.out)) {
     const JobFolder trial(plan.out / identity.path());
     if (listed.contains(identity) || !trial.has_results()) continue;
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "{} is a trial that the manifest of {} does not list, so --force does not remove it. Move it away, "
         "or choose another --out.",
-        trial.path().string(), plan.out.string()));
+        trial.path().string(), plan.out.string());
   }
   for (const TrialIdentity& identity : replaced_trials(plan, folder)) {
     if (const auto link = symbolic_link_below(plan.out, identity.path())) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "{} is a symbolic link, and --force does not remove what lies behind one. Remove the link, or "
           "choose another --out.",
-          link->string()));
+          link->string());
     }
   }
 }

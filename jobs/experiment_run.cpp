@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/data/data_loader.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/interrupt.h"
@@ -18,6 +17,7 @@
 #include "core/settings/enum_names.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/device_choice.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/job_slots.h"
@@ -79,13 +79,13 @@ void check_device_memory(const RankerSettings& ranker, const RankerMemory& plann
   const GpuDescription& gpu = slots.gpus()[place];
   const std::int64_t trials = slots.slots_on(place);
   const std::string others = slots.other_slots_for(planned.bytes, data, folds);
-  throw InvalidArgument(
-      fmt::format("Ranker '{}' may need {} of GPU memory per trial with {} in parallel on cuda:{}, plus {} "
-                  "of data, but {} has {} free there: {}{}{}.",
-                  ranker.name, readable_bytes(static_cast<double>(planned.bytes)), counted(trials, "trial"),
-                  gpu.index, readable_bytes(static_cast<double>(std::min(trials, folds) * data)), gpu.name,
-                  readable_bytes(static_cast<double>(gpu.free_bytes)), advice_on_memory(planned, left),
-                  others.empty() ? "" : ",", others));
+  throw_error<InvalidArgument>(
+      "Ranker '{}' may need {} of GPU memory per trial with {} in parallel on cuda:{}, plus {} of data, "
+      "but {} has {} free there: {}{}{}.",
+      ranker.name, readable_bytes(static_cast<double>(planned.bytes)), counted(trials, "trial"), gpu.index,
+      readable_bytes(static_cast<double>(std::min(trials, folds) * data)), gpu.name,
+      readable_bytes(static_cast<double>(gpu.free_bytes)), advice_on_memory(planned, left),
+      others.empty() ? "" : ",", others);
 }
 
 /// Plays the first rounds of every ranker, as many at once as the run plays trials: they slow each other
@@ -195,12 +195,12 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
     std::string advice = advice_on_memory(planned, left / jobs);
     const std::int64_t fitting = left / planned.bytes;
     if (fitting > 0) advice += fmt::format(", as would --jobs {}", fitting);
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Ranker '{}' may need {} of memory per trial with {} trials in parallel, plus {} of data, but this "
         "machine has {} available: {}.",
         ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
         readable_bytes(static_cast<double>(in_memory)), readable_bytes(static_cast<double>(memory)),
-        advice));
+        advice);
   }
 }
 

@@ -9,13 +9,13 @@
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/device/visible_gpus.h"
-#include "core/error.h"
 #include "core/fair/dataset_groups.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/metrics/metric_options.h"
 #include "core/ops/blas.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 #include "core/version.h"
 #include "jobs/device_choice.h"
 #include "jobs/recorded_experiment.h"
@@ -57,13 +57,13 @@ int threads_of(const Configuration& configuration) {
 const Dataset& evaluated_part(const DataParts& parts, const DataSettings& settings, std::int64_t fold) {
   const bool by_test = settings.evaluate == EvaluationPart::kTest;
   if (!by_test && !parts.vali) {
-    throw InvalidArgument(fmt::format("data.evaluate is 'vali', but fold {} has no validation set.", fold));
+    throw_error<InvalidArgument>("data.evaluate is 'vali', but fold {} has no validation set.", fold);
   }
   const Dataset& eval_set = by_test ? parts.test : *parts.vali;
   if (eval_set.queries() == 0) {
-    throw InvalidArgument(
-        fmt::format("The {} part of fold {} has no queries, so nothing can be evaluated on it.",
-                    name_of(settings.evaluate), fold));
+    throw_error<InvalidArgument>(
+        "The {} part of fold {} has no queries, so nothing can be evaluated on it.",
+        name_of(settings.evaluate), fold);
   }
   return eval_set;
 }
@@ -80,11 +80,11 @@ OfflineModel train_offline_model(const TrialData& data, std::int64_t fold, Execu
 /// The part that the rounds' queries come from.
 const Dataset& query_part(const DataParts& parts, bool validation, std::int64_t fold) {
   if (validation && !parts.vali)
-    throw InvalidArgument(fmt::format("Fold {} has no validation set to calibrate on.", fold));
+    throw_error<InvalidArgument>("Fold {} has no validation set to calibrate on.", fold);
   const Dataset& query_data = validation ? *parts.vali : parts.train;
   if (query_data.queries() == 0) {
-    throw InvalidArgument(
-        fmt::format("The {} set of fold {} has no queries.", validation ? "validation" : "training", fold));
+    throw_error<InvalidArgument>("The {} set of fold {} has no queries.",
+                                 validation ? "validation" : "training", fold);
   }
   return query_data;
 }

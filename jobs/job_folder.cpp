@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/runtime/device.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 #include "core/version.h"
 #include "sim/trial_settings.h"
 
@@ -102,8 +102,8 @@ ordered_json JobFolder::summary() const {
   const fs::path file = path_ / kSummaryFile;
   ordered_json parsed = try_parse_json(read_file(file, kLargestJson));
   if (!parsed.is_object() || !parsed.contains("recipe")) {
-    throw IoError(fmt::format("{}: This is not a {} summary. To continue, {}.", file.string(), noun_,
-                              way_to_restart()));
+    throw_error<IoError>("{}: This is not a {} summary. To continue, {}.", file.string(), noun_,
+                         way_to_restart());
   }
   return parsed;
 }
@@ -125,10 +125,10 @@ void JobFolder::check(const Recipe& recipe) const {
     check_finished(recipe);
     if (finished(recipe)) return;
     if (!has_checkpoint()) {
-      throw InvalidArgument(fmt::format(
-          "{} contains a finished {} of {} rounds without its checkpoint, so it cannot be "
-          "extended to {} rounds. To continue, {}.",
-          path_.string(), noun_, rounds_of(*this->recipe()), rounds_of(recipe), way_to_restart()));
+      throw_error<InvalidArgument>(
+          "{} contains a finished {} of {} rounds without its checkpoint, so it cannot be extended to {} "
+          "rounds. To continue, {}.",
+          path_.string(), noun_, rounds_of(*this->recipe()), rounds_of(recipe), way_to_restart());
     }
   }
   if (!has_checkpoint()) return;
@@ -140,10 +140,10 @@ void JobFolder::check(const Recipe& recipe) const {
 /// A recipe without rounds says nothing of the length.
 void JobFolder::check_rounds(std::int64_t there, std::int64_t here) const {
   if (here == 0 || there <= here) return;
-  throw InvalidArgument(
-      fmt::format("{} contains {} rounds of this {}, more than the {} of this run: a {} can be "
-                  "extended, not shortened. Use --rounds {} or more, or choose another --out.",
-                  path_.string(), there, noun_, here, noun_, there));
+  throw_error<InvalidArgument>(
+      "{} contains {} rounds of this {}, more than the {} of this run: a {} can be extended, not "
+      "shortened. Use --rounds {} or more, or choose another --out.",
+      path_.string(), there, noun_, here, noun_, there);
 }
 
 void JobFolder::check_finished(Recipe recipe) const {
@@ -157,20 +157,19 @@ void JobFolder::check_finished(Recipe recipe) const {
   }
   const std::string difference = recipe_difference(there, recipe);
   if (difference.empty()) return check_rounds(rounds_there, rounds_here);
-  throw InvalidArgument(
-      fmt::format("{} contains a finished {} that differs in {}. Choose another --out, or replace it with "
-                  "--force.",
-                  path_.string(), noun_, difference));
+  throw_error<InvalidArgument>(
+      "{} contains a finished {} that differs in {}. Choose another --out, or replace it with --force.",
+      path_.string(), noun_, difference);
 }
 
 void JobFolder::check_checkpoint(const Checkpoint& checkpoint, const Recipe& recipe) const {
   const std::string difference =
       recipe_difference(without_rounds(checkpoint.recipe), without_rounds(recipe));
   if (difference.empty()) return;
-  throw InvalidArgument(fmt::format(
-      "{}: This checkpoint belongs to another {}, which differs in {}. Resume with the settings "
-      "and data that wrote it, or start the {} again with --force.",
-      checkpoint_file(checkpoint.age).string(), noun_, difference, noun_));
+  throw_error<InvalidArgument>(
+      "{}: This checkpoint belongs to another {}, which differs in {}. Resume with the settings and data "
+      "that wrote it, or start the {} again with --force.",
+      checkpoint_file(checkpoint.age).string(), noun_, difference, noun_);
 }
 
 fs::path JobFolder::checkpoint_file(int age) const {
@@ -188,8 +187,8 @@ JobFolder::Checkpoint JobFolder::open_checkpoint(const fs::path& file, int age,
   std::error_code failed;
   const std::uintmax_t size = fs::file_size(path_ / kCurve, failed);
   if (failed || size < curve_bytes) {
-    throw IoError(fmt::format("{}: The curve is shorter than at its checkpoint. To continue, {}.",
-                              (path_ / kCurve).string(), restart));
+    throw_error<IoError>("{}: The curve is shorter than at its checkpoint. To continue, {}.",
+                         (path_ / kCurve).string(), restart);
   }
   return checkpoint;
 }

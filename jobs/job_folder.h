@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/interface.h"
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/stage_clock.h"
@@ -31,13 +32,8 @@ namespace olrank {
 
 /// A piece of work that goes on step by step. Its state can be saved between two steps, and goes on to the
 /// same bits once it is restored.
-class Job {
+class Job : public Interface {
  public:
-  Job() = default;
-  virtual ~Job() = default;
-  Job(const Job&) = delete;
-  Job& operator=(const Job&) = delete;
-
   /// The steps done: rounds, or passes.
   virtual std::int64_t steps() const = 0;
   /// The bytes of the curve's file that belong to the state.

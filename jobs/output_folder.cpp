@@ -10,12 +10,12 @@
 #include <string_view>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/runtime/device.h"
 #include "core/runtime/log.h"
 #include "core/settings/enum_names.h"
+#include "core/throw_error.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -135,19 +135,18 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
 
 std::int64_t number_of(const char* name, const char* text) {
   if (text == nullptr)
-    throw InvalidArgument(
-        fmt::format("The environment variable {} is required for the shard but not set.", name));
+    throw_error<InvalidArgument>("The environment variable {} is required for the shard but not set.",
+                                 name);
   const auto number = parse_integer(text);
   if (!number)
-    throw InvalidArgument(
-        fmt::format("The environment variable {} must be an integer, not '{}'.", name, text));
+    throw_error<InvalidArgument>("The environment variable {} must be an integer, not '{}'.", name, text);
   return *number;
 }
 
 Shard checked(Shard shard, std::string_view origin) {
   if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return shard;
-  throw InvalidArgument(fmt::format("{}: Shard {} of {} does not exist; shards are numbered from 0.",
-                                    origin, shard.index, shard.count));
+  throw_error<InvalidArgument>("{}: Shard {} of {} does not exist; shards are numbered from 0.", origin,
+                               shard.index, shard.count);
 }
 
 }  // namespace
@@ -157,27 +156,27 @@ void OutputFolder::require_own(const fs::path& path, FolderKind kind) {
   const fs::file_status status = fs::status(path, unreadable);
   if (!fs::exists(status)) return;
   if (!fs::is_directory(status))
-    throw InvalidArgument(fmt::format("'{}' is not a folder. Choose another --out.", path.string()));
+    throw_error<InvalidArgument>("'{}' is not a folder. Choose another --out.", path.string());
   const auto manifest = own_manifest(path);
   if (!manifest) {
     if (has_no_content(path)) return;
     if (const std::string data = data_in(path); !data.empty()) {
-      throw InvalidArgument(
-          fmt::format("'{}' is a folder of data (it contains {}), and results need a folder of their own. "
-                      "Choose another --out.",
-                      path.string(), data));
+      throw_error<InvalidArgument>(
+          "'{}' is a folder of data (it contains {}), and results need a folder of their own. Choose "
+          "another --out.",
+          path.string(), data);
     }
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "'{}' contains files but no manifest.json of olrank, so it is not a folder that olrank made, and "
         "nothing in it will be overwritten or removed. Choose another --out or an empty folder.",
-        path.string()));
+        path.string());
   }
   const std::string there = manifest->value("kind", std::string(name_of(FolderKind::kExperiment)));
   if (kind == FolderKind::kReport || there == name_of(kind)) return;
-  throw InvalidArgument(
-      fmt::format("'{}' contains the files of another command (its manifest.json says '{}', not "
-                  "'{}'). Choose another --out.",
-                  path.string(), there, name_of(kind)));
+  throw_error<InvalidArgument>(
+      "'{}' contains the files of another command (its manifest.json says '{}', not '{}'). Choose another "
+      "--out.",
+      path.string(), there, name_of(kind));
 }
 
 bool OutputFolder::in_use(const fs::path& path) {
@@ -236,8 +235,8 @@ void OutputFolder::take(FileLock& lock, const std::string& file, FileLock::Mode 
                   path_.string());
       return;
     case FileLock::Outcome::kHeld:
-      throw IoError(fmt::format("'{}' is in use by {}. Wait until it ends, or choose another --out.",
-                                path_.string(), lock.holder().empty() ? "another process" : lock.holder()));
+      throw_error<IoError>("'{}' is in use by {}. Wait until it ends, or choose another --out.",
+                           path_.string(), lock.holder().empty() ? "another process" : lock.holder());
   }
 }
 
@@ -316,7 +315,7 @@ Shard parse_shard(const std::string& text) {
     const auto count = parse_integer(std::string_view(text).substr(slash + 1));
     if (index && count) return checked({*index, *count}, "--shard " + text);
   }
-  throw InvalidArgument(fmt::format("--shard must have the form I/N, such as 0/4, not '{}'.", text));
+  throw_error<InvalidArgument>("--shard must have the form I/N, such as 0/4, not '{}'.", text);
 }
 
 Shard shard_of_environment(const std::function<const char*(const char*)>& variable) {
@@ -328,8 +327,8 @@ Shard shard_of_environment(const std::function<const char*(const char*)>& variab
     const std::int64_t step = step_text != nullptr ? number_of("SLURM_ARRAY_TASK_STEP", step_text) : 1;
     const std::int64_t distance = number_of("SLURM_ARRAY_TASK_ID", task) - first;
     if (step < 1 || distance % step != 0) {
-      throw InvalidArgument(fmt::format(
-          "SLURM_ARRAY_TASK_ID {} is not in the array that starts at {} with step {}.", task, first, step));
+      throw_error<InvalidArgument>(
+          "SLURM_ARRAY_TASK_ID {} is not in the array that starts at {} with step {}.", task, first, step);
     }
     return checked({distance / step, count}, "SLURM_ARRAY_TASK_ID");
   }

@@ -1,7 +1,5 @@
 #include "jobs/ranked_lists.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -9,9 +7,9 @@
 #include <utility>
 
 #include "core/data/doc_table.h"
-#include "core/error.h"
 #include "core/metrics/doc_label.h"
 #include "core/metrics/list_metrics.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -70,10 +68,10 @@ class RangeWriter {
   void check(std::int64_t query, std::span<const double> scores) const {
     if (std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); }))
       return;
-    throw NumericError(
-        fmt::format("A document of query {} has a score that is not finite: the model's parameters are out "
-                    "of range, or the features differ too much from the training data.",
-                    data_.qid(query)));
+    throw_error<NumericError>(
+        "A document of query {} has a score that is not finite: the model's parameters are out of range, "
+        "or the features differ too much from the training data.",
+        data_.qid(query));
   }
 
   void write_run(std::int64_t query, std::span<const double> scores, std::string& text) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 #include "models/setting_use.h"
 
 namespace olrank {
@@ -90,10 +90,10 @@ void check_lengths(const Configuration& recorded, const Configuration& run) {
   const std::int64_t here = run.protocol.rounds;
   if (there == here) return;
   if (here < there) {
-    throw InvalidArgument(
-        fmt::format("{} has {} rounds, more than the {} of this run: an experiment can be extended, not "
-                    "shortened. Use --rounds {} or more, or choose another --out.",
-                    run.run.out, there, here, there));
+    throw_error<InvalidArgument>(
+        "{} has {} rounds, more than the {} of this run: an experiment can be extended, not shortened. Use "
+        "--rounds {} or more, or choose another --out.",
+        run.run.out, there, here, there);
   }
   std::string missing;
   for (const RankerSettings& ranker : recorded.rankers) {
@@ -103,10 +103,10 @@ void check_lengths(const Configuration& recorded, const Configuration& run) {
   if (!has_all(run.data.folds, recorded.data.folds)) missing = "all of its folds";
   if (!has_all(run.protocol.seeds, recorded.protocol.seeds)) missing = "all of its seeds";
   if (missing.empty()) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "{0} has {1} rounds. This run has {2} rounds, but not {3}, so trials of both lengths would stand "
       "side by side. Extend all trials first: olrank run --resume --out {0} --rounds {2}.",
-      run.run.out, there, here, missing));
+      run.run.out, there, here, missing);
 }
 
 bool is_general_kind(const SettingOverride& override) {
@@ -137,10 +137,10 @@ std::string data_difference(const Configuration& configuration) {
 Configuration extended_experiment(const Configuration& recorded, const Configuration& run) {
   const std::string difference = experiment_difference(recorded, run);
   if (!difference.empty()) {
-    throw InvalidArgument(
-        fmt::format("{}: {}. --resume can add rounds, seeds, folds, users and rankers. All other settings "
-                    "and the data must stay the same. Use the earlier value, or choose another --out.",
-                    run.run.out, difference));
+    throw_error<InvalidArgument>(
+        "{}: {}. --resume can add rounds, seeds, folds, users and rankers. All other settings and the data "
+        "must stay the same. Use the earlier value, or choose another --out.",
+        run.run.out, difference);
   }
   check_lengths(recorded, run);
   Configuration whole = run;
@@ -175,9 +175,9 @@ Configuration continued_configuration(std::span<const SettingOverride> overrides
   const fs::path file = fs::path(out) / kConfigurationFile;
   std::error_code unreadable;
   if (!fs::is_regular_file(file, unreadable)) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "{} has no config.toml to continue. Name the configuration or the data, as for the first run.",
-        out));
+        out);
   }
   const auto kind = std::find_if(overrides.begin(), overrides.end(), is_general_kind);
   if (kind == overrides.end()) return resolve_configuration(file, overrides, IgnoredSettings::kRefuse);

@@ -7,12 +7,12 @@
 #include <charconv>
 
 #include "core/data/normaliser_text.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"
+#include "core/throw_error.h"
 #include "jobs/device_choice.h"
 #include "jobs/trial_job.h"
 #include "models/neural/ranker_network.h"
@@ -34,10 +34,10 @@ class TrialMetadata {
     const auto found = std::find_if(metadata_.begin(), metadata_.end(),
                                     [&](const auto& entry) { return entry.first == key; });
     if (found != metadata_.end()) return found->second;
-    throw InvalidArgument(
-        fmt::format("{} lacks the '{}' of its trial, which --explore requires; use the model in a trial's "
-                    "folder written by 'olrank run'.",
-                    file_.string(), key));
+    throw_error<InvalidArgument>(
+        "{} lacks the '{}' of its trial, which --explore requires; use the model in a trial's folder "
+        "written by 'olrank run'.",
+        file_.string(), key);
   }
   std::uint64_t number(std::string_view key) const {
     const std::string& value_text = text(key);
@@ -45,8 +45,8 @@ class TrialMetadata {
     const auto [rest, error] =
         std::from_chars(value_text.data(), value_text.data() + value_text.size(), value);
     if (error == std::errc{} && rest == value_text.data() + value_text.size()) return value;
-    throw InvalidArgument(
-        fmt::format("The '{}' in {} must be a number, not '{}'.", key, file_.string(), value_text));
+    throw_error<InvalidArgument>("The '{}' in {} must be a number, not '{}'.", key, file_.string(),
+                                 value_text);
   }
   /// Assigns settings that are stored as `key = value` lines.
   void assign(const Schema& schema, void* object, std::string_view key) const {
@@ -77,21 +77,21 @@ bool has_parameters_of(const OnlineRanker& ranker, const LoadedModel& model) {
   if (!finished.empty()) {
     const std::size_t more = finished.size() - std::min(finished.size(), kNamed);
     finished.resize(finished.size() - more);
-    throw InvalidArgument(fmt::format("'{}' is the folder of an experiment; name one of its trials: {}{}.",
-                                      folder.string(), fmt::join(finished, ", "),
-                                      more > 0 ? fmt::format(" and {} more", more) : ""));
+    throw_error<InvalidArgument>("'{}' is the folder of an experiment; name one of its trials: {}{}.",
+                                 folder.string(), fmt::join(finished, ", "),
+                                 more > 0 ? fmt::format(" and {} more", more) : "");
   }
   if (!trials_in(folder).empty()) {
-    throw InvalidArgument(fmt::format(
-        "'{}' is the folder of an experiment, and none of its trials has finished yet.", folder.string()));
+    throw_error<InvalidArgument>(
+        "'{}' is the folder of an experiment, and none of its trials has finished yet.", folder.string());
   }
   if (fs::exists(folder / "curve.jsonl")) {
-    throw InvalidArgument(
-        fmt::format("The trial in '{}' has not finished, so it has no model yet.", folder.string()));
+    throw_error<InvalidArgument>("The trial in '{}' has not finished, so it has no model yet.",
+                                 folder.string());
   }
-  throw IoError(
-      fmt::format("'{}' has no model.safetensors; name a model file or the folder of a finished trial.",
-                  folder.string()));
+  throw_error<IoError>(
+      "'{}' has no model.safetensors; name a model file or the folder of a finished trial.",
+      folder.string());
 }
 
 }  // namespace
@@ -106,10 +106,10 @@ fs::path model_file_of(const std::string& named) {
 SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model) {
   const fs::path folder = model_file.parent_path();
   if (!has_checkpoint(folder)) {
-    throw InvalidArgument(
-        fmt::format("--explore requires the trial's checkpoint, which is not next to {}: pass the folder "
-                    "of a finished trial as --model.",
-                    model_file.string()));
+    throw_error<InvalidArgument>(
+        "--explore requires the trial's checkpoint, which is not next to {}: pass the folder of a finished "
+        "trial as --model.",
+        model_file.string());
   }
   const TrialMetadata origin(model_file, model.metadata);
   ProtocolSettings protocol;
@@ -124,13 +124,13 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
                                 settings.network.module));
   }
   if (row_of(settings.kind).needs_labels) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' learns from grades and does not explore: remove --explore.", settings.name));
+    throw_error<InvalidArgument>("Ranker '{}' learns from grades and does not explore: remove --explore.",
+                                 settings.name);
   }
   if (origin.text("ranker_settings").ends_with(kComputedOnGpu)) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Ranker '{}' ran on a GPU, and its checkpoint can be loaded only there: remove --explore.",
-        settings.name));
+        settings.name);
   }
   SavedTrial trial;
   trial.cutoff = protocol.cutoff;
@@ -140,8 +140,8 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   trial.settings = std::move(settings);
   trial.rounds = load_ranker(folder, *trial.ranker);
   if (!has_parameters_of(*trial.ranker, model)) {
-    throw InvalidArgument(
-        fmt::format("The checkpoint next to {} belongs to another model.", model_file.string()));
+    throw_error<InvalidArgument>("The checkpoint next to {} belongs to another model.",
+                                 model_file.string());
   }
   return trial;
 }
@@ -151,16 +151,16 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
     const bool fits =
         model.is_additive() || (model.is_linear() && model.normaliser.kind == Normalisation::kQueryMinmax);
     if (fits) return;
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' starts from additive models and from linear ones of query-minmax inputs, "
-                    "and {} is neither: choose another model, or kind = \"{}\".",
-                    ranker.name, origin, model.is_linear() ? "ranknet" : "olranknet"));
+    throw_error<InvalidArgument>(
+        "Ranker '{}' starts from additive models and from linear ones of query-minmax inputs, and {} is "
+        "neither: choose another model, or kind = \"{}\".",
+        ranker.name, origin, model.is_linear() ? "ranknet" : "olranknet");
   }
   if (model.is_additive()) {
-    throw InvalidArgument(
-        fmt::format("{} holds an additive model, from which only clickgp starts: choose kind = "
-                    "\"clickgp\", a linear model or a network.",
-                    origin));
+    throw_error<InvalidArgument>(
+        "{} holds an additive model, from which only clickgp starts: choose kind = \"clickgp\", a linear "
+        "model or a network.",
+        origin);
   }
   ranker.network.network = model.settings.network;
   if (model.is_linear()) return;
@@ -208,12 +208,11 @@ void check_start_inputs(const RankerSettings& ranker, const StartModel& start,
   const FittedNormaliser there = parse_normaliser(start.normalisation, ranker.start_from).without_terms();
   if (normaliser_text(there) == normaliser_text(normaliser)) return;
   const bool same_kind = there.kind == normaliser.kind;
-  throw InvalidArgument(
-      fmt::format("Ranker '{}' starts from {}, which expects other inputs: {} features normalised by {}, "
-                  "where this data has {} "
-                  "by {}{}. Choose the model's data.normalise and features, or another model.",
-                  ranker.name, ranker.start_from, there.features, name_of(there.kind), normaliser.features,
-                  name_of(normaliser.kind), same_kind ? " with other fitted numbers" : ""));
+  throw_error<InvalidArgument>(
+      "Ranker '{}' starts from {}, which expects other inputs: {} features normalised by {}, where this "
+      "data has {} by {}{}. Choose the model's data.normalise and features, or another model.",
+      ranker.name, ranker.start_from, there.features, name_of(there.kind), normaliser.features,
+      name_of(normaliser.kind), same_kind ? " with other fitted numbers" : "");
 }
 
 }  // namespace olrank

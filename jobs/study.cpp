@@ -5,7 +5,6 @@
 #include <array>
 #include <mutex>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/json.h"
@@ -14,6 +13,7 @@
 #include "core/runtime/progress.h"
 #include "core/runtime/stage_clock.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/job_slots.h"
 
 namespace olrank {
@@ -78,14 +78,14 @@ nlohmann::ordered_json WorkCells::read(const WorkCell& cell) const {
   const std::filesystem::path file = file_of(cell);
   nlohmann::ordered_json json = try_parse_json(read_file(file, kLargestJson));
   if (!json.is_object() || !json.contains(naming_.recipe)) {
-    throw IoError(fmt::format("{}: This is not a cell of '{}': remove it, or start again with --force.",
-                              file.string(), naming_.command));
+    throw_error<IoError>("{}: This is not a cell of '{}': remove it, or start again with --force.",
+                         file.string(), naming_.command);
   }
   if (json[naming_.recipe] != cell.recipe) {
-    throw InvalidArgument(
-        fmt::format("{} was made with other sizes or data ({}), not these ({}). Choose another --out, or "
-                    "replace the results with --force.",
-                    file.string(), json[naming_.recipe].get<std::string>(), cell.recipe));
+    throw_error<InvalidArgument>(
+        "{} was made with other sizes or data ({}), not these ({}). Choose another --out, or replace the "
+        "results with --force.",
+        file.string(), json[naming_.recipe].get<std::string>(), cell.recipe);
   }
   return json;
 }

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
+#include "core/throw_error.h"
 #include "sim/click_settings.h"
 
 namespace olrank {
@@ -202,17 +202,17 @@ void ClickReportRequest::choose(const std::string& model) {
     names.emplace_back(name);
   }
   names.emplace_back("all");
-  if (models.empty()) throw InvalidArgument(fmt::format("--model {}", must_be_one_of(model, names)));
+  if (models.empty()) throw_error<InvalidArgument>("--model {}", must_be_one_of(model, names));
 }
 
 void ClickReportRequest::check() const {
   if (log.log.empty()) throw InvalidArgument("--log is required: name a log of shown lists.");
   if (!(log.holdout > 0.0 && log.holdout < 1.0))
-    throw InvalidArgument(fmt::format("--holdout must be above 0 and below 1, not {}.", log.holdout));
+    throw_error<InvalidArgument>("--holdout must be above 0 and below 1, not {}.", log.holdout);
   if (log.ranks < 1 || log.ranks > 1000)
-    throw InvalidArgument(fmt::format("--at must be from 1 to 1000, not {}.", log.ranks));
+    throw_error<InvalidArgument>("--at must be from 1 to 1000, not {}.", log.ranks);
   if (fit.iterations < 1 || fit.iterations > 100'000)
-    throw InvalidArgument(fmt::format("--iterations must be from 1 to 100000, not {}.", fit.iterations));
+    throw_error<InvalidArgument>("--iterations must be from 1 to 100000, not {}.", fit.iterations);
 }
 
 const ClickReport::Model& ClickReport::best() const {
@@ -230,10 +230,10 @@ ClickReport report_clicks(const ClickReportRequest& request) {
   ClickReport report;
   if (log_request.inputs && log.docs.columns == 0) {
     if (!models.empty()) {
-      throw InvalidArgument(
-          fmt::format("--model two-tower needs inputs of documents, and lists in {} have none: take the "
-                      "log of a service, or another model.",
-                      request.log.log));
+      throw_error<InvalidArgument>(
+          "--model two-tower needs inputs of documents, and lists in {} have none: take the log of a "
+          "service, or another model.",
+          request.log.log);
     }
     report.without_inputs = true;
   }

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -113,13 +113,12 @@ ListPolicy ListPolicy::parse(const std::string& text) {
     const double epsilon = std::strtod(text.c_str() + kEpsilon.size(), &end);
     if (*end == '\0' && end != text.c_str() + kEpsilon.size() && epsilon >= 0.0 && epsilon <= 1.0)
       return {Kind::kEpsilon, epsilon};
-    throw InvalidArgument(fmt::format("--policy {}: ε must be a number from 0 to 1.", text));
+    throw_error<InvalidArgument>("--policy {}: ε must be a number from 0 to 1.", text);
   }
-  throw InvalidArgument(
-      fmt::format("--policy must be greedy, plackett-luce, epsilon=0.1, incumbent or candidate, not '{}': "
-                  "other lists have no "
-                  "probabilities that follow from scores.",
-                  text));
+  throw_error<InvalidArgument>(
+      "--policy must be greedy, plackett-luce, epsilon=0.1, incumbent or candidate, not '{}': other lists "
+      "have no probabilities that follow from scores.",
+      text);
 }
 
 std::string ListPolicy::name() const {

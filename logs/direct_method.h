@@ -4,8 +4,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/clicks/click_fit.h"
@@ -20,11 +18,8 @@ enum class ClickReward { kClicks, kDcg, kFirstClick, kWeight };
 
 template <>
 struct EnumNames<ClickReward> {
-  static constexpr std::array values = {
-      std::pair{ClickReward::kClicks, std::string_view("clicks")},
-      std::pair{ClickReward::kDcg, std::string_view("dcg")},
-      std::pair{ClickReward::kFirstClick, std::string_view("first-click")},
-      std::pair{ClickReward::kWeight, std::string_view("weight")}};
+  static constexpr std::array values =
+      names_in_order<ClickReward>("clicks", "dcg", "first-click", "weight");
 };
 
 /// Returns what a click at a rank (from 0) is worth; `first`: nothing above it was clicked.

@@ -10,11 +10,11 @@
 #include <limits>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/json.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -37,13 +37,12 @@ ColumnNames ColumnNames::parse(const std::string& text) {
     const std::size_t sign = part.find('=');
     const std::string meaning(part.substr(0, sign));
     if (std::find(kMeanings.begin(), kMeanings.end(), meaning) == kMeanings.end())
-      throw InvalidArgument(
-          fmt::format("--columns: What a column means {}", must_be_one_of(meaning, kMeanings)));
+      throw_error<InvalidArgument>("--columns: What a column means {}", must_be_one_of(meaning, kMeanings));
     if (sign == std::string_view::npos || sign + 1 == part.size())
-      throw InvalidArgument(
-          fmt::format("--columns: '{}' has no name of a column: write {}=NAME.", printable(part), meaning));
+      throw_error<InvalidArgument>("--columns: '{}' has no name of a column: write {}=NAME.",
+                                   printable(part), meaning);
     if (!names.given_.emplace(meaning, part.substr(sign + 1)).second)
-      throw InvalidArgument(fmt::format("--columns: '{}' appears twice.", meaning));
+      throw_error<InvalidArgument>("--columns: '{}' appears twice.", meaning);
   }
   return names;
 }

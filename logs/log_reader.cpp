@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -119,16 +119,16 @@ class LoggedClicksReader {
   }
 
   void check() const {
-    if (log_.lists() == 0) throw InvalidArgument(fmt::format("{} has no lists.", request_.log));
+    if (log_.lists() == 0) throw_error<InvalidArgument>("{} has no lists.", request_.log);
     if (log_.clicks == 0) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "{} has {} without a click, from which no click model can be fitted: give a log with clicks.",
-          request_.log, counted(log_.lists(), "list")));
+          request_.log, counted(log_.lists(), "list"));
     }
     if (log_.held_out.size() == 0 || log_.fitted.size() == 0) {
-      throw InvalidArgument(fmt::format(
-          "--holdout {} leaves no list to {} of the {} in {}: give a longer log.", request_.holdout,
-          log_.fitted.size() == 0 ? "fit" : "hold out", counted(log_.lists(), "list"), request_.log));
+      throw_error<InvalidArgument>("--holdout {} leaves no list to {} of the {} in {}: give a longer log.",
+                                   request_.holdout, log_.fitted.size() == 0 ? "fit" : "hold out",
+                                   counted(log_.lists(), "list"), request_.log);
     }
   }
 

@@ -7,12 +7,12 @@
 #include <unordered_map>
 
 #include "core/data/join.h"
-#include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/random/rng_stream.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/saved_trial.h"
 #include "logs/log_reader.h"
 #include "models/files/model_scorer.h"
@@ -64,9 +64,9 @@ class ComparedPolicy {
       return std::span(of_data_).subspan(begin, data->docs_of(list.query));
     }
     if (record.columns != scorer_->features()) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "The log has documents of {} inputs, and {} takes {}: choose a model of the same service.",
-          record.columns, name_, scorer_->features()));
+          record.columns, name_, scorer_->features());
     }
     scores_.resize(record.docs.size());
     const std::int64_t offsets[] = {0, std::ssize(record.docs)};
@@ -425,15 +425,13 @@ void OffPolicyRequest::check() const {
         "ubm or two-tower.");
   }
   if (estimates.ranks < 1 || estimates.ranks > 1000)
-    throw InvalidArgument(fmt::format("--at must be from 1 to 1000, not {}.", estimates.ranks));
+    throw_error<InvalidArgument>("--at must be from 1 to 1000, not {}.", estimates.ranks);
   if (estimates.replicates < 2 || estimates.replicates > 100'000)
-    throw InvalidArgument(
-        fmt::format("--replicates must be from 2 to 100000, not {}.", estimates.replicates));
+    throw_error<InvalidArgument>("--replicates must be from 2 to 100000, not {}.", estimates.replicates);
   if (!(estimates.confidence > 0.0 && estimates.confidence < 1.0))
-    throw InvalidArgument(
-        fmt::format("--confidence must be between 0 and 1, not {}.", estimates.confidence));
+    throw_error<InvalidArgument>("--confidence must be between 0 and 1, not {}.", estimates.confidence);
   if (!(estimates.clip >= 0.0))
-    throw InvalidArgument(fmt::format("--clip must be above 0, not {}.", estimates.clip));
+    throw_error<InvalidArgument>("--clip must be above 0, not {}.", estimates.clip);
 }
 
 bool OffPolicyRequest::wants(SlateEstimator estimator) const {

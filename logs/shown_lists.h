@@ -1,16 +1,14 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/feedback/feedback_record.h"
+#include "core/interface.h"
 #include "core/settings/enum_names.h"
 #include "logs/list_features.h"
 
@@ -21,10 +19,7 @@ enum class ShownListFormat { kJsonLines, kCsv, kUbi, kLetor };
 
 template <>
 struct EnumNames<ShownListFormat> {
-  static constexpr std::array values = {std::pair{ShownListFormat::kJsonLines, std::string_view("jsonl")},
-                                        std::pair{ShownListFormat::kCsv, std::string_view("csv")},
-                                        std::pair{ShownListFormat::kUbi, std::string_view("ubi")},
-                                        std::pair{ShownListFormat::kLetor, std::string_view("letor")}};
+  static constexpr std::array values = names_in_order<ShownListFormat>("jsonl", "csv", "ubi", "letor");
 };
 
 struct ShownListSource {
@@ -44,15 +39,10 @@ struct ShownListRecord {
 };
 
 /// Lists one after the other, in the order of their file.
-class ShownLists {
+class ShownLists : public Interface {
  public:
   /// Throws DataError for events that cannot be read.
   static std::unique_ptr<ShownLists> open(const ShownListSource& source);
-
-  ShownLists() = default;
-  virtual ~ShownLists() = default;
-  ShownLists(const ShownLists&) = delete;
-  ShownLists& operator=(const ShownLists&) = delete;
 
   /// False at the end. Throws DataError with the line and the field for a list without documents, a
   /// document that it has twice, a click on a document that it does not have, and whatever else is broken.

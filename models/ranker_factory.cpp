@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "models/baselines/external_adapter.h"
 #include "models/clickgp/click_belief.h"
 #include "models/neural/ranker_network.h"
@@ -20,46 +20,46 @@ namespace {
 void check_click_start(const RankerSettings& settings, std::int64_t features,
                        std::span<const std::vector<float>> first_thetas) {
   if (first_thetas.size() == 1 && ClickFeatures::is_start(first_thetas.front(), features)) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "Ranker '{}' starts from a linear or additive model of {}, but the model has other weights: choose "
       "another model, or kind = \"olranknet\" for a network.",
-      settings.name, counted(features, "feature")));
+      settings.name, counted(features, "feature"));
 }
 
 void check_start(const RankerKindRow& row, const RankerSettings& settings, std::int64_t features,
                  std::span<const std::vector<float>> first_thetas) {
   if (!row.starts_from_model) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Ranker '{}' cannot start from a model: '{}' refits its whole history and would forget the model. "
         "Choose {}.",
         settings.name, row.name,
-        kinds_where([](const RankerKindRow& other) { return other.starts_from_model; })));
+        kinds_where([](const RankerKindRow& other) { return other.starts_from_model; }));
   }
   if (row.training == Training::kHistory && settings.trainer.restart == Restart::kFresh) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' starts from a model, but restart = \"fresh\" would forget it at the first "
-                    "training: use restart = \"warm\" or \"first\".",
-                    settings.name));
+    throw_error<InvalidArgument>(
+        "Ranker '{}' starts from a model, but restart = \"fresh\" would forget it at the first training: "
+        "use restart = \"warm\" or \"first\".",
+        settings.name);
   }
   const auto members = static_cast<std::size_t>(row.is_ensemble() ? settings.posterior.members : 1);
   if (row.training == Training::kPosterior) return check_click_start(settings, features, first_thetas);
   const auto parameters = static_cast<std::size_t>(model_size(settings.network, features).parameters());
   for (const auto& theta : first_thetas) {
     if (first_thetas.size() == members && theta.size() == parameters) continue;
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' has {} members with {} parameters each, but the model has {} with {}: give "
-        "the ranker the model's size.",
-        settings.name, members, parameters, first_thetas.size(), theta.size()));
+    throw_error<InvalidArgument>(
+        "Ranker '{}' has {} members with {} parameters each, but the model has {} with {}: give the ranker "
+        "the model's size.",
+        settings.name, members, parameters, first_thetas.size(), theta.size());
   }
 }
 
 void check_form(const RankerKindRow& row, const RankerSettings& settings) {
   const bool linear = settings.network.network == NetworkForm::kLinear;
   if (row.forms == ModelForms::kEither || (row.forms == ModelForms::kLinear) == linear) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "Ranker '{}' cannot have network = \"{}\", because every '{}' is {}: remove the setting, or choose "
       "another kind.",
-      settings.name, name_of(settings.network.network), row.name, linear ? "a network" : "linear"));
+      settings.name, name_of(settings.network.network), row.name, linear ? "a network" : "linear");
 }
 
 /// The exact covariance of a linear ranker has the size that budgets give.
@@ -68,20 +68,20 @@ void check_covariance(const RankerKindRow& row, const RankerSettings& settings) 
   if (row.evidence != OrderEvidence::kWidths || row.forms != ModelForms::kLinear ||
       covariance != Covariance::kInducing)
     return;
-  throw InvalidArgument(
-      fmt::format("Ranker '{}' cannot have covariance = \"{}\", which is for networks, and every '{}' is "
-                  "linear: choose \"full\", \"diagonal\", \"diagonal-of-inverse\" or \"none\".",
-                  settings.name, name_of(covariance), row.name));
+  throw_error<InvalidArgument>(
+      "Ranker '{}' cannot have covariance = \"{}\", which is for networks, and every '{}' is linear: "
+      "choose \"full\", \"diagonal\", \"diagonal-of-inverse\" or \"none\".",
+      settings.name, name_of(covariance), row.name);
 }
 
 void check_step(const RankerKindRow& row, const RankerSettings& settings) {
   if (!row.step_is_share || settings.trainer.loss != LossForm::kSum ||
       settings.trainer.optimizer == Optimizer::kAdam || settings.trainer.learning_rate <= 1.0)
     return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "Ranker '{}' has learning_rate = {}, but with optimizer = \"{}\" it is a share of the largest stable "
       "step: at most 1.",
-      settings.name, settings.trainer.learning_rate, name_of(settings.trainer.optimizer)));
+      settings.name, settings.trainer.learning_rate, name_of(settings.trainer.optimizer));
 }
 
 /// A sample that fits into no memory, and a history that keeps less than the covariance's dictionary.
@@ -90,11 +90,10 @@ void check_schedule(const RankerSettings& settings) {
   const std::int64_t memory = available_memory();
   const double sample = replay_bytes(settings, 1);
   if (trainer.retrain == Retrain::kGrowth && sample > static_cast<double>(memory)) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Ranker '{}' has replay = {}, which takes {} with a single feature, but this machine has {}: draw "
         "fewer pairs.",
-        settings.name, trainer.replay, readable_bytes(sample),
-        readable_bytes(static_cast<double>(memory))));
+        settings.name, trainer.replay, readable_bytes(sample), readable_bytes(static_cast<double>(memory)));
   }
 }
 
@@ -102,20 +101,20 @@ void check_schedule(const RankerSettings& settings) {
 void check_pairs(const RankerKindRow& row, const RankerSettings& settings) {
   if (settings.feedback.pairs != PairRule::kExpected || row.pairs == PairUse::kOwnPairs) return;
   if (row.pairs == PairUse::kWeighted && settings.trainer.loss == LossForm::kSum) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "Ranker '{}' cannot weight its pairs: pairs = \"expected\" is for {} with loss = \"sum\". Choose "
       "\"matched\".",
       settings.name,
-      kinds_where([](const RankerKindRow& other) { return other.pairs == PairUse::kWeighted; })));
+      kinds_where([](const RankerKindRow& other) { return other.pairs == PairUse::kWeighted; }));
 }
 
 /// Only networks with a history know how to draw parameters other than the first ones.
 void check_restart(const RankerKindRow& row, const RankerSettings& settings) {
   if (row.training != Training::kAskedLabels || settings.trainer.restart != Restart::kFresh) return;
-  throw InvalidArgument(fmt::format(
-      "Ranker '{}' has restart = \"fresh\", but '{}' starts at its first parameters or goes on: "
-      "use \"first\" or \"warm\".",
-      settings.name, row.name));
+  throw_error<InvalidArgument>(
+      "Ranker '{}' has restart = \"fresh\", but '{}' starts at its first parameters or goes on: use "
+      "\"first\" or \"warm\".",
+      settings.name, row.name);
 }
 
 /// Lists that follow the posterior need widths, and keep no certain order that a fair list could give up.
@@ -124,18 +123,17 @@ void check_list(const RankerKindRow& row, const RankerSettings& settings) {
   if (!has_rule || !follows_posterior(settings.explore.list)) return;
   const std::string_view list = name_of(settings.explore.list);
   if (row.evidence != OrderEvidence::kWidths) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Ranker '{}' cannot have list = \"{}\", which needs widths, and '{}' has none: choose {}, or "
-        "another "
-        "list.",
+        "another list.",
         settings.name, list, row.name,
-        kinds_where([](const RankerKindRow& other) { return other.evidence == OrderEvidence::kWidths; })));
+        kinds_where([](const RankerKindRow& other) { return other.evidence == OrderEvidence::kWidths; }));
   }
   if (settings.fair.fair == Fairness::kNone) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "Ranker '{}' has list = \"{}\" and fair = \"{}\", which makes lists from certain orders: use fair = "
       "\"none\", or another list.",
-      settings.name, list, name_of(settings.fair.fair)));
+      settings.name, list, name_of(settings.fair.fair));
 }
 
 }  // namespace
@@ -144,14 +142,14 @@ void check_sparse(const RankerSettings& settings) {
   const RankerKindRow& row = row_of(settings.kind);
   const bool module = settings.network.network == NetworkForm::kModule;
   if (row.takes_sparse && !module) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "Ranker '{}' needs dense features, and the data are sparse: {}, or set data.layout = \"dense\", with "
       "enough memory for all zeros.",
       settings.name,
       row.takes_sparse ? std::string("choose another network than a module")
                        : fmt::format("choose {}", kinds_where([](const RankerKindRow& other) {
                                        return other.takes_sparse;
-                                     }))));
+                                     })));
 }
 
 std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
@@ -170,10 +168,10 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
     return row.make({settings, features, keys, cutoff, dependencies});
   }
   if (row.needs_labels && dependencies.labels == nullptr) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' learns from true grades, as every '{}' does, and there are none here: "
-                    "choose a kind that learns from clicks.",
-                    settings.name, row.name));
+    throw_error<InvalidArgument>(
+        "Ranker '{}' learns from true grades, as every '{}' does, and there are none here: choose a kind "
+        "that learns from clicks.",
+        settings.name, row.name);
   }
   return row.make({settings, features, keys, cutoff, dependencies});
 }
@@ -196,10 +194,10 @@ void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
   const RankerMemory plan = memory_of_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
   const std::int64_t memory = available_memory();
   if (plan.bytes > memory) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Ranker '{}' has {} parameters with a single feature and needs {}, but this machine has {}: {}.",
         settings.name, plan.parameters, readable_bytes(static_cast<double>(plan.bytes)),
-        readable_bytes(static_cast<double>(memory)), advice_on_memory(plan, memory)));
+        readable_bytes(static_cast<double>(memory)), advice_on_memory(plan, memory));
   }
   const LabelledQueries none;
   make_ranker(settings, 1, TrialKeys{}, cutoff, {.labels = &none});

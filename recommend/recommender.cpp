@@ -1,11 +1,9 @@
 #include "recommend/recommender.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "core/error.h"
 #include "core/io/state_archive.h"
+#include "core/throw_error.h"
 #include "recommend/factors/bprmf.h"
 #include "recommend/factors/efm.h"
 #include "recommend/mter/mter.h"
@@ -219,9 +217,9 @@ const Schema& RecommendSettings::schema() {
 
 void check_recommend_settings(const RecommendSettings& settings) {
   if (settings.train_share + settings.validation_share > 1.0 + 1e-9) {
-    throw InvalidArgument(
-        fmt::format("train_share and validation_share must be at most 1 together, not {} + {}.",
-                    settings.train_share, settings.validation_share));
+    throw_error<InvalidArgument>(
+        "train_share and validation_share must be at most 1 together, not {} + {}.", settings.train_share,
+        settings.validation_share);
   }
   if (settings.patience > 0 && settings.validation_share <= 0.0)
     throw InvalidArgument("patience needs a validation part: set validation_share above 0.");

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interface.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
@@ -38,13 +39,8 @@ struct KnownReview {
 };
 
 /// A trained recommender: a pure function of its parameters, safe to call from several threads.
-class Recommender {
+class Recommender : public Interface {
  public:
-  Recommender() = default;
-  virtual ~Recommender() = default;
-  Recommender(const Recommender&) = delete;
-  Recommender& operator=(const Recommender&) = delete;
-
   /// Scores every item for a user of the training; higher is better. Also those the user has reviewed.
   virtual void score(std::int64_t user, std::span<float> scores) const = 0;
 
@@ -69,12 +65,9 @@ struct TrainingPassReport {
 };
 
 /// A training, which goes pass by pass. Its bits are equal on any number of threads.
-class RecommenderTraining {
+class RecommenderTraining : public Interface {
  public:
   explicit RecommenderTraining(std::int64_t passes) : passes_(passes) {}
-  virtual ~RecommenderTraining() = default;
-  RecommenderTraining(const RecommenderTraining&) = delete;
-  RecommenderTraining& operator=(const RecommenderTraining&) = delete;
 
   /// Passes that it takes at most.
   std::int64_t passes() const { return passes_; }

@@ -1,16 +1,14 @@
 #include "recommend/synthetic_factors.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>
 #include <vector>
 
-#include "core/error.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
+#include "core/throw_error.h"
 #include "recommend/ranking_figures.h"
 #include "recommend/synthetic_reviews.h"
 
@@ -337,9 +335,8 @@ const Schema& PlantedFactors::schema() {
 
 Reviews make_factor_reviews(ExecutionContext& context, const PlantedFactors& settings) {
   if (settings.reviews > settings.users * settings.items / 2) {
-    throw InvalidArgument(
-        fmt::format("{} reviews are more than half of {} users × {} items: ask for fewer.",
-                    settings.reviews, settings.users, settings.items));
+    throw_error<InvalidArgument>("{} reviews are more than half of {} users × {} items: ask for fewer.",
+                                 settings.reviews, settings.users, settings.items);
   }
   const PlantedModel model(settings);
   const std::vector<std::int64_t> counts =

@@ -5,8 +5,8 @@
 #include <array>
 #include <numeric>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "recommend/synthetic_factors.h"
 #include "recommend/synthetic_trees.h"
 
@@ -22,8 +22,8 @@ Reviews make_from_keys(ExecutionContext& context, const SourceKeys& keys) {
   Settings settings;
   for (const auto& [key, value] : keys) {
     if (schema.find(key) == nullptr) {
-      throw InvalidArgument(fmt::format("The generator '{}' has no key '{}'. {}", schema.table, key,
-                                        did_you_mean(key, schema.keys())));
+      throw_error<InvalidArgument>("The generator '{}' has no key '{}'. {}", schema.table, key,
+                                   did_you_mean(key, schema.keys()));
     }
     assign_setting_text(schema, &settings, key, value, fmt::format("synth:{}", schema.table));
   }
@@ -43,8 +43,8 @@ const ReviewGenerator& generator_named(std::string_view name) {
     if (generator.name == name) return generator;
     names.emplace_back(generator.name);
   }
-  throw InvalidArgument(fmt::format("There is no generator of reviews '{}', only {}. {}", name,
-                                    joined(names), did_you_mean(name, names)));
+  throw_error<InvalidArgument>("There is no generator of reviews '{}', only {}. {}", name, joined(names),
+                               did_you_mean(name, names));
 }
 
 SourceKeys keys_in(std::string_view text, std::string_view source) {
@@ -55,8 +55,8 @@ SourceKeys keys_in(std::string_view text, std::string_view source) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos || equals == 0) {
-      throw InvalidArgument(
-          fmt::format("'{}': Keys are written key=value and separated by '&', not '{}'.", source, part));
+      throw_error<InvalidArgument>("'{}': Keys are written key=value and separated by '&', not '{}'.",
+                                   source, part);
     }
     keys.emplace_back(part.substr(0, equals), part.substr(equals + 1));
   }

@@ -1,15 +1,13 @@
 #include "recommend/synthetic_trees.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>
 #include <vector>
 
-#include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "core/throw_error.h"
 #include "recommend/ranking_figures.h"
 #include "recommend/synthetic_reviews.h"
 #include "recommend/trees/tree_settings.h"
@@ -240,9 +238,9 @@ const Schema& PlantedTrees::schema() {
 
 Reviews make_tree_reviews(ExecutionContext& context, const PlantedTrees& settings) {
   if (settings.reviews > settings.users * settings.items / 4) {
-    throw InvalidArgument(
-        fmt::format("{} reviews are more than a quarter of {} users × {} items: ask for fewer.",
-                    settings.reviews, settings.users, settings.items));
+    throw_error<InvalidArgument>(
+        "{} reviews are more than a quarter of {} users × {} items: ask for fewer.", settings.reviews,
+        settings.users, settings.items);
   }
   const TreeReviewWriter writer(settings);
   const std::vector<std::int64_t> counts = planted_review_counts(

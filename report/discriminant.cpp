@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/error.h"
 #include "core/metrics/list_metrics.h"
 #include "core/ops/blas.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -116,10 +116,10 @@ Discriminant linear_discriminant(const Dataset& data, ExecutionContext& context)
   const Standardised features(data.all_features());
   const std::int64_t d = features.features();
   if (classes < 3 || d < 2) {
-    throw InvalidArgument(
-        fmt::format("A discriminant plane needs three grades and two features that vary, but these data "
-                    "have {} and {}.",
-                    classes, d));
+    throw_error<InvalidArgument>(
+        "A discriminant plane needs three grades and two features that vary, but these data have {} and "
+        "{}.",
+        classes, d);
   }
   const auto count = static_cast<double>(data.docs());
   const auto class_at = [&](std::int64_t doc) { return class_of[data.all_grades()[doc]]; };

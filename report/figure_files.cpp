@@ -12,9 +12,9 @@
 #include <memory>
 #include <set>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
+#include "core/throw_error.h"
 #include "report/drawing.h"
 #include "report/final_tables.h"
 #include "report/markup.h"
@@ -46,8 +46,7 @@ using TemporaryFile = std::unique_ptr<std::FILE, FileCloser>;
 TemporaryFile temporary_file() {
   TemporaryFile file(std::tmpfile());
   if (file == nullptr)
-    throw IoError(
-        fmt::format("Cannot create a temporary file for a PDF figure: {}.", std::strerror(errno)));
+    throw_error<IoError>("Cannot create a temporary file for a PDF figure: {}.", std::strerror(errno));
   return file;
 }
 
@@ -94,14 +93,14 @@ std::string pdf_of(std::string_view svg, const std::vector<std::string>& command
   const TemporaryFile input = temporary_file();
   const TemporaryFile output = temporary_file();
   if (std::fwrite(svg.data(), 1, svg.size(), input.get()) != svg.size() || std::fflush(input.get()) != 0)
-    throw IoError(fmt::format("Cannot write a temporary file for a PDF figure: {}.", std::strerror(errno)));
+    throw_error<IoError>("Cannot write a temporary file for a PDF figure: {}.", std::strerror(errno));
   std::rewind(input.get());
   const int code = run(command, input.get(), output.get());
   std::string pdf = whole_content(output.get());
   if (code != 0 || pdf.compare(0, 5, "%PDF-") != 0) {
-    throw IoError(fmt::format(
+    throw_error<IoError>(
         "{} made no PDF of a figure ({}); choose --figures-format svg.", command.front(),
-        code < 0 ? std::string("it did not run to its end") : fmt::format("exit code {}", code)));
+        code < 0 ? std::string("it did not run to its end") : fmt::format("exit code {}", code));
   }
   return pdf;
 }
@@ -115,8 +114,8 @@ FigureWriter::FigureWriter(const std::vector<std::string>& formats) {
     } else if (format == kPdfFormat) {
       pdf_command_ = find_pdf_command();
     } else {
-      throw InvalidArgument(fmt::format("'{}' is no format of figures; choose {}, {} or {},{}.", format,
-                                        kSvgFormat, kPdfFormat, kSvgFormat, kPdfFormat));
+      throw_error<InvalidArgument>("'{}' is no format of figures; choose {}, {} or {},{}.", format,
+                                   kSvgFormat, kPdfFormat, kSvgFormat, kPdfFormat);
     }
   }
 }

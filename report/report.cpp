@@ -7,8 +7,8 @@
 #include <set>
 #include <tuple>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -186,11 +186,11 @@ class Comparison {
       if (key.second == name) found.insert(number);
     }
     if (found.size() == 1) return *found.begin();
-    throw InvalidArgument(
-        fmt::format("--baseline {}", found.empty() ? must_be_one_of(name, shown)
-                                                   : fmt::format("'{}' is the name of several rankers; "
-                                                                 "choose one of {}.",
-                                                                 name, joined(shown, " or "))));
+    throw_error<InvalidArgument>(
+        "--baseline {}", found.empty()
+                             ? must_be_one_of(name, shown)
+                             : fmt::format("'{}' is the name of several rankers; choose one of {}.", name,
+                                           joined(shown, " or ")));
   }
 
   std::optional<std::size_t> exact_structure() const {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
+#include "core/throw_error.h"
 #include "report/markup.h"
 
 namespace olrank {
@@ -145,13 +145,12 @@ ResultConventions conventions_of(const RunDescription& run) {
 RunDescription read_run_description(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "manifest.json";
   if (!std::filesystem::is_directory(folder)) {
-    throw InvalidArgument(fmt::format("The experiment folder '{}' does not exist.", folder.string()));
+    throw_error<InvalidArgument>("The experiment folder '{}' does not exist.", folder.string());
   }
   if (!std::filesystem::exists(file)) {
-    throw InvalidArgument(
-        fmt::format("'{0}' is not an experiment folder: it has no manifest.json, which `olrank run --out "
-                    "{0}` writes.",
-                    folder.string()));
+    throw_error<InvalidArgument>(
+        "'{0}' is not an experiment folder: it has no manifest.json, which `olrank run --out {0}` writes.",
+        folder.string());
   }
   RunDescription run;
   try {
@@ -161,7 +160,7 @@ RunDescription read_run_description(const std::filesystem::path& folder) {
     read_facts(manifest, run);
     run.deviations = manifest.at("deviations").get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception&) {
-    throw IoError(fmt::format("{}: This file is not an experiment manifest.", file.string()));
+    throw_error<IoError>("{}: This file is not an experiment manifest.", file.string());
   }
   return run;
 }

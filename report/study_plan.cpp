@@ -1,13 +1,11 @@
 #include "report/study_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -132,7 +130,7 @@ std::optional<StudyPlan> read_study_plan(const std::filesystem::path& folder) {
   try {
     return read_plan(parse_json(read_file(file, kLargestJson)));
   } catch (const json::exception&) {
-    throw IoError(fmt::format("{}: This file is not a covariance study.", file.string()));
+    throw_error<IoError>("{}: This file is not a covariance study.", file.string());
   }
 }
 

@@ -1,13 +1,11 @@
 #include "sim/click_coins.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -50,24 +48,24 @@ bool is_built_in_user(std::string_view name) {
 int table_grades(std::string_view user, int max_grade, std::int64_t stated) {
   if (stated != 0) {
     if (std::find(kTableSizes.begin(), kTableSizes.end(), stated) == kTableSizes.end()) {
-      throw InvalidArgument(fmt::format(
-          "clicks.grades must be 2, 3 or 5, or 0 to follow the data's largest grade, not {}.", stated));
+      throw_error<InvalidArgument>(
+          "clicks.grades must be 2, 3 or 5, or 0 to follow the data's largest grade, not {}.", stated);
     }
     if (max_grade >= stated) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "The data has grade {}, but with clicks.grades = {} the table of the built-in user '{}' ends at "
           "grade {}. Raise clicks.grades, or define a [[user]] with {} click probabilities.",
-          max_grade, stated, user, stated - 1, max_grade + 1));
+          max_grade, stated, user, stated - 1, max_grade + 1);
     }
     return static_cast<int>(stated);
   }
   for (const int grades : kTableSizes) {
     if (max_grade < grades) return grades;
   }
-  throw InvalidArgument(fmt::format(
-      "The data has grade {}, but the tables of the built-in user '{}' end at grade {}. Define a "
-      "[[user]] with {} click probabilities.",
-      max_grade, user, kTableSizes.back() - 1, max_grade + 1));
+  throw_error<InvalidArgument>(
+      "The data has grade {}, but the tables of the built-in user '{}' end at grade {}. Define a [[user]] "
+      "with {} click probabilities.",
+      max_grade, user, kTableSizes.back() - 1, max_grade + 1);
 }
 
 ClickTable built_in_table(std::string_view user, int grades) {
@@ -76,11 +74,10 @@ ClickTable built_in_table(std::string_view user, int grades) {
       return named.table;
     }
   }
-  throw InvalidArgument(
-      fmt::format("There is no built-in table of {} grades for '{}'. The built-in users are {}, with "
-                  "tables for 2, 3 and "
-                  "5 grades.",
-                  grades, user, joined(built_in_users())));
+  throw_error<InvalidArgument>(
+      "There is no built-in table of {} grades for '{}'. The built-in users are {}, with tables for 2, 3 "
+      "and 5 grades.",
+      grades, user, joined(built_in_users()));
 }
 
 ExternalClickModel::ExternalClickModel(std::string name, std::shared_ptr<const ExternalUser> user)
@@ -91,16 +88,15 @@ void ExternalClickModel::click(QueryGrades grades, std::span<const std::int32_t>
   log.clicks = user_->click({round, grades.of_doc, shown, UserCoins({key.word[0], key.word[1]}, round)});
   log.examined.assign(shown.size(), 1);
   if (log.clicks.size() != shown.size()) {
-    throw InvalidArgument(fmt::format(
-        "User '{}' returned {} clicks in round {}, but was shown {} documents: return 0 or 1 for "
-        "each.",
-        name_, log.clicks.size(), round, shown.size()));
+    throw_error<InvalidArgument>(
+        "User '{}' returned {} clicks in round {}, but was shown {} documents: return 0 or 1 for each.",
+        name_, log.clicks.size(), round, shown.size());
   }
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
     if (log.clicks[rank] <= 1) continue;
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "User '{}' returned {} for document {} in round {}: return 1 for a click and 0 for no click.",
-        name_, log.clicks[rank], shown[rank], round));
+        name_, log.clicks[rank], shown[rank], round);
   }
 }
 

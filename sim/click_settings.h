@@ -1,10 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/protocol.h"
@@ -36,18 +33,13 @@ struct ClickSettings {
 
 template <>
 struct EnumNames<ClickKind> {
-  static constexpr std::array values = {std::pair{ClickKind::kDependent, std::string_view("dependent")},
-                                        std::pair{ClickKind::kCascade, std::string_view("cascade")},
-                                        std::pair{ClickKind::kPosition, std::string_view("position")},
-                                        std::pair{ClickKind::kDynamicBayesian, std::string_view("dbn")},
-                                        std::pair{ClickKind::kUserBrowsing, std::string_view("ubm")},
-                                        std::pair{ClickKind::kChanging, std::string_view("changing")}};
+  static constexpr std::array values =
+      names_in_order<ClickKind>("dependent", "cascade", "position", "dbn", "ubm", "changing");
 };
 
 template <>
 struct EnumNames<StopDraw> {
-  static constexpr std::array values = {std::pair{StopDraw::kAfterClick, std::string_view("after-click")},
-                                        std::pair{StopDraw::kEveryDoc, std::string_view("every-doc")}};
+  static constexpr std::array values = names_in_order<StopDraw>("after-click", "every-doc");
 };
 
 /// One [[user]]: a simulated user with a table of its own.

@@ -1,13 +1,11 @@
 #include "sim/external_user.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/folder.h"
+#include "core/throw_error.h"
 #include "sim/click_coins.h"
 
 namespace olrank {
@@ -37,25 +35,25 @@ double UserCoins::own(std::int32_t doc, std::uint32_t number) const {
 void register_user(const std::string& name, const std::string& description,
                    std::shared_ptr<const ExternalUser> user) {
   if (!is_folder_name(name)) {
-    throw InvalidArgument(fmt::format(
-        "A user cannot be named '{}': its trials have a folder of that name, so use letters, digits and "
-        "- _ . + =, without a leading dot.",
-        name));
+    throw_error<InvalidArgument>(
+        "A user cannot be named '{}': its trials have a folder of that name, so use letters, digits and - "
+        "_ . + =, without a leading dot.",
+        name);
   }
   if (is_built_in_user(name))
-    throw InvalidArgument(fmt::format("The user '{}' is built in: choose another name.", name));
+    throw_error<InvalidArgument>("The user '{}' is built in: choose another name.", name);
   if (description.empty() || description.find('\n') != std::string::npos) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "The description of user '{}' must be one line: name the user, its version and its parameters.",
-        name));
+        name);
   }
   if (user == nullptr)
-    throw InvalidArgument(fmt::format("The user '{}' is a null pointer: register an object.", name));
+    throw_error<InvalidArgument>("The user '{}' is a null pointer: register an object.", name);
   UserRegistry& registry = user_registry();
   const std::lock_guard<std::mutex> lock(registry.mutex);
   if (!registry.users.emplace(name, RegisteredUser{description, std::move(user)}).second) {
-    throw InvalidArgument(fmt::format(
-        "There is a registered user '{}' already: choose another name, or unregister it.", name));
+    throw_error<InvalidArgument>(
+        "There is a registered user '{}' already: choose another name, or unregister it.", name);
   }
 }
 

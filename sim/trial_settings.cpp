@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -160,8 +160,8 @@ RankerData ranker_data(const TrialData& data, const LabelledQueries* labels, std
 UniformQueries::UniformQueries(PhiloxKey key, std::int64_t queries)
     : key_(key), queries_(static_cast<std::uint32_t>(queries)) {
   if (queries >= 1 && queries <= std::numeric_limits<std::uint32_t>::max()) return;
-  throw InvalidArgument(
-      fmt::format("The training part must have between 1 and 2^32 - 1 queries, not {}.", queries));
+  throw_error<InvalidArgument>("The training part must have between 1 and 2^32 - 1 queries, not {}.",
+                               queries);
 }
 
 std::int64_t UniformQueries::query_of(std::uint32_t round) const {

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <array>
 #include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -82,8 +80,7 @@ enum class CosineReference { kNone, kOffline };
 
 template <>
 struct EnumNames<CosineReference> {
-  static constexpr std::array values = {std::pair{CosineReference::kNone, std::string_view("none")},
-                                        std::pair{CosineReference::kOffline, std::string_view("offline")}};
+  static constexpr std::array values = names_in_order<CosineReference>("none", "offline");
 };
 
 /// How the rounds of a trial are played and evaluated.

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "sim/click_coins.h"
 #include "sim/click_models.h"
 
@@ -39,32 +39,32 @@ std::vector<std::string> names_of(std::span<const UserSettings> users) {
 
 [[noreturn]] void refuse_unknown(const std::string& name, std::span<const UserSettings> users) {
   const std::vector<std::string> names = names_of(users);
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "clicks.models: Unknown user '{}'. {} The users are {}; a [[user]] table defines another.", name,
-      did_you_mean(name, names), joined(names)));
+      did_you_mean(name, names), joined(names));
 }
 
 void check_probabilities(const UserSettings& user, std::string_view key, std::span<const double> values) {
   for (const double value : values) {
     if (value >= 0.0 && value <= 1.0) continue;
-    throw InvalidArgument(fmt::format(
-        "User '{}': the probabilities in '{}' must be between 0 and 1, not {}.", user.name, key, value));
+    throw_error<InvalidArgument>("User '{}': the probabilities in '{}' must be between 0 and 1, not {}.",
+                                 user.name, key, value);
   }
 }
 
 void refuse_key(const UserSettings& user, std::string_view key, ClickKind only) {
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "User '{0}' has kind \"{1}\", which does not use '{2}'. Remove it, or set kind = \"{3}\".", user.name,
-      name_of(user.kind), key, name_of(only)));
+      name_of(user.kind), key, name_of(only));
 }
 
 /// One probability for each of the click table's grades, or none at all.
 void check_length(const UserSettings& user, std::string_view key, const std::vector<double>& values) {
   if (values.empty() || values.size() == user.click.size()) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "User '{0}' has {1} click but {2} {3} probabilities. Give one of each for every grade, or leave out "
       "'{3}'.",
-      user.name, user.click.size(), values.size(), key));
+      user.name, user.click.size(), values.size(), key);
 }
 
 /// Rank r has r probabilities: 1, 3, 6, 10, … in all.
@@ -73,14 +73,14 @@ void check_browsing(const UserSettings& user) {
   std::size_t ranks = 0;
   while (whole < user.browsing.size()) whole += ++ranks;
   if (whole != user.browsing.size()) {
-    throw InvalidArgument(
-        fmt::format("User '{}' has {} probabilities in 'browsing', but rank r needs r of them: 1, 3, 6, 10 "
-                    "or more in all; {} ranks have {}.",
-                    user.name, user.browsing.size(), ranks, whole));
+    throw_error<InvalidArgument>(
+        "User '{}' has {} probabilities in 'browsing', but rank r needs r of them: 1, 3, 6, 10 or more in "
+        "all; {} ranks have {}.",
+        user.name, user.browsing.size(), ranks, whole);
   }
   if (!user.browsing.empty() && !user.examination.empty())
-    throw InvalidArgument(
-        fmt::format("User '{}' has both 'browsing' and 'examination'. Remove one of them.", user.name));
+    throw_error<InvalidArgument>("User '{}' has both 'browsing' and 'examination'. Remove one of them.",
+                                 user.name);
 }
 
 /// A user who takes the behaviour of others has none of its own.
@@ -91,16 +91,15 @@ void check_changing(const UserSettings& user) {
                                     {"satisfaction", &user.satisfaction},
                                     {"browsing", &user.browsing}}) {
     if (values->empty()) continue;
-    throw InvalidArgument(
-        fmt::format("User '{}' has kind \"changing\", which behaves as its 'intents' do: remove '{}'.",
-                    user.name, key));
+    throw_error<InvalidArgument>(
+        "User '{}' has kind \"changing\", which behaves as its 'intents' do: remove '{}'.", user.name, key);
   }
   if (user.intents.size() < 2)
-    throw InvalidArgument(
-        fmt::format("User '{}' needs at least two users in 'intents' to change between.", user.name));
+    throw_error<InvalidArgument>("User '{}' needs at least two users in 'intents' to change between.",
+                                 user.name);
   if (user.change_every < 1)
-    throw InvalidArgument(fmt::format(
-        "User '{}' needs 'change_every', the number of rounds until its intent changes.", user.name));
+    throw_error<InvalidArgument>(
+        "User '{}' needs 'change_every', the number of rounds until its intent changes.", user.name);
 }
 
 void check_user(const UserSettings& user) {
@@ -108,9 +107,9 @@ void check_user(const UserSettings& user) {
   if (!user.intents.empty()) refuse_key(user, "intents", ClickKind::kChanging);
   if (user.change_every != 0) refuse_key(user, "change_every", ClickKind::kChanging);
   if (user.click.empty()) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "User '{}' has no click probabilities. Set 'click' to one for each grade, starting at grade 0.",
-        user.name));
+        user.name);
   }
   check_probabilities(user, "click", user.click);
   check_probabilities(user, "stop", user.stop);
@@ -144,14 +143,14 @@ void check_intents(const UserSettings& user, std::span<const UserSettings> users
     const UserSettings* intent = find_user(users, name);
     if (intent == nullptr) {
       const std::vector<std::string> names = names_of(users);
-      throw InvalidArgument(fmt::format("User '{}': Unknown user '{}' in 'intents'. {} The users are {}.",
-                                        user.name, name, did_you_mean(name, names), joined(names)));
+      throw_error<InvalidArgument>("User '{}': Unknown user '{}' in 'intents'. {} The users are {}.",
+                                   user.name, name, did_you_mean(name, names), joined(names));
     }
     if (intent->kind == ClickKind::kChanging)
-      throw InvalidArgument(
-          fmt::format("User '{}' has '{}' in 'intents', a user of kind changing: list the intents of that "
-                      "user instead.",
-                      user.name, name));
+      throw_error<InvalidArgument>(
+          "User '{}' has '{}' in 'intents', a user of kind changing: list the intents of that user "
+          "instead.",
+          user.name, name);
   }
 }
 
@@ -160,9 +159,9 @@ std::vector<std::int64_t> mapped_grades(const std::string& user, const ClickSett
                                         int max_grade) {
   if (!clicks.grade_map.empty()) {
     if (max_grade < std::ssize(clicks.grade_map)) return clicks.grade_map;
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "The data has grade {}, but clicks.grade_map ends at grade {}. Give it {} grades of the tables.",
-        max_grade, clicks.grade_map.size() - 1, max_grade + 1));
+        max_grade, clicks.grade_map.size() - 1, max_grade + 1);
   }
   std::vector<std::int64_t> grades(table_grades(user, max_grade, clicks.grades));
   std::iota(grades.begin(), grades.end(), 0);
@@ -200,10 +199,10 @@ UserSettings resolved_user(const std::string& name, const ClickSettings& clicks,
   check_user(*user);
   check_intents(*user, users);
   if (user->kind != ClickKind::kChanging && max_grade >= std::ssize(user->click)) {
-    throw InvalidArgument(
-        fmt::format("The data has grade {}, but the table of user '{}' ends at grade {}. Give it {} click "
-                    "probabilities.",
-                    max_grade, name, user->click.size() - 1, max_grade + 1));
+    throw_error<InvalidArgument>(
+        "The data has grade {}, but the table of user '{}' ends at grade {}. Give it {} click "
+        "probabilities.",
+        max_grade, name, user->click.size() - 1, max_grade + 1);
   }
   return *user;
 }
@@ -223,18 +222,18 @@ void check_users(const ClickSettings& clicks, std::span<const UserSettings> user
   table_grades(built_in_users().front(), 0, clicks.grades);
   for (std::size_t i = 0; i < users.size(); ++i) {
     if (is_built_in_user(users[i].name)) {
-      throw InvalidArgument(
-          fmt::format("A [[user]] must not have the name of the built-in user '{}'. Choose another name.",
-                      users[i].name));
+      throw_error<InvalidArgument>(
+          "A [[user]] must not have the name of the built-in user '{}'. Choose another name.",
+          users[i].name);
     }
     if (registered_user(users[i].name)) {
-      throw InvalidArgument(
-          fmt::format("A [[user]] must not have the name of the registered user '{}'. Choose another name.",
-                      users[i].name));
+      throw_error<InvalidArgument>(
+          "A [[user]] must not have the name of the registered user '{}'. Choose another name.",
+          users[i].name);
     }
     if (find_user(users.first(i), users[i].name) != nullptr) {
-      throw InvalidArgument(
-          fmt::format("Two users are named '{}'. Give each [[user]] a unique name.", users[i].name));
+      throw_error<InvalidArgument>("Two users are named '{}'. Give each [[user]] a unique name.",
+                                   users[i].name);
     }
     check_user(users[i]);
     check_intents(users[i], users);
@@ -275,7 +274,7 @@ std::unique_ptr<ClickModel> make_user(const std::string& name, const ClickSettin
       return std::make_unique<ChangingUser>(std::move(intents), user.change_every, user.repeat);
     }
   }
-  throw InvalidArgument(fmt::format("User '{}' has an unknown kind.", name));
+  throw_error<InvalidArgument>("User '{}' has an unknown kind.", name);
 }
 
 std::string describe_user(const std::string& name, const ClickSettings& clicks,

@@ -12,11 +12,11 @@
 #include "bench/cases/case_list.h"
 #include "bench/cases/data_cases.h"
 #include "bench/measurement_file.h"
-#include "core/error.h"
 #include "core/io/folder.h"
 #include "core/ops/relu_network.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/device_choice.h"
 
 namespace olrank {
@@ -160,10 +160,10 @@ class BenchRoundCommand : public Command {
     for (std::size_t i = 1; i < values_.size(); ++i) {
       const std::int64_t width = width_for(round_.sizes(), values_[i]);
       if (width == width_for(round_.sizes(), values_[i - 1])) {
-        throw InvalidArgument(
-            fmt::format("--values: With {2} as the width, a network of {3} features and {4} layers is the "
-                        "closest to both {0} and {1} parameters; choose values further apart.",
-                        values_[i - 1], values_[i], width, round_.sizes().features, round_.sizes().depth));
+        throw_error<InvalidArgument>(
+            "--values: With {2} as the width, a network of {3} features and {4} layers is the closest to "
+            "both {0} and {1} parameters; choose values further apart.",
+            values_[i - 1], values_[i], width, round_.sizes().features, round_.sizes().depth);
       }
     }
   }
@@ -226,7 +226,7 @@ class BenchOpsCommand : public Command {
     std::erase_if(chosen,
                   [&](const BenchCase& work) { return work.name.find(only_) == std::string::npos; });
     if (chosen.empty())
-      throw InvalidArgument(fmt::format("--only {}: No operation's name contains this text.", only_));
+      throw_error<InvalidArgument>("--only {}: No operation's name contains this text.", only_);
     for (const BenchCase& work : chosen) check_memory(work);
     return flags_.report(
         {fmt::format("olrank bench ops --pairs {} --docs {} --width {} --depth {} --features {}",
@@ -250,9 +250,9 @@ const CommandEntry kBenchRoundCommand{
     "bench round",
     "benchmark the stages of a round in the middle of a trial, and with --over how they scale",
     make_command<BenchRoundCommand>};
-const CommandEntry kBenchDataCommand{"bench data",
-                                     "benchmark parsing, inspecting, binary copies, metrics and ranking a file",
-                                     make_command<BenchDataCommand>};
+const CommandEntry kBenchDataCommand{
+    "bench data", "benchmark parsing, inspecting, binary copies, metrics and ranking a file",
+    make_command<BenchDataCommand>};
 const CommandEntry kBenchOpsCommand{"bench ops",
                                     "benchmark each operation against its ceiling on this machine",
                                     make_command<BenchOpsCommand>};

@@ -6,9 +6,9 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/settings/toml_document.h"
+#include "core/throw_error.h"
 #include "jobs/covariance/covariance_study.h"
 #include "jobs/covariance/study_rankers.h"
 
@@ -84,16 +84,15 @@ class BenchCovarianceCommand : public Command {
                                     {"noise_variance", "--noise-variances"},
                                     {"shadow", "--study-exact-widths"}}) {
       if (override.key == key)
-        throw InvalidArgument(
-            fmt::format("{}: The study varies this setting; use {}.", override.origin, axis));
+        throw_error<InvalidArgument>("{}: The study varies this setting; use {}.", override.origin, axis);
     }
   }
 
   Configuration resolve(const std::vector<SettingOverride>& overrides) const {
     Configuration configuration = resolve_configuration(file(), overrides);
     if (!configuration.sweep.empty())
-      throw InvalidArgument(
-          fmt::format("'olrank bench covariance' does not support [sweep]; remove it from {}.", file_));
+      throw_error<InvalidArgument>("'olrank bench covariance' does not support [sweep]; remove it from {}.",
+                                   file_);
     refuse_search("bench covariance", configuration);
     if (!configuration.study) configuration.study.emplace();
     const StudyBase base = base_of(configuration, overrides);
@@ -121,8 +120,8 @@ class BenchCovarianceCommand : public Command {
         base.ensemble = ranker;
         ++ensembles;
       } else {
-        throw InvalidArgument(fmt::format(
-            "A study supports olranknet and ollambdarank, but ranker '{}' is neither.", ranker.name));
+        throw_error<InvalidArgument>(
+            "A study supports olranknet and ollambdarank, but ranker '{}' is neither.", ranker.name);
       }
     }
     if (networks != 1 || ensembles > 1) {

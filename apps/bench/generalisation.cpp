@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
@@ -8,10 +7,10 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/error.h"
 #include "core/io/standard_output.h"
 #include "core/settings/value.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "studies/generalisation/generalisation_run.h"
 
 namespace olrank {
@@ -56,14 +55,14 @@ class BenchGeneralisationCommand : public Command {
     try {
       numbers = std::get<std::vector<std::int64_t>>(parse_setting(SettingKind::kIntegers, text));
     } catch (const InvalidArgument& error) {
-      throw InvalidArgument(fmt::format("{}: {}", flag, error.what()));
+      throw_error<InvalidArgument>("{}: {}", flag, error.what());
     }
-    if (numbers.empty()) throw InvalidArgument(fmt::format("{} must name at least one number.", flag));
+    if (numbers.empty()) throw_error<InvalidArgument>("{} must name at least one number.", flag);
     std::sort(numbers.begin(), numbers.end());
     if (std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end())
-      throw InvalidArgument(fmt::format("{} names a number twice: '{}'.", flag, text));
+      throw_error<InvalidArgument>("{} names a number twice: '{}'.", flag, text);
     if (numbers.front() < lowest)
-      throw InvalidArgument(fmt::format("{} must be at least {}, not {}.", flag, lowest, numbers.front()));
+      throw_error<InvalidArgument>("{} must be at least {}, not {}.", flag, lowest, numbers.front());
     return numbers;
   }
 

@@ -10,9 +10,9 @@
 #include "apps/command.h"
 #include "apps/setting_flags.h"
 #include "bench/long_trial.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 #include "jobs/covariance/study_rankers.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/settings/configuration.h"
@@ -30,15 +30,14 @@ std::vector<RankerSettings> with_structures(const std::vector<RankerSettings>& r
   if (structures.empty()) return rankers;
   for (auto one = structures.begin(); one != structures.end(); ++one) {
     if (std::find(structures.begin(), one, *one) != one) {
-      throw InvalidArgument(
-          fmt::format("--structures contains '{}' twice: name each covariance once.", *one));
+      throw_error<InvalidArgument>("--structures contains '{}' twice: name each covariance once.", *one);
     }
   }
   std::vector<RankerSettings> made;
   for (const RankerSettings& ranker : rankers) {
     if (row_of(ranker.kind).evidence != OrderEvidence::kWidths) {
-      throw InvalidArgument(
-          fmt::format("--structures is for rankers with widths, and '{}' has none.", ranker.name));
+      throw_error<InvalidArgument>("--structures is for rankers with widths, and '{}' has none.",
+                                   ranker.name);
     }
     for (const std::string& structure : structures) {
       RankerSettings one = ranker;
@@ -82,8 +81,8 @@ class BenchLongCommand : public Command {
     refuse_study("bench long", configuration);
     refuse_search("bench long", configuration);
     if (!configuration.sweep.empty())
-      throw InvalidArgument(
-          fmt::format("'olrank bench long' does not support [sweep]; remove it from {}.", file_));
+      throw_error<InvalidArgument>("'olrank bench long' does not support [sweep]; remove it from {}.",
+                                   file_);
     if (configuration.run.device != "auto" && configuration.run.device != "cpu") {
       throw InvalidArgument(
           "'olrank bench long' measures processor time: use --device cpu, or 'olrank bench round' for a "

@@ -10,11 +10,11 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
+#include "core/throw_error.h"
 #include "jobs/covariance/study_rankers.h"
 #include "jobs/device_choice.h"
 
@@ -58,7 +58,7 @@ int MeasurementFlags::report(const MeasurementFile& file, const OutputFlags& out
   warn_if_other_machine(before.machine, file.machine);
   const std::vector<SlowDown> changes = slow_downs(before, file);
   if (changes.empty())
-    throw InvalidArgument(fmt::format("{} has no measurement in common with this run.", compare_));
+    throw_error<InvalidArgument>("{} has no measurement in common with this run.", compare_);
   if (!prints_json) fmt::print("\n{}", slow_downs_text(changes, factor_));
   const auto slower = std::count_if(changes.begin(), changes.end(),
                                     [&](const SlowDown& change) { return is_slower(change, factor_); });
@@ -159,14 +159,14 @@ int run_program(const fs::path& program, int gpu, const std::string& only, const
 MeasurementFile measure_on_gpu(int gpu, const std::string& only) {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "device_bench";
   if (!fs::exists(program)) {
-    throw InvalidArgument(
-        fmt::format("GPU benchmarks require {}, which does not exist: build all targets of a CUDA build.",
-                    program.string()));
+    throw_error<InvalidArgument>(
+        "GPU benchmarks require {}, which does not exist: build all targets of a CUDA build.",
+        program.string());
   }
   const ScratchFolder scratch;
   const fs::path json = scratch.path() / "operations.json";
   const int code = run_program(program, gpu, only, json);
-  if (code != 0) throw Error(fmt::format("{} exited with code {}.", program.string(), code));
+  if (code != 0) throw_error<Error>("{} exited with code {}.", program.string(), code);
   return read_measurements(json.string());
 }
 

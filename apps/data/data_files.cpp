@@ -13,12 +13,12 @@
 #include "core/data/query_weights.h"
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
 #include "core/io/folder.h"
 #include "core/io/standard_output.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -120,8 +120,8 @@ class SynthCommand : public Command {
   int run(const OutputFlags& output) override {
     for (const char* part : {"train", "vali", "test"}) {
       if (force_ || !std::filesystem::exists(path_of(part))) continue;
-      throw InvalidArgument(fmt::format(
-          "'{}' already exists; overwrite it with --force, or choose another folder.", path_of(part)));
+      throw_error<InvalidArgument>(
+          "'{}' already exists; overwrite it with --force, or choose another folder.", path_of(part));
     }
     ExecutionContext context(threads_);
     const std::string source = is_synthetic(source_) ? source_ : "synth:" + source_;

@@ -10,9 +10,9 @@
 #include "apps/data/data_files.h"
 #include "core/data/data_loader.h"
 #include "core/data/inspection.h"
-#include "core/error.h"
 #include "core/fair/dataset_groups.h"
 #include "core/io/atomic_file.h"
+#include "core/throw_error.h"
 #include "report/discriminant.h"
 #include "report/drawing.h"
 #include "report/inspection_text.h"
@@ -88,8 +88,8 @@ class InspectCommand : public Command {
     failed = failed || !failures.empty();
     if (!output.json && failures.size() == 1) throw Error(failures.front());
     if (!output.json && !failures.empty()) {
-      throw Error(fmt::format("{} of {} files cannot be read. First error: {}", failures.size(), all.size(),
-                              failures.front()));
+      throw_error<Error>("{} of {} files cannot be read. First error: {}", failures.size(), all.size(),
+                         failures.front());
     }
     return failed ? static_cast<int>(ExitCode::kFailed) : 0;
   }
@@ -105,8 +105,8 @@ class InspectCommand : public Command {
 
   int draw_discriminant(const OutputFlags& output, ExecutionContext& context) {
     if (paths_.size() != 1)
-      throw InvalidArgument(
-          fmt::format("--discriminant draws one data set, not {}. Name one PATH.", paths_.size()));
+      throw_error<InvalidArgument>("--discriminant draws one data set, not {}. Name one PATH.",
+                                   paths_.size());
     const Dataset train = training_part(paths_.front(), context);
     const Discriminant found = linear_discriminant(train, context);
     const Plot plot = discriminant_figure(found, train.all_grades(), paths_.front());

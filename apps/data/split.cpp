@@ -9,9 +9,9 @@
 
 #include "apps/data/data_files.h"
 #include "core/data/join.h"
-#include "core/error.h"
 #include "core/io/folder.h"
 #include "core/random/rng_stream.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -41,8 +41,8 @@ class SplitCommand : public Command {
     const std::vector<Part> parts = plan();
     for (const Part& part : parts) {
       if (std::filesystem::exists(path_of(part))) {
-        throw InvalidArgument(
-            fmt::format("'{}' already exists; choose another folder or remove it.", path_of(part)));
+        throw_error<InvalidArgument>("'{}' already exists; choose another folder or remove it.",
+                                     path_of(part));
       }
     }
     ExecutionContext context(flags_.threads);
@@ -75,16 +75,16 @@ class SplitCommand : public Command {
     const bool by_share = std::any_of(shares_.begin(), shares_.end(),
                                       [](const CLI::Option* option) { return option->count() > 0; });
     if (!by_share) {
-      if (parts_ < 2) throw InvalidArgument(fmt::format("--parts must be at least 2, not {}.", parts_));
+      if (parts_ < 2) throw_error<InvalidArgument>("--parts must be at least 2, not {}.", parts_);
       std::vector<Part> parts;
       for (int part = 1; part <= parts_; ++part) parts.push_back({fmt::format("S{}", part), 1.0 / parts_});
       return parts;
     }
     if (!(train_ > 0.0 && vali_ >= 0.0 && test_ > 0.0 && std::abs(train_ + vali_ + test_ - 1.0) < 1e-9)) {
-      throw InvalidArgument(
-          fmt::format("--train, --vali and --test must add up to 1, with --train and --test above 0, not "
-                      "{}, {} and {}.",
-                      train_, vali_, test_));
+      throw_error<InvalidArgument>(
+          "--train, --vali and --test must add up to 1, with --train and --test above 0, not {}, {} and "
+          "{}.",
+          train_, vali_, test_);
     }
     std::vector<Part> parts = {{"train", train_}};
     if (vali_ > 0.0) parts.push_back({"vali", vali_});

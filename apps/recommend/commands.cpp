@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
+#include "core/throw_error.h"
 #include "jobs/recommending/recommender_file.h"
 #include "jobs/recommending/recommender_study.h"
 #include "recommend/ranking_figures.h"
@@ -38,10 +38,10 @@ class RecommendExplainCommand : public Command {
     const std::int64_t item = loaded.item(item_);
     const std::optional<Explanation> explanation = loaded.model->explain(user, item, loaded.names);
     if (!explanation) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "A recommender of kind {} learns from ratings alone and has no reasons: train one of kind mter, "
           "efm or fact.",
-          name_of(loaded.settings.kind)));
+          name_of(loaded.settings.kind));
     }
     ordered_json json = {{"user", user_},
                          {"item", item_},
@@ -102,8 +102,8 @@ class RecommendSynthCommand : public Command {
 
   int run(const OutputFlags& output) override {
     if (!force_ && std::filesystem::exists(out_)) {
-      throw InvalidArgument(
-          fmt::format("'{}' already exists; overwrite it with --force, or choose another file.", out_));
+      throw_error<InvalidArgument>(
+          "'{}' already exists; overwrite it with --force, or choose another file.", out_);
     }
     ExecutionContext context(threads_);
     const Reviews reviews = make_synthetic_reviews(context, source_);
@@ -196,8 +196,8 @@ class RecommendRankCommand : public Command {
       const std::string_view name = loaded.names.items[list[place].item];
       for (const std::string_view word : {loaded.names.users[user], name}) {
         if (word.empty() || word.find_first_of(" \t\r\n\v\f") != std::string_view::npos) {
-          throw InvalidArgument(
-              fmt::format("A TREC run cannot hold the name '{}', which has blanks: use --json.", word));
+          throw_error<InvalidArgument>(
+              "A TREC run cannot hold the name '{}', which has blanks: use --json.", word);
         }
       }
       lines += fmt::format("{} Q0 {} {} {} olrank\n", loaded.names.users[user], name, place + 1,

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "apps/command.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
+#include "core/throw_error.h"
 #include "jobs/recommending/recommender_file.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/interview.h"
@@ -34,9 +34,9 @@ class RecommendInterviewCommand : public Command {
     const LoadedRecommender loaded = read_recommender(model_);
     const auto* recommender = dynamic_cast<const TreeRecommender*>(loaded.model.get());
     if (recommender == nullptr) {
-      throw InvalidArgument(
-          fmt::format("A recommender of kind {} has no tree of questions: train one of kind fact or fmf.",
-                      name_of(loaded.settings.kind)));
+      throw_error<InvalidArgument>(
+          "A recommender of kind {} has no tree of questions: train one of kind fact or fmf.",
+          name_of(loaded.settings.kind));
     }
     if (!html_.empty()) write_page(loaded, *recommender, output);
     if (!trees_.empty()) write_trees(loaded, *recommender, output);

@@ -11,7 +11,6 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
@@ -20,6 +19,7 @@
 #include "core/runtime/progress.h"
 #include "core/text/byte_size.h"
 #include "core/text/text_table.h"
+#include "core/throw_error.h"
 #include "jobs/output_folder.h"
 #include "jobs/recommending/recommender_file.h"
 #include "jobs/recommending/recommender_run.h"
@@ -159,8 +159,8 @@ class RecommendTrainCommand : public Command {
     if (max_memory_ == "auto") return available_memory();
     const auto bytes = parse_bytes(max_memory_);
     if (!bytes)
-      throw InvalidArgument(
-          fmt::format("--max-memory must be a size such as 8GB, or auto, not '{}'.", max_memory_));
+      throw_error<InvalidArgument>("--max-memory must be a size such as 8GB, or auto, not '{}'.",
+                                   max_memory_);
     return *bytes;
   }
 
@@ -169,10 +169,10 @@ class RecommendTrainCommand : public Command {
     JobFolder folder(out_, {.noun = "recommender"});
     const Recipe recipe = recommender_recipe(settings, parts);
     if (folder.has_results() && !resume_ && !force_) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "'{}' already contains a recommender: continue it with --resume, replace it with --force, or "
           "choose another --out.",
-          out_));
+          out_);
     }
     if (resume_ && folder.finished()) {
       folder.check(recipe);
@@ -238,16 +238,16 @@ class RecommendEvalCommand : public Command {
       if (!data_.empty()) settings.data = data_;
       const std::unique_ptr<const ReviewParts> parts = load_review_parts(settings, context);
       if (parts->fingerprint.hex() != loaded.fingerprint) {
-        throw InvalidArgument(
-            fmt::format("'{}' does not hold the reviews that {} was trained on: name them with --data.",
-                        settings.data, folder));
+        throw_error<InvalidArgument>(
+            "'{}' does not hold the reviews that {} was trained on: name them with --data.", settings.data,
+            folder);
       }
       const JudgedPart judged = judged_part(context, *loaded.model, *parts, settings);
       const bool same = fingerprint.empty() || fingerprint == loaded.fingerprint;
       if (!same || (!figures.empty() && figures.front().users != judged.last().users)) {
-        throw InvalidArgument(fmt::format(
+        throw_error<InvalidArgument>(
             "{} and {} were trained on different data or splits, so their users cannot be paired.",
-            models_.front(), folder));
+            models_.front(), folder);
       }
       fingerprint = loaded.fingerprint;
       ordered_json entry = {{"model", folder}, {"kind", name_of(settings.kind)}, {"part", part_}};

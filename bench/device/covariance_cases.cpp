@@ -5,6 +5,7 @@
 #include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
 #include "core/error.h"
+#include "core/interface.h"
 #include "core/online/online_ranker.h"
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/covariance_matrix.h"
@@ -26,7 +27,7 @@ constexpr double kGramTolerance = 1e-9;  // sums in double, in another order, th
 constexpr CertaintyRule kRule{0.03, 0.0};
 
 /// A query under one network, with the arrays of its widths.
-struct Query {
+struct Query : public Interface {
   Operands make;
   std::shared_ptr<MadeDocs> docs;
   NetworkShape shape;
@@ -56,9 +57,6 @@ struct Query {
     for (std::int32_t s = 0; s < kRoundPairs; ++s) of_round.push_back({2 * s, 2 * s + 1});
     pairs = make.these(of_round);
   }
-  virtual ~Query() = default;
-  Query(const Query&) = delete;
-  Query& operator=(const Query&) = delete;
 
   /// M, and the same in LibTorch.
   virtual void gram(Stream on) = 0;

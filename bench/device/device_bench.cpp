@@ -15,8 +15,8 @@
 #include "bench/device/bench_device.h"
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -42,10 +42,10 @@ double checked_disagreement(const DeviceCase& one, const DeviceWork& work, Strea
   if (!work.disagreement) return 0.0;
   const double found = work.disagreement(stream);
   if (!(found <= work.tolerance)) {
-    throw NumericError(fmt::format(
+    throw_error<NumericError>(
         "The results of {} and LibTorch differ by {:.2g} relative to the largest number; at most {:.2g} is "
         "allowed.",
-        one.name, found, work.tolerance));
+        one.name, found, work.tolerance);
   }
   return found;
 }
@@ -149,9 +149,9 @@ std::vector<DeviceCase> chosen_cases(const DeviceSizes& sizes, const std::vector
   }
   const auto missing = std::find(found.begin(), found.end(), false);
   if (missing != found.end())
-    throw InvalidArgument(
-        fmt::format("--only {}: no operation's name contains this text; --list prints all names.",
-                    only[static_cast<std::size_t>(missing - found.begin())]));
+    throw_error<InvalidArgument>(
+        "--only {}: no operation's name contains this text; --list prints all names.",
+        only[static_cast<std::size_t>(missing - found.begin())]);
   return cases;
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/device/device_network.h"
+#include "core/interface.h"
 #include "core/io/state_archive.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/packet.h"
@@ -143,13 +144,8 @@ class ResidentHistory {
 
 /// Trains the parameters on the device. Trainings are started without waiting; the next call that waits
 /// reads the outcome.
-class ResidentTrainer {
+class ResidentTrainer : public Interface {
  public:
-  ResidentTrainer() = default;
-  virtual ~ResidentTrainer() = default;
-  ResidentTrainer(const ResidentTrainer&) = delete;
-  ResidentTrainer& operator=(const ResidentTrainer&) = delete;
-
   /// Starts a training on the current history, or on its sample.
   virtual void train(const ResidentHistory& history) = 0;
   /// The outcome of a member's latest training: a number, and the loss before and after.

@@ -1,6 +1,5 @@
+#include "core/throw_error.h"
 #include "cuda/engine/device_network.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/online/retraining.h"
 #include "core/ops/pair_width.h"
 #include "core/runtime/stage_clock.h"
@@ -68,9 +66,9 @@ constexpr std::int64_t kMostDocs = 65'535;
 
 void check_docs(std::int64_t docs) {
   if (docs <= kMostDocs) return;
-  throw InvalidArgument(
-      fmt::format("A query has {} documents, but a ranker on a GPU takes at most {}: use --device cpu.",
-                  docs, kMostDocs));
+  throw_error<InvalidArgument>(
+      "A query has {} documents, but a ranker on a GPU takes at most {}: use --device cpu.", docs,
+      kMostDocs);
 }
 
 /// Checks sizes and selects the calling thread's device, before anything is made on it.

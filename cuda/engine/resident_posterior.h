@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/device/network_spec.h"
+#include "core/interface.h"
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "cuda/ops/pair_corner.h"
@@ -15,12 +16,9 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// A covariance on the device: its kernels and the memory they work in.
-class ResidentPosterior {
+class ResidentPosterior : public Interface {
  public:
   explicit ResidentPosterior(const PosteriorSpec& spec) : spec_(spec) {}
-  virtual ~ResidentPosterior() = default;
-  ResidentPosterior(const ResidentPosterior&) = delete;
-  ResidentPosterior& operator=(const ResidentPosterior&) = delete;
 
   /// m [docs × docs] (lower triangle) = s · G A⁻¹ Gᵀ.
   virtual void gram(Stream stream, const FactorRows& docs, double* m) = 0;

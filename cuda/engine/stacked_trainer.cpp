@@ -1,7 +1,5 @@
 #include "cuda/engine/stacked_trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
 #include "core/io/state_archive.h"
 #include "core/math/optimizer_step.h"
 #include "core/ops/optimizer_step.h"
 #include "core/random/rng_stream.h"
+#include "core/throw_error.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/recorded_work.h"
 #include "cuda/ops/largest_curvature.h"
@@ -65,8 +63,8 @@ bool trains_in_one_kernel(const DeviceNetworkSpec& spec) {
   const std::string_view why_not = why_not_in_one_kernel(spec);
   if (spec.training.kernel == TrainingKernel::kAuto) return why_not.empty();
   if (!why_not.empty()) {
-    throw InvalidArgument(fmt::format(
-        "training_kernel = \"persistent\" is impossible for this ranker, as {}: use \"auto\".", why_not));
+    throw_error<InvalidArgument>(
+        "training_kernel = \"persistent\" is impossible for this ranker, as {}: use \"auto\".", why_not);
   }
   return true;
 }

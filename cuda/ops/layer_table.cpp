@@ -1,10 +1,8 @@
 #include "cuda/ops/layer_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -16,11 +14,10 @@ LayerTable::LayerTable(const TangentShape& shape)
   if (depth > kMostDeviceLayers || layers.back().rows > width ||
       std::any_of(hidden.begin(), hidden.end(),
                   [&](const NetworkLayer& one) { return one.rows != width; })) {
-    throw InvalidArgument(
-        fmt::format("A network on a device has at most {} layers of parameters, of equal widths: choose "
-                    "others, or device "
-                    "= cpu.",
-                    kMostDeviceLayers));
+    throw_error<InvalidArgument>(
+        "A network on a device has at most {} layers of parameters, of equal widths: choose others, or "
+        "device = cpu.",
+        kMostDeviceLayers);
   }
   std::copy(layers.begin(), layers.end(), layer);
 }

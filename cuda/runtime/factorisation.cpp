@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/work.h"
@@ -92,7 +92,7 @@ bool Factorisation::has_room(std::int64_t n) {
 Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library>(n)) {
   // cusolverDnDpotri() has no 64-bit form.
   if (n * n > std::numeric_limits<int>::max()) {
-    throw InvalidArgument(fmt::format("A {0} x {0} matrix is too large to be factorised on a GPU.", n));
+    throw_error<InvalidArgument>("A {0} x {0} matrix is too large to be factorised on a GPU.", n);
   }
   library_->open();
 }

@@ -6,9 +6,9 @@
 #include <charconv>
 #include <set>
 
-#include "core/error.h"
 #include "core/settings/setting_sources.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -25,17 +25,17 @@ std::string_view budget_text(std::string_view structure) {
 
 [[noreturn]] void refuse_structure(const std::string& structure, std::string_view setting) {
   if (const auto dropped = dropped_sentence(structure))
-    throw InvalidArgument(fmt::format("{}: {}", setting, *dropped));
+    throw_error<InvalidArgument>("{}: {}", setting, *dropped);
   const bool takes_ensembles = setting == kStructures;
   std::vector<std::string> known;
   known.reserve(std::size(EnumNames<Covariance>::values) + 1);
   for (const auto& [value, name] : EnumNames<Covariance>::values) known.emplace_back(name);
   const std::string covariances = joined(known, ", ");
   if (takes_ensembles) known.emplace_back("ensemble-2");
-  throw InvalidArgument(fmt::format("{}: '{}' must be {}{} inducing-N with N as the budget{}. {}", setting,
-                                    structure, covariances, takes_ensembles ? "," : ", or",
-                                    takes_ensembles ? ", or ensemble-N with N of at least 2" : "",
-                                    did_you_mean(structure, known)));
+  throw_error<InvalidArgument>("{}: '{}' must be {}{} inducing-N with N as the budget{}. {}", setting,
+                               structure, covariances, takes_ensembles ? "," : ", or",
+                               takes_ensembles ? ", or ensemble-N with N of at least 2" : "",
+                               did_you_mean(structure, known));
 }
 
 void check_structure(const std::string& structure) {
@@ -45,10 +45,9 @@ void check_structure(const std::string& structure) {
 
 template <class T>
 void check_axis(const std::vector<T>& values, std::string_view key) {
-  if (values.empty())
-    throw InvalidArgument(fmt::format("study.{} is empty; it needs at least one value.", key));
+  if (values.empty()) throw_error<InvalidArgument>("study.{} is empty; it needs at least one value.", key);
   if (std::set<T>(values.begin(), values.end()).size() != values.size())
-    throw InvalidArgument(fmt::format("study.{} contains a duplicate.", key));
+    throw_error<InvalidArgument>("study.{} contains a duplicate.", key);
 }
 
 void check_axes(const StudySettings& study) {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/io/state_archive.h"
 #include "core/settings/toml_document.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/recommending/recommender_run.h"
 #include "recommend/ranking_figures.h"
 #include "recommend/review_reader.h"
@@ -99,19 +99,17 @@ class NamedItems {
 std::int64_t LoadedRecommender::user(const std::string& name) const {
   const auto number = names.users.find(name);
   if (!number) {
-    throw InvalidArgument(
-        fmt::format("The model knows no user '{}'.{}", name, nearest_of(names.users, name)));
+    throw_error<InvalidArgument>("The model knows no user '{}'.{}", name, nearest_of(names.users, name));
   }
   if (seen.count(*number) == 0)
-    throw InvalidArgument(fmt::format("User '{}' has no review in the training part of this model.", name));
+    throw_error<InvalidArgument>("User '{}' has no review in the training part of this model.", name);
   return *number;
 }
 
 std::int64_t LoadedRecommender::item(const std::string& name) const {
   const auto number = names.items.find(name);
   if (number) return *number;
-  throw InvalidArgument(
-      fmt::format("The model knows no item '{}'.{}", name, nearest_of(names.items, name)));
+  throw_error<InvalidArgument>("The model knows no item '{}'.{}", name, nearest_of(names.items, name));
 }
 
 std::string recommender_bytes(const Recommender& model) {
@@ -181,15 +179,15 @@ std::unique_ptr<const ReviewParts> load_review_parts(const RecommendSettings& se
   parts->filtered = filter_reviews(parts->reviews, {settings.feature_support, settings.review_support,
                                                     settings.item_support, settings.user_support});
   if (parts->reviews.size() == 0) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "No review of '{}' is left: lower feature_support, review_support, item_support or user_support.",
-        settings.data));
+        settings.data);
   }
   parts->fingerprint = fingerprint_of_reviews(parts->reviews);
   parts->split = split_reviews(parts->reviews, settings.split_settings());
   parts->training = make_training_data(parts->reviews, parts->split.train);
   if (parts->split.train.empty())
-    throw InvalidArgument(fmt::format("No review of '{}' is in the training part.", settings.data));
+    throw_error<InvalidArgument>("No review of '{}' is in the training part.", settings.data);
   for (std::int64_t user = 0; user < parts->training.by_user.rows(); ++user)
     parts->untrained_users += parts->training.by_user.count(user) == 0 ? 1 : 0;
   return parts;

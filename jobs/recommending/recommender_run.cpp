@@ -8,13 +8,13 @@
 #include <limits>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/io/json.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/stage_clock.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "report/final_measures.h"
 
 namespace olrank {
@@ -30,15 +30,14 @@ RankingOptions options_of(const RecommendSettings& settings) {
 
 void refuse_unread(const RecommendSettings& settings, std::string_view key, const std::string& origin) {
   if (kind_reads(settings.kind, key)) return;
-  throw InvalidArgument(fmt::format("{} does not apply: recommenders of kind {} do not read it.",
-                                    setting_subject(origin, key), name_of(settings.kind)));
+  throw_error<InvalidArgument>("{} does not apply: recommenders of kind {} do not read it.",
+                               setting_subject(origin, key), name_of(settings.kind));
 }
 
 void require_known_kind(const std::string& name, std::string_view origin) {
   const std::vector<std::string> names = recommender_names();
   if (std::find(names.begin(), names.end(), name) == names.end())
-    throw InvalidArgument(
-        fmt::format("{} {}", setting_subject(origin, "kind"), must_be_one_of(name, names)));
+    throw_error<InvalidArgument>("{} {}", setting_subject(origin, "kind"), must_be_one_of(name, names));
 }
 
 void add_tests(const std::vector<std::vector<double>>& first, const std::vector<std::vector<double>>& other,
@@ -108,10 +107,10 @@ RecommenderRun::RecommenderRun(const RecommendSettings& settings, const ReviewPa
       context_(context),
       training_(recommender_kind(settings_.kind).start(settings_, parts.training)) {
   if (settings_.split == SplitBy::kUsers && !training_->model().scores_new_users()) {
-    throw InvalidArgument(
-        fmt::format("split = users judges new users, which a recommender of kind {} does not know: use "
-                    "another kind, or split = reviews.",
-                    name_of(settings_.kind)));
+    throw_error<InvalidArgument>(
+        "split = users judges new users, which a recommender of kind {} does not know: use another kind, "
+        "or split = reviews.",
+        name_of(settings_.kind));
   }
 }
 
@@ -222,11 +221,11 @@ std::string plan_recommender_memory(const RecommendSettings& settings, const Rev
   const std::int64_t bytes =
       recommender_kind(settings.kind).plan(settings, parts.training.counts(), threads);
   if (bytes > allowed) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Training {} with these dimensions needs {} of memory and may use {}: choose smaller dimensions or "
         "batches, or raise --max-memory.",
         name_of(settings.kind), readable_bytes(static_cast<double>(bytes)),
-        readable_bytes(static_cast<double>(allowed))));
+        readable_bytes(static_cast<double>(allowed)));
   }
   return fmt::format("Training {} needs {} of memory.", name_of(settings.kind),
                      readable_bytes(static_cast<double>(bytes)));

@@ -10,7 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/io/json.h"
@@ -20,6 +19,7 @@
 #include "core/settings/toml_document.h"
 #include "core/statistics/t_tests.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/output_folder.h"
 #include "jobs/recommending/recommender_run.h"
 #include "jobs/study.h"
@@ -103,7 +103,7 @@ RecommenderKind kind_of(const std::string& name) {
   const auto kind = value_named<RecommenderKind>(name);
   const std::vector<std::string> names = recommender_names();
   if (!kind || std::find(names.begin(), names.end(), name) == names.end())
-    throw InvalidArgument(fmt::format("recommend_study.kinds {}", must_be_one_of(name, names)));
+    throw_error<InvalidArgument>("recommend_study.kinds {}", must_be_one_of(name, names));
   return *kind;
 }
 
@@ -122,16 +122,15 @@ RecommenderStudy read_recommend_study(const fs::path& file) {
   }
   RecommendStudySettings& study = plan.study;
   if (study.sweep.empty() != study.values.empty())
-    throw InvalidArgument(
-        fmt::format("{}: recommend_study.sweep and values belong together.", file.string()));
+    throw_error<InvalidArgument>("{}: recommend_study.sweep and values belong together.", file.string());
   if (!study.sweep.empty() && RecommendSettings::schema().find(study.sweep) == nullptr) {
-    throw InvalidArgument(fmt::format("{}: recommend_study.sweep names no key of [recommend]: '{}'. {}",
-                                      file.string(), study.sweep,
-                                      did_you_mean(study.sweep, RecommendSettings::schema().keys())));
+    throw_error<InvalidArgument>("{}: recommend_study.sweep names no key of [recommend]: '{}'. {}",
+                                 file.string(), study.sweep,
+                                 did_you_mean(study.sweep, RecommendSettings::schema().keys()));
   }
   if (study.kinds.empty() || study.seeds.empty())
-    throw InvalidArgument(
-        fmt::format("{}: recommend_study.kinds and seeds need at least one value.", file.string()));
+    throw_error<InvalidArgument>("{}: recommend_study.kinds and seeds need at least one value.",
+                                 file.string());
   for (const std::string& name : study.kinds) {
     const RecommenderKind kind = kind_of(name);
     const TomlDocument own = document_of_kind(document, kind);
@@ -139,9 +138,9 @@ RecommenderStudy read_recommend_study(const fs::path& file) {
         {RecommendSettings::schema().table, "", "kind", name, "recommend_study.kinds"}};
     const RecommendSettings base = resolve_recommend_settings(own, the_kind, schema.table);
     if (study.few_reviews && base.split == SplitBy::kUsers) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "{}: recommend_study.few_reviews needs split = reviews: new users have no training reviews.",
-          file.string()));
+          file.string());
     }
     const bool swept = !study.sweep.empty() && kind_reads(kind, study.sweep);
     const std::vector<std::string> values = swept ? study.values : std::vector<std::string>{""};

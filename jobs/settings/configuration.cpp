@@ -6,12 +6,12 @@
 #include <array>
 #include <set>
 
-#include "core/error.h"
 #include "core/fair/exposure.h"
 #include "core/io/folder.h"
 #include "core/metrics/metric_options.h"
 #include "core/runtime/device.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "models/setting_use.h"
 #include "sim/users.h"
 
@@ -33,23 +33,23 @@ const Schema& schema_of(const std::string& table, std::string_view origin) {
   for (const auto& [schema, defaults] : configuration_tables()) {
     if (schema->table == table) return *schema;
   }
-  throw InvalidArgument(
-      fmt::format("{}: Unknown table '{}'. {}", origin, table, did_you_mean(table, table_names())));
+  throw_error<InvalidArgument>("{}: Unknown table '{}'. {}", origin, table,
+                               did_you_mean(table, table_names()));
 }
 
 void check_table(const TomlDocument::Table& table) {
   if (table.name.empty()) {
     const auto& first = table.entries.front();
-    throw InvalidArgument(fmt::format("{}: '{}' is not in a table; put it under one of {}.", first.origin,
-                                      first.key, joined(table_names(), " or ")));
+    throw_error<InvalidArgument>("{}: '{}' is not in a table; put it under one of {}.", first.origin,
+                                 first.key, joined(table_names(), " or "));
   }
   if (is_sweep_table(table)) return;  // read later, when the rankers are known
   const Schema& schema = schema_of(table.name, table.origin);
   if (schema.repeated != table.repeated) {
     const std::string_view open = schema.repeated ? "[[" : "[";
     const std::string_view close = schema.repeated ? "]]" : "]";
-    throw InvalidArgument(
-        fmt::format("{0}: Write this table as {1}{2}{3}.", table.origin, open, table.name, close));
+    throw_error<InvalidArgument>("{0}: Write this table as {1}{2}{3}.", table.origin, open, table.name,
+                                 close);
   }
 }
 
@@ -83,10 +83,10 @@ UserSettings resolve_user(const TomlDocument::Table& table, const ClickSettings&
 
 void check_folder_name(std::string_view whose, const std::string& name) {
   if (is_folder_name(name)) return;
-  throw InvalidArgument(
-      fmt::format("The {}'s name '{}' must be a valid folder name: letters, digits and - _ . + =, without "
-                  "a leading dot.",
-                  whose, name));
+  throw_error<InvalidArgument>(
+      "The {}'s name '{}' must be a valid folder name: letters, digits and - _ . + =, without a leading "
+      "dot.",
+      whose, name);
 }
 
 void check_names(const std::vector<RankerSettings>& rankers, std::span<const SettingOverride> overrides) {
@@ -94,16 +94,16 @@ void check_names(const std::vector<RankerSettings>& rankers, std::span<const Set
   for (const RankerSettings& ranker : rankers) {
     check_folder_name(kRankerTable, ranker.name);
     if (std::find(names.begin(), names.end(), ranker.name) != names.end()) {
-      throw InvalidArgument(
-          fmt::format("Two rankers are called '{}'; give each [[ranker]] a unique name.", ranker.name));
+      throw_error<InvalidArgument>("Two rankers are called '{}'; give each [[ranker]] a unique name.",
+                                   ranker.name);
     }
     names.push_back(ranker.name);
   }
   for (const SettingOverride& override : overrides) {
     if (override.ranker.empty() || std::find(names.begin(), names.end(), override.ranker) != names.end())
       continue;
-    throw InvalidArgument(fmt::format("{}: Unknown ranker '{}'. {}", override.origin, override.ranker,
-                                      did_you_mean(override.ranker, names)));
+    throw_error<InvalidArgument>("{}: Unknown ranker '{}'. {}", override.origin, override.ranker,
+                                 did_you_mean(override.ranker, names));
   }
 }
 
@@ -114,9 +114,9 @@ void check_sweep(const std::vector<SweepAxis>& sweep, const std::vector<RankerSe
     for (const SweepAxis& axis : axes_of(sweep, ranker)) {
       for (const SettingOverride& override : overrides) {
         if (!applies_to(override, ranker) || override.key != axis.key) continue;
-        throw InvalidArgument(
-            fmt::format("{}: The file sweeps '{}' in ranker '{}'; remove the flag or the sweep.",
-                        override.origin, axis.key, ranker.name));
+        throw_error<InvalidArgument>(
+            "{}: The file sweeps '{}' in ranker '{}'; remove the flag or the sweep.", override.origin,
+            axis.key, ranker.name);
       }
     }
   }
@@ -126,24 +126,24 @@ void check_sweep(const std::vector<SweepAxis>& sweep, const std::vector<RankerSe
 void check_fairness(const RankerSettings& ranker, const GroupSettings& groups, std::int64_t cutoff) {
   const bool fair = ranker.fair.fair != Fairness::kNone;
   if (!groups.are_set() && (fair || row_of(ranker.kind).needs_groups)) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' {}, so it needs groups: set a feature or a file in [groups].", ranker.name,
-                    fair ? fmt::format("has fair = \"{}\"", name_of(ranker.fair.fair))
-                         : fmt::format("is of the kind \"{}\"", name_of(ranker.kind))));
+    throw_error<InvalidArgument>("Ranker '{}' {}, so it needs groups: set a feature or a file in [groups].",
+                                 ranker.name,
+                                 fair ? fmt::format("has fair = \"{}\"", name_of(ranker.fair.fair))
+                                      : fmt::format("is of the kind \"{}\"", name_of(ranker.kind)));
   }
   if (ranker.fair.fair == Fairness::kFairExp && cutoff > TemplateTable::kMostPlaces) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Ranker '{}' has fair = \"fairexp\", which compares all templates of {} ranks: use a cutoff of at "
         "most {}, or fair = \"fairco\".",
-        ranker.name, cutoff, TemplateTable::kMostPlaces));
+        ranker.name, cutoff, TemplateTable::kMostPlaces);
   }
 }
 
 template <class T>
 void check_distinct(const std::vector<T>& items, std::string_view what) {
-  if (items.empty()) throw InvalidArgument(fmt::format("{} is empty; it needs at least one value.", what));
+  if (items.empty()) throw_error<InvalidArgument>("{} is empty; it needs at least one value.", what);
   if (std::set<T>(items.begin(), items.end()).size() != items.size()) {
-    throw InvalidArgument(fmt::format("{} contains a duplicate, which would repeat a trial.", what));
+    throw_error<InvalidArgument>("{} contains a duplicate, which would repeat a trial.", what);
   }
 }
 
@@ -154,29 +154,28 @@ SettingOverride parse_override(const std::string& text) {
   const std::string path = text.substr(0, equals);
   const std::size_t first_dot = path.find('.');
   if (equals == std::string::npos || first_dot == std::string::npos) {
-    throw InvalidArgument(
-        fmt::format("--set {}: Expected TABLE.KEY=VALUE, such as ranker.alpha=0.2.", text));
+    throw_error<InvalidArgument>("--set {}: Expected TABLE.KEY=VALUE, such as ranker.alpha=0.2.", text);
   }
   SettingOverride override;
   override.table = path.substr(0, first_dot);
   override.text = text.substr(equals + 1);
   override.origin = "--set " + path;
   if (override.table == kUserTable) {
-    throw InvalidArgument(
-        fmt::format("{}: Users can be described only in the configuration file; put the key under the "
-                    "user's [[{}]] there.",
-                    override.origin, kUserTable));
+    throw_error<InvalidArgument>(
+        "{}: Users can be described only in the configuration file; put the key under the user's [[{}]] "
+        "there.",
+        override.origin, kUserTable);
   }
   if (override.table == kSweepTable) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "{}: Sweeps can be described only in the configuration file; put the values under its [{}] there.",
-        override.origin, kSweepTable));
+        override.origin, kSweepTable);
   }
   const std::size_t last_dot = path.rfind('.');
   override.key = path.substr(last_dot + 1);
   if (last_dot != first_dot) override.ranker = path.substr(first_dot + 1, last_dot - first_dot - 1);
   if (!override.ranker.empty() && override.table != kRankerTable) {
-    throw InvalidArgument(fmt::format("{}: Only ranker.NAME.KEY may have three parts.", override.origin));
+    throw_error<InvalidArgument>("{}: Only ranker.NAME.KEY may have three parts.", override.origin);
   }
   return override;
 }
@@ -227,14 +226,14 @@ Configuration resolve_configuration(const TomlDocument& document,
 
 void refuse_study(std::string_view command, const Configuration& configuration) {
   if (!configuration.study) return;
-  throw InvalidArgument(fmt::format("'olrank {}' does not support [{}]; use 'olrank bench covariance'.",
-                                    command, kStudyTable));
+  throw_error<InvalidArgument>("'olrank {}' does not support [{}]; use 'olrank bench covariance'.", command,
+                               kStudyTable);
 }
 
 void refuse_search(std::string_view command, const Configuration& configuration) {
   if (!configuration.search.is_random()) return;
-  throw InvalidArgument(fmt::format("'olrank {}' does not support [{}]; use 'olrank tune'.", command,
-                                    SearchSettings::schema().table));
+  throw_error<InvalidArgument>("'olrank {}' does not support [{}]; use 'olrank tune'.", command,
+                               SearchSettings::schema().table);
 }
 
 std::string print_configuration(const Configuration& configuration) {

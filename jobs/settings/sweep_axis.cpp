@@ -6,9 +6,9 @@
 #include <iterator>
 #include <utility>
 
-#include "core/error.h"
 #include "core/settings/setting_sources.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "models/setting_use.h"
 
 namespace olrank {
@@ -43,8 +43,8 @@ void check_ranker(const TomlDocument& document, const TomlDocument::Table& table
       document.tables.begin(), document.tables.end(),
       [&](const TomlDocument::Table& other) { return other.name.rfind(table.name + ".", 0) == 0; });
   if (table.entries.empty() && holds_others) return;
-  throw InvalidArgument(
-      fmt::format("{}: Unknown ranker '{}'. {}", table.origin, name, did_you_mean(name, names)));
+  throw_error<InvalidArgument>("{}: Unknown ranker '{}'. {}", table.origin, name,
+                               did_you_mean(name, names));
 }
 
 std::vector<SettingValue> items_of(const SettingValue& value) {
@@ -66,14 +66,14 @@ const Setting& swept_setting(const std::string& ranker, const std::string& key, 
   const Setting* setting = schema.find(key);
   if (setting == nullptr) {
     if (const DroppedSetting* dropped = dropped_setting(schema.table, key))
-      throw InvalidArgument(fmt::format("{}: '{}' {}", origin, key, dropped->sentence));
-    throw InvalidArgument(fmt::format("{}: Unknown key '{}' in [{}]. {}", origin, key,
-                                      ranker.empty() ? kSweepTable : kSweepTable + "." + ranker,
-                                      did_you_mean(key, schema.keys())));
+      throw_error<InvalidArgument>("{}: '{}' {}", origin, key, dropped->sentence);
+    throw_error<InvalidArgument>("{}: Unknown key '{}' in [{}]. {}", origin, key,
+                                 ranker.empty() ? kSweepTable : kSweepTable + "." + ranker,
+                                 did_you_mean(key, schema.keys()));
   }
   if (key == "name") {
-    throw InvalidArgument(
-        fmt::format("{}: 'name' cannot be swept; names are generated from the swept values.", origin));
+    throw_error<InvalidArgument>("{}: 'name' cannot be swept; names are generated from the swept values.",
+                                 origin);
   }
   return *setting;
 }
@@ -82,8 +82,8 @@ SweepAxis read_range(const TomlDocument::Table& table) {
   const auto [ranker, key] = ranker_and_key(table);
   const Setting& setting = swept_setting(ranker, key, table.origin);
   if (setting.kind != SettingKind::kInteger && setting.kind != SettingKind::kReal) {
-    throw InvalidArgument(
-        fmt::format("{}: '{}' is no number, so it has no range; list its values.", table.origin, key));
+    throw_error<InvalidArgument>("{}: '{}' is no number, so it has no range; list its values.",
+                                 table.origin, key);
   }
   SweepAxis axis{.ranker = ranker, .key = key, .range = SweepRange{}};
   std::optional<double> from;
@@ -97,21 +97,21 @@ SweepAxis read_range(const TomlDocument::Table& table) {
     } else if (entry.key == "scale") {
       const auto* scale = std::get_if<std::string>(&entry.value);
       if (scale == nullptr || (*scale != "linear" && *scale != "log"))
-        throw InvalidArgument(fmt::format("{}: 'scale' must be \"linear\" or \"log\".", entry.origin));
+        throw_error<InvalidArgument>("{}: 'scale' must be \"linear\" or \"log\".", entry.origin);
       axis.range->is_log = *scale == "log";
     } else {
-      throw InvalidArgument(
-          fmt::format("{}: A range has from, to and scale, not '{}'.", entry.key_origin, entry.key));
+      throw_error<InvalidArgument>("{}: A range has from, to and scale, not '{}'.", entry.key_origin,
+                                   entry.key);
     }
   }
   if (!from || !to || !(*from < *to)) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "{}: The range of '{}' needs 'from' and a larger 'to', such as {{ from = 0.01, to = 10 }}.",
-        table.origin, key));
+        table.origin, key);
   }
   if (axis.range->is_log && *from <= 0.0)
-    throw InvalidArgument(
-        fmt::format("{}: With scale = \"log\", 'from' must be above 0, not {}.", table.origin, *from));
+    throw_error<InvalidArgument>("{}: With scale = \"log\", 'from' must be above 0, not {}.", table.origin,
+                                 *from);
   axis.range->from = *from;
   axis.range->to = *to;
   return axis;
@@ -126,14 +126,13 @@ SweepAxis read_axis(const std::string& ranker, const TomlDocument::Entry& entry)
     assign_setting(schema, &scratch, entry.key, item, entry.origin);
     const SettingValue value = setting->read(&scratch);
     if (std::find(axis.values.begin(), axis.values.end(), value) != axis.values.end()) {
-      throw InvalidArgument(
-          fmt::format("{}: '{}' contains {} twice.", entry.origin, entry.key, to_toml(value)));
+      throw_error<InvalidArgument>("{}: '{}' contains {} twice.", entry.origin, entry.key, to_toml(value));
     }
     axis.values.push_back(value);
   }
   if (axis.values.empty()) {
-    throw InvalidArgument(
-        fmt::format("{}: '{}' is empty; it needs at least one value to try.", entry.origin, entry.key));
+    throw_error<InvalidArgument>("{}: '{}' is empty; it needs at least one value to try.", entry.origin,
+                                 entry.key);
   }
   return axis;
 }
@@ -161,8 +160,8 @@ void check_counts(const SweepAxis& axis, const std::vector<SweepAxis>& axes,
     ignoring = &ranker;
   }
   if (ignoring == nullptr) return;
-  throw InvalidArgument(fmt::format("{}: '{}' does not apply to ranker '{}': {}.", origin, axis.key,
-                                    ignoring->name, *why_ignored(*ignoring, axis.key)));
+  throw_error<InvalidArgument>("{}: '{}' does not apply to ranker '{}': {}.", origin, axis.key,
+                               ignoring->name, *why_ignored(*ignoring, axis.key));
 }
 
 /// A TOML key, quoted if necessary.
@@ -186,16 +185,16 @@ std::vector<SweepAxis> read_sweep(const TomlDocument& document,
   for (const TomlDocument::Table& table : document.tables) {
     if (!is_sweep_table(table)) continue;
     if (table.repeated) {
-      throw InvalidArgument(fmt::format("{}: Write this table as [{}].", table.origin, table.name));
+      throw_error<InvalidArgument>("{}: Write this table as [{}].", table.origin, table.name);
     }
     const auto add = [&](SweepAxis axis, const std::string& origin) {
       const bool duplicate = std::any_of(axes.begin(), axes.end(), [&](const SweepAxis& other) {
         return other.ranker == axis.ranker && other.key == axis.key;
       });
       if (duplicate) {
-        throw InvalidArgument(
-            fmt::format("{}: '{}' is swept twice{}.", origin, axis.key,
-                        axis.ranker.empty() ? "" : fmt::format(" in ranker '{}'", axis.ranker)));
+        throw_error<InvalidArgument>(
+            "{}: '{}' is swept twice{}.", origin, axis.key,
+            axis.ranker.empty() ? "" : fmt::format(" in ranker '{}'", axis.ranker));
       }
       axes.push_back(std::move(axis));
       origins.push_back(origin);

@@ -1,13 +1,11 @@
 #include "jobs/settings/train_configuration.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include "core/error.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/saved_trial.h"
 #include "models/setting_use.h"
 
@@ -23,7 +21,7 @@ struct Given {
 void check(const TrainConfiguration& configuration, const std::vector<Given>& given) {
   for (const auto& [key, origin] : given) {
     if (const auto why = why_ignored(configuration.train, key)) {
-      throw InvalidArgument(fmt::format("{} does not apply: {}.", setting_subject(origin, key), *why));
+      throw_error<InvalidArgument>("{} does not apply: {}.", setting_subject(origin, key), *why);
     }
   }
   check_label_settings(configuration.train);
@@ -47,8 +45,8 @@ bool is_kind_of_all(const SettingOverride& override) {
 
 [[noreturn]] void refuse(std::string_view origin, std::string_view key, const RankerSettings& ranker,
                          const std::string& reason) {
-  throw InvalidArgument(fmt::format("{} does not apply to ranker '{}': {}.", setting_subject(origin, key),
-                                    ranker.name, reason));
+  throw_error<InvalidArgument>("{} does not apply to ranker '{}': {}.", setting_subject(origin, key),
+                               ranker.name, reason);
 }
 
 /// One ranker: its table, if the file has one, and the overrides of it.
@@ -95,10 +93,10 @@ class RankerSource {
     for (const Setting& setting : NetworkSettings::schema().settings) {
       const SettingValue there = setting.read(&ranker.network);
       if (why_ignored(ranker, setting.key) || setting.read(&asked.network) == there) continue;
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "Ranker '{}' has {} = {}, but the model that it starts from has {}: remove the setting, or "
           "choose another model than {}.",
-          ranker.name, setting.key, to_toml(setting.read(&asked.network)), to_toml(there), file.string()));
+          ranker.name, setting.key, to_toml(setting.read(&asked.network)), to_toml(there), file.string());
     }
   }
 
@@ -216,10 +214,10 @@ std::vector<RankerSettings> resolve_rankers(const TomlDocument& document,
   std::vector<RankerSettings> rankers;
   if (kinds.size() > 1) {
     if (!tables.empty()) {
-      throw InvalidArgument(
-          fmt::format("{} names {}, but the file describes {} of its own: name one kind, or leave out the "
-                      "file's [[ranker]] tables.",
-                      kind->origin, counted(kinds.size(), "ranker"), counted(tables.size(), "ranker")));
+      throw_error<InvalidArgument>(
+          "{} names {}, but the file describes {} of its own: name one kind, or leave out the file's "
+          "[[ranker]] tables.",
+          kind->origin, counted(kinds.size(), "ranker"), counted(tables.size(), "ranker"));
     }
     for (const std::string& one : kinds)
       rankers.push_back(RankerSource(nullptr, with_kind(overrides, one), protocol).resolve(ignored));

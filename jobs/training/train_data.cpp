@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/data/normaliser_text.h"
-#include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 #include "core/version.h"
 #include "jobs/device_choice.h"
 #include "jobs/training/training_job.h"
@@ -32,12 +32,12 @@ TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t 
 TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,
                         ExecutionContext& context) {
   if (configuration.train.patience > 0 && !raw.vali) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Fold {} has no validation part, which patience = {} needs: add one, or set patience = 0.", fold,
-        configuration.train.patience));
+        configuration.train.patience);
   }
   if (raw.train.queries() == 0)
-    throw InvalidArgument(fmt::format("The training part of fold {} has no queries.", fold));
+    throw_error<InvalidArgument>("The training part of fold {} has no queries.", fold);
   require_order(LabelledQueries(raw.train));
   require_model_features(raw.train.features());
   FittedNormaliser normaliser =

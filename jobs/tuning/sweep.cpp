@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "core/statistics/hierarchical_bootstrap.h"
+#include "core/throw_error.h"
 #include "jobs/settings/run_settings.h"
 #include "jobs/settings/sweep_axis.h"
 #include "models/setting_use.h"
@@ -30,16 +30,16 @@ std::vector<SweepValues> all_values(const std::vector<SweepAxis>& axes, const st
   std::size_t points = 1;
   for (const SweepAxis& axis : axes) {
     if (axis.range) {
-      throw InvalidArgument(
-          fmt::format("The sweep of ranker '{}' has a range for '{}': give the number of points to draw, "
-                      "such as --draws 20, or list its values.",
-                      ranker, axis.key));
+      throw_error<InvalidArgument>(
+          "The sweep of ranker '{}' has a range for '{}': give the number of points to draw, such as "
+          "--draws 20, or list its values.",
+          ranker, axis.key);
     }
     points *= axis.values.size();
     if (points > kMostPoints) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "The sweep of ranker '{}' has more than {} points; try fewer values, or draw some with --draws.",
-          ranker, kMostPoints));
+          ranker, kMostPoints);
     }
   }
   std::vector<SweepValues> all(points, SweepValues(axes.size()));
@@ -86,9 +86,9 @@ GridPoint point_of(const RankerSettings& ranker, SweepValues values, std::set<st
   point.settings.name = unique_name(name, taken);
   for (const auto& [key, value] : point.values) {
     if (const auto reason = why_ignored(point.settings, key)) {
-      throw InvalidArgument(
-          fmt::format("Grid point '{}': '{}' does not apply: {}. Or sweep it in a ranker of its own.",
-                      point.settings.name, key, *reason));
+      throw_error<InvalidArgument>(
+          "Grid point '{}': '{}' does not apply: {}. Or sweep it in a ranker of its own.",
+          point.settings.name, key, *reason);
     }
   }
   return point;
@@ -164,8 +164,8 @@ void mark_best(std::vector<TriedPoint*>& candidates, std::size_t trials, SweepCr
     if (best == nullptr || criterion_of(*tried, by) > criterion_of(*best, by)) best = tried;
   }
   if (best == nullptr) {
-    throw Error(fmt::format("No grid point of ranker '{}' finished all {} trials{}, so none can be chosen.",
-                            ranker, trials, scope_text(candidates.front()->place)));
+    throw_error<Error>("No grid point of ranker '{}' finished all {} trials{}, so none can be chosen.",
+                       ranker, trials, scope_text(candidates.front()->place));
   }
   best->chosen = true;
 }

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/experiment_run.h"
 #include "jobs/tuning/winners.h"
 #include "models/ranker_factory.h"
@@ -43,7 +43,7 @@ void check_points(const std::vector<GridPoint>& grid, std::int64_t cutoff) {
       check_ranker(point.settings, cutoff);
     } catch (const InvalidArgument& error) {
       if (std::string_view(error.what()).find(point.settings.name) != std::string_view::npos) throw;
-      throw InvalidArgument(fmt::format("Grid point '{}': {}", point.settings.name, error.what()));
+      throw_error<InvalidArgument>("Grid point '{}': {}", point.settings.name, error.what());
     }
   }
 }
@@ -186,9 +186,9 @@ class Tuning {
     try {
       check_existing(plan);
     } catch (const InvalidArgument& error) {
-      throw InvalidArgument(
-          fmt::format("{} Remove {} and use --resume to test the new choice; the tuning results are kept.",
-                      error.what(), plan.out.string()));
+      throw_error<InvalidArgument>(
+          "{} Remove {} and use --resume to test the new choice; the tuning results are kept.",
+          error.what(), plan.out.string());
     }
   }
 

@@ -1,15 +1,13 @@
 #include "models/baselines/dueling_bandit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
-#include "core/error.h"
 #include "core/metrics/list_metrics.h"
+#include "core/throw_error.h"
 #include "models/baselines/first_model.h"
 #include "models/skeleton/score_model_ranker.h"
 
@@ -131,11 +129,10 @@ class DuelingBanditRanker : public ScoreModelRanker {
     const auto measured = context.clock.measure("train");
     const std::size_t shown = feedback.shown.size();
     if (shown > list_.size() || !std::equal(feedback.shown.begin(), feedback.shown.end(), list_.begin())) {
-      throw InvalidArgument(
-          fmt::format("Ranker '{}' cannot learn from recorded lists with team-draft interleaving, and the "
-                      "list of round {} "
-                      "is not the one it drafted: set interleaving = \"probabilistic\".",
-                      name(), feedback.round));
+      throw_error<InvalidArgument>(
+          "Ranker '{}' cannot learn from recorded lists with team-draft interleaving, and the list of "
+          "round {} is not the one it drafted: set interleaving = \"probabilistic\".",
+          name(), feedback.round);
     }
     team_draft_preferences(std::span(teams_).first(shown), feedback.clicks, scratch, preferences);
   }

@@ -1,15 +1,13 @@
 #include "models/baselines/external_adapter.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/online/online_ranker.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -70,18 +68,18 @@ class ExternalAdapter : public OnlineRanker {
     listed_.assign(query.docs(), 0);
     for (const std::int32_t doc : docs) {
       if (doc < 0 || doc >= query.docs()) {
-        throw InvalidArgument(
-            fmt::format("Ranker '{}' returned document {} in round {}, but the query has {} documents.",
-                        name_, doc, round_, query.docs()));
+        throw_error<InvalidArgument>(
+            "Ranker '{}' returned document {} in round {}, but the query has {} documents.", name_, doc,
+            round_, query.docs());
       }
       if (std::exchange(listed_[doc], 1) != 0)
-        throw InvalidArgument(
-            fmt::format("Ranker '{}' returned document {} twice in round {}.", name_, doc, round_));
+        throw_error<InvalidArgument>("Ranker '{}' returned document {} twice in round {}.", name_, doc,
+                                     round_);
       list_.push_back(doc);
     }
     if (const std::int64_t shown = std::min(cutoff_, query.docs()); std::ssize(docs) < shown) {
-      throw InvalidArgument(fmt::format("Ranker '{}' returned {} documents in round {}, but {} are shown.",
-                                        name_, docs.size(), round_, shown));
+      throw_error<InvalidArgument>("Ranker '{}' returned {} documents in round {}, but {} are shown.",
+                                   name_, docs.size(), round_, shown);
     }
     for (std::int32_t doc = 0; doc < query.docs(); ++doc) {
       if (listed_[doc] == 0) list_.push_back(doc);
@@ -94,9 +92,9 @@ class ExternalAdapter : public OnlineRanker {
     const auto bad =
         std::find_if(scores.begin(), scores.end(), [](float score) { return !std::isfinite(score); });
     if (bad == scores.end()) return;
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Ranker '{}' gave document {} of {} the score {} after round {}: scores must be finite.", name_,
-        bad - scores.begin(), scores.size(), *bad, round_));
+        bad - scores.begin(), scores.size(), *bad, round_);
   }
 
   std::string name_;
@@ -115,8 +113,7 @@ std::unique_ptr<OnlineRanker> make_external(const RankerRequest& request) {
   auto ranker = registered_ranker(name).factory({name, request.features, request.cutoff, request.keys.seed,
                                                  request.keys.fold, request.keys.click_model});
   if (ranker == nullptr)
-    throw InvalidArgument(
-        fmt::format("The factory of ranker '{}' made no ranker: return an object.", name));
+    throw_error<InvalidArgument>("The factory of ranker '{}' made no ranker: return an object.", name);
   return std::make_unique<ExternalAdapter>(name, request.cutoff, std::move(ranker));
 }
 

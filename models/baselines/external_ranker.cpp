@@ -1,12 +1,10 @@
 #include "models/baselines/external_ranker.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 #include "models/baselines/external_adapter.h"
 
 namespace olrank {
@@ -28,17 +26,17 @@ void register_ranker(const std::string& name, const std::string& description,
                      ExternalRankerFactory factory) {
   if (name.empty()) throw InvalidArgument("A registered ranker needs a name that is not empty.");
   if (description.empty() || description.find('\n') != std::string::npos) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "The description of ranker '{}' must be one line: name the ranker, its version and its parameters.",
-        name));
+        name);
   }
   if (!factory)
-    throw InvalidArgument(fmt::format("The factory of ranker '{}' is empty: register a function.", name));
+    throw_error<InvalidArgument>("The factory of ranker '{}' is empty: register a function.", name);
   RankerRegistry& registry = ranker_registry();
   const std::lock_guard<std::mutex> lock(registry.mutex);
   if (!registry.rankers.emplace(name, RegisteredRanker{description, std::move(factory)}).second) {
-    throw InvalidArgument(fmt::format(
-        "There is a registered ranker '{}' already: choose another name, or unregister it.", name));
+    throw_error<InvalidArgument>(
+        "There is a registered ranker '{}' already: choose another name, or unregister it.", name);
   }
 }
 
@@ -57,10 +55,10 @@ RegisteredRanker registered_ranker(const std::string& name) {
   const std::lock_guard<std::mutex> lock(registry.mutex);
   const auto found = registry.rankers.find(name);
   if (found == registry.rankers.end()) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "No ranker named '{}' is registered: kind 'external' is for programs that bring rankers of their "
         "own.",
-        name));
+        name);
   }
   return found->second;
 }

@@ -1,18 +1,16 @@
 #include "models/baselines/fairco.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/fair/exposure.h"
 #include "core/metrics/list_metrics.h"
 #include "core/ops/blas.h"
 #include "core/ops/optimizer_step.h"
+#include "core/throw_error.h"
 #include "models/baselines/first_model.h"
 #include "models/skeleton/score_model_ranker.h"
 
@@ -36,11 +34,10 @@ class FairCo : public ScoreModelRanker {
         steps_a_round_(settings.trainer.steps),
         batch_(settings.trainer.batch) {
     if (score_model().reads_lists()) {
-      throw InvalidArgument(
-          fmt::format("Ranker '{}' estimates each document's relevance by itself, but module '{}' reads "
-                      "whole lists: choose "
-                      "another module.",
-                      settings.name, settings.network.module));
+      throw_error<InvalidArgument>(
+          "Ranker '{}' estimates each document's relevance by itself, but module '{}' reads whole lists: "
+          "choose another module.",
+          settings.name, settings.network.module);
     }
     if (linear_) {
       matrix_.assign(features_ * features_, 0.0);
@@ -63,10 +60,10 @@ class FairCo : public ScoreModelRanker {
   LearnReport learn(RoundContext& context, const Feedback& feedback) override {
     check(feedback, context.execution.scratch());
     if (feedback.query.fair == nullptr) {
-      throw InvalidArgument(
-          fmt::format("Ranker '{}' needs the probabilities with which ranks are examined: describe the "
-                      "groups in [groups].",
-                      name()));
+      throw_error<InvalidArgument>(
+          "Ranker '{}' needs the probabilities with which ranks are examined: describe the groups in "
+          "[groups].",
+          name());
     }
     const auto measured = context.clock.measure("train");
     const std::vector<double>& examination = feedback.query.fair->rule->examination;

@@ -1,7 +1,5 @@
 #include "models/baselines/lambdarank_labels.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/metrics/list_metrics.h"
 #include "core/ops/list_loss.h"
 #include "core/ops/optimizer_step.h"
+#include "core/throw_error.h"
 #include "models/baselines/first_model.h"
 #include "models/labels/label_objective.h"
 #include "models/skeleton/score_model_ranker.h"
@@ -24,10 +22,10 @@ QueryGrades grades_of(const LabelledQueries& labels, const QueryDocs& query, con
     const QueryGrades grades = labels.grades_of(query.query);
     if (std::ssize(grades.of_doc) == query.docs()) return grades;
   }
-  throw InvalidArgument(
-      fmt::format("Ranker '{}' learns from true grades but has none for query {} with {} documents: train "
-                  "it on the training part that it was made for.",
-                  ranker, query.query, query.docs()));
+  throw_error<InvalidArgument>(
+      "Ranker '{}' learns from true grades but has none for query {} with {} documents: train it on the "
+      "training part that it was made for.",
+      ranker, query.query, query.docs());
 }
 
 namespace {

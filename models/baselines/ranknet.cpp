@@ -1,17 +1,15 @@
 #include "models/baselines/ranknet.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <numeric>
 #include <utility>
 
-#include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/list_metrics.h"
+#include "core/throw_error.h"
 #include "models/baselines/first_model.h"
 #include "models/labels/label_solver.h"
 #include "models/linear/linear_belief.h"
@@ -24,10 +22,10 @@ double exploration_of(const RankerSettings& settings) {
   if (settings.bandit.exploration == SimpleExploration::kGreedy) return 0.0;
   const double epsilon = settings.bandit.epsilon;
   if (epsilon > 0.0 && epsilon <= 1.0) return epsilon;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "Ranker '{}' has exploration = \"epsilon\", so epsilon must be above 0 and at most 1, not {}: set "
       "--epsilon 0.1, or exploration = \"greedy\".",
-      settings.name, epsilon));
+      settings.name, epsilon);
 }
 
 /// RankNet on clicks: Burges et al., "Learning to rank using gradient descent", ICML 2005. One step of
@@ -150,9 +148,9 @@ namespace {
 std::vector<float> trained(const ScoreModel& model, const RankerSettings& settings, PhiloxKey key,
                            const LabelledQueries& labels, std::vector<float> theta) {
   if (settings.trainer.optimizer != Optimizer::kAdam) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' has optimizer = \"{}\", but ranknet-offline supports only \"adam\".",
-                    settings.name, name_of(settings.trainer.optimizer)));
+    throw_error<InvalidArgument>(
+        "Ranker '{}' has optimizer = \"{}\", but ranknet-offline supports only \"adam\".", settings.name,
+        name_of(settings.trainer.optimizer));
   }
   if (theta.empty()) theta.resize(model.parameters());
   return train_offline(model, labels, settings, key, std::move(theta));

@@ -1,7 +1,5 @@
 #include "models/baselines/toprank.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/explore/certain_orders.h"
 #include "core/fair/exposure.h"
+#include "core/throw_error.h"
 #include "models/linear/linear_belief.h"
 #include "models/skeleton/certain_order_ranker.h"
 #include "models/skeleton/score_model.h"
@@ -158,10 +156,10 @@ class TopRank : public OnlineRanker {
       partition(known);
     }
     if (known.docs != query.docs()) {
-      throw InvalidArgument(fmt::format(
-          "Ranker '{}' knows query {} with {} documents, and {} are given: keep the documents of "
-          "a query the same.",
-          settings_.name, query.query, known.docs, query.docs()));
+      throw_error<InvalidArgument>(
+          "Ranker '{}' knows query {} with {} documents, and {} are given: keep the documents of a query "
+          "the same.",
+          settings_.name, query.query, known.docs, query.docs());
     }
     return known;
   }

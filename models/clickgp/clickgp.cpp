@@ -1,7 +1,5 @@
 #include "models/clickgp/clickgp.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,12 +7,12 @@
 #include <string_view>
 #include <utility>
 
-#include "core/error.h"
 #include "core/feedback/examination.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "models/clickgp/click_ranking.h"
 #include "models/files/model_file.h"
 #include "models/skeleton/ranker_settings.h"
@@ -83,11 +81,11 @@ class ClickGp : public OnlineRanker {
     const auto least = clickgp_bytes(settings, features, static_cast<double>(cutoff), 1.0);
     const double limit = settings.click.memory_limit * 1e6;
     if (limit > 0.0 && limit < least) {
-      throw InvalidArgument(
-          fmt::format("Ranker '{}' has memory_limit = {} MB, but one query with {} of {} takes {}: "
-                      "give it more, or 0 for no limit.",
-                      settings.name, settings.click.memory_limit, counted(cutoff, "document"),
-                      counted(features, "feature"), readable_bytes(least)));
+      throw_error<InvalidArgument>(
+          "Ranker '{}' has memory_limit = {} MB, but one query with {} of {} takes {}: give it more, or 0 "
+          "for no limit.",
+          settings.name, settings.click.memory_limit, counted(cutoff, "document"),
+          counted(features, "feature"), readable_bytes(least));
     }
   }
 

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <numbers>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 #include "core/version.h"
 #include "models/export/export_format.h"
 
@@ -251,16 +251,15 @@ class EngineModel {
                                            : model.feature_names),
         layers_(exported_layers(model)) {
     if (normaliser_.scales_queries())
-      throw InvalidArgument(
-          fmt::format("A model of {} cannot be written as {}: it scales features within their query, but "
-                      "search engines score each document alone. Use a model of the normalisation none or "
-                      "zscore.",
-                      model.is_additive() ? "additive form" : "the normalisation query-minmax", form));
+      throw_error<InvalidArgument>(
+          "A model of {} cannot be written as {}: it scales features within their query, but search "
+          "engines score each document alone. Use a model of the normalisation none or zscore.",
+          model.is_additive() ? "additive form" : "the normalisation query-minmax", form);
     if (normaliser_.kind == Normalisation::kLog1pZscore)
-      throw InvalidArgument(
-          fmt::format("A model of the normalisation log1p-zscore cannot be written as {}: search engines "
-                      "take no logarithms of features. Use a model of the normalisation none or zscore.",
-                      form));
+      throw_error<InvalidArgument>(
+          "A model of the normalisation log1p-zscore cannot be written as {}: search engines take no "
+          "logarithms of features. Use a model of the normalisation none or zscore.",
+          form);
     require_feature_names(names_, normaliser_.features, "The model's feature_names");
     for (std::int64_t column = 0; column < normaliser_.columns(); ++column) {
       const std::int64_t feature = normaliser_.kept.empty() ? column : normaliser_.kept[column];

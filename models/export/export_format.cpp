@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "core/data/normaliser_text.h"
-#include "core/error.h"
 #include "core/io/containers.h"
 #include "core/io/safetensors.h"
 #include "core/text/base64.h"
+#include "core/throw_error.h"
 #include "models/modules/module_model.h"
 
 namespace olrank {
@@ -46,11 +46,11 @@ std::string exported(const LoadedModel& model, ExportFormat format, const std::s
   const bool closed =
       format == ExportFormat::kJson || format == ExportFormat::kLtr || format == ExportFormat::kSolr;
   if (layered ? !has_exported_layers(model) : closed && !model.has_closed_form()) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Module '{}' cannot be written as {}, which holds linear models, networks and the module{}: choose "
         "--to torchscript, or --to pt for its tensors alone.",
         model.settings.module, name_of(format),
-        layered ? "s relu and residual, with activation = \"relu\"" : " relu"));
+        layered ? "s relu and residual, with activation = \"relu\"" : " relu");
   }
   switch (format) {
     case ExportFormat::kPt:

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <array>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/settings/enum_names.h"
@@ -15,15 +12,8 @@ enum class ExportFormat { kSafetensors, kPt, kTorchScript, kOnnx, kJson, kC, kLt
 
 template <>
 struct EnumNames<ExportFormat> {
-  static constexpr std::array values = {
-      std::pair{ExportFormat::kSafetensors, std::string_view("safetensors")},
-      std::pair{ExportFormat::kPt, std::string_view("pt")},
-      std::pair{ExportFormat::kTorchScript, std::string_view("torchscript")},
-      std::pair{ExportFormat::kOnnx, std::string_view("onnx")},
-      std::pair{ExportFormat::kJson, std::string_view("json")},
-      std::pair{ExportFormat::kC, std::string_view("c")},
-      std::pair{ExportFormat::kLtr, std::string_view("ltr")},
-      std::pair{ExportFormat::kSolr, std::string_view("solr")}};
+  static constexpr std::array values =
+      names_in_order<ExportFormat>("safetensors", "pt", "torchscript", "onnx", "json", "c", "ltr", "solr");
 };
 
 /// The bytes of the model's file in a format. `name` is the prefix of the functions of a C source, and the

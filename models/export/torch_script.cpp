@@ -12,8 +12,8 @@
 #include <span>
 #include <sstream>
 
-#include "core/error.h"
 #include "core/io/json.h"
+#include "core/throw_error.h"
 #include "models/export/export_format.h"
 
 namespace olrank {
@@ -254,17 +254,16 @@ std::string add_members(Module& module, const LoadedModel& model,
 std::string torch_script_of(const LoadedModel& model) {
   const std::string& name = model.settings.module;
   if (model.module && !is_built_in_module(name) && !model.settings.module_file) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Module '{}' is written in C++, which TorchScript cannot hold: load the model file with the olrank "
         "that has the module, or export its tensors with --to pt or --to safetensors.",
-        name));
+        name);
   }
   if (model.settings.module_state == ModuleState::kReset) {
-    throw InvalidArgument(
-        fmt::format("Module '{}' changes its own state in forward, which olrank resets and TorchScript "
-                    "alone would not: "
-                    "export its tensors with --to pt or --to safetensors.",
-                    name));
+    throw_error<InvalidArgument>(
+        "Module '{}' changes its own state in forward, which olrank resets and TorchScript alone would "
+        "not: export its tensors with --to pt or --to safetensors.",
+        name);
   }
   const auto tensors = tensors_of(model);
   const double output_scale = model.settings.module_file ? 1.0 : model.shape.output_scale;

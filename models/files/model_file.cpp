@@ -10,7 +10,6 @@
 #include <set>
 
 #include "core/data/normaliser_text.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/safetensors.h"
@@ -18,6 +17,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/text/base64.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "models/baselines/external_adapter.h"
 #include "models/linear/linear_belief.h"
 #include "models/modules/module_model.h"
@@ -145,10 +145,10 @@ class Model {
     }
     if (is_module_file(settings.module)) {
       if (code_ == ModelCode::kRefuse) {
-        throw InvalidArgument(fmt::format(
+        throw_error<InvalidArgument>(
             "{} contains the TorchScript module '{}', whose code can read and write your files: if you "
             "trust its source, add --trust-code true, or trust_code=True in Python.",
-            origin_, settings.module));
+            origin_, settings.module);
       }
       auto file = bytes_of_base64(text(kTorchScriptKey));
       if (!file) fail("Its {} is damaged: it is not in base64.", kTorchScriptKey);
@@ -313,9 +313,9 @@ LoadedModel parse_model(std::string_view bytes, const std::string& origin, Model
 
 void require_model_features(std::int64_t features) {
   if (features <= kMostModelFeatures) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "The data have {} features, and a model file may have {} at most: renumber or hash the features.",
-      features, kMostModelFeatures));
+      features, kMostModelFeatures);
 }
 
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
@@ -381,13 +381,13 @@ std::vector<std::string> parse_feature_names(const std::string& text) {
 void require_feature_names(const std::vector<std::string>& names, std::int64_t features,
                            const std::string& origin) {
   if (std::ssize(names) != features)
-    throw InvalidArgument(fmt::format("{}: {} for the {} of the model.", origin,
-                                      counted(std::ssize(names), "name"), counted(features, "feature")));
+    throw_error<InvalidArgument>("{}: {} for the {} of the model.", origin,
+                                 counted(std::ssize(names), "name"), counted(features, "feature"));
   std::set<std::string_view> seen;
   for (const std::string& name : names) {
-    if (name.empty()) throw InvalidArgument(fmt::format("{}: A name of a feature is empty.", origin));
+    if (name.empty()) throw_error<InvalidArgument>("{}: A name of a feature is empty.", origin);
     if (!seen.insert(name).second)
-      throw InvalidArgument(fmt::format("{}: Two features have the name '{}'.", origin, name));
+      throw_error<InvalidArgument>("{}: Two features have the name '{}'.", origin, name);
   }
 }
 

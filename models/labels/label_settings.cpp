@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -193,10 +193,10 @@ void check_label_settings(const LabelSettings& settings) {
   const bool needs_convexity =
       settings.optimizer == LabelOptimizer::kOgdAverage || settings.optimizer == LabelOptimizer::kProximal;
   if (needs_convexity && !is_convex(settings.loss)) {
-    throw InvalidArgument(
-        fmt::format("optimizer = \"{}\" needs a convex loss, and \"{}\" is not: choose listnet, ranknet or "
-                    "listmle, or another optimizer.",
-                    name_of(settings.optimizer), name_of(settings.loss)));
+    throw_error<InvalidArgument>(
+        "optimizer = \"{}\" needs a convex loss, and \"{}\" is not: choose listnet, ranknet or listmle, or "
+        "another optimizer.",
+        name_of(settings.optimizer), name_of(settings.loss));
   }
   if (settings.optimizer == LabelOptimizer::kProximal && settings.loss == ListLoss::kRankSvm) {
     throw InvalidArgument(
@@ -205,10 +205,10 @@ void check_label_settings(const LabelSettings& settings) {
         "optimizer = \"lbfgs\", \"ogd-average\" or \"adam\".");
   }
   if (needs_convexity && is_network(settings)) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "optimizer = \"{}\" needs an objective that is convex in the parameters, and that of network = "
         "\"{}\" is not: choose network = \"linear\", or optimizer = \"adam\".",
-        name_of(settings.optimizer), name_of(settings.network.network)));
+        name_of(settings.optimizer), name_of(settings.network.network));
   }
   if (settings.optimizer == LabelOptimizer::kLbfgs && settings.loss == ListLoss::kLambdaRank) {
     throw InvalidArgument(

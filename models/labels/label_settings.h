@@ -1,11 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/metrics/metric_options.h"
@@ -59,17 +57,13 @@ struct LabelSettings {
 
 template <>
 struct EnumNames<LabelOptimizer> {
-  static constexpr std::array values = {
-      std::pair{LabelOptimizer::kAdam, std::string_view("adam")},
-      std::pair{LabelOptimizer::kLbfgs, std::string_view("lbfgs")},
-      std::pair{LabelOptimizer::kOgdAverage, std::string_view("ogd-average")},
-      std::pair{LabelOptimizer::kProximal, std::string_view("proximal")}};
+  static constexpr std::array values =
+      names_in_order<LabelOptimizer>("adam", "lbfgs", "ogd-average", "proximal");
 };
 
 template <>
 struct EnumNames<BallNorm> {
-  static constexpr std::array values = {std::pair{BallNorm::kL2, std::string_view("l2")},
-                                        std::pair{BallNorm::kL1, std::string_view("l1")}};
+  static constexpr std::array values = names_in_order<BallNorm>("l2", "l1");
 };
 
 /// Why a setting that was given counts for nothing with the others, as the rest of a sentence; nothing if

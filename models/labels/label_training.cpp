@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/data/query_weights.h"
-#include "core/error.h"
 #include "core/math/dcg.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 #include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 
@@ -51,11 +51,11 @@ void require_room(const LabelSettings& settings, std::int64_t features, int thre
   const double bytes = parameters * (bytes_per_parameter(settings.optimizer) + 8.0 * threads);
   const auto memory = static_cast<double>(available_memory());
   if (bytes <= memory) return;
-  throw InvalidArgument(
-      fmt::format("{:.0f} parameters and what {} keeps of them take {}, but this machine has {}: use {} or "
-                  "fewer threads.",
-                  parameters, name_of(settings.optimizer), readable_bytes(bytes), readable_bytes(memory),
-                  is_linear ? "fewer features" : "a smaller width or depth, fewer features,"));
+  throw_error<InvalidArgument>(
+      "{:.0f} parameters and what {} keeps of them take {}, but this machine has {}: use {} or fewer "
+      "threads.",
+      parameters, name_of(settings.optimizer), readable_bytes(bytes), readable_bytes(memory),
+      is_linear ? "fewer features" : "a smaller width or depth, fewer features,");
 }
 
 /// `gpu`, as LibTorch numbers them, is for modules.

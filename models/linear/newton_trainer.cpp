@@ -1,16 +1,14 @@
 #include "models/linear/newton_trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <functional>
 #include <utility>
 
-#include "core/error.h"
 #include "core/math/portable_exp.h"
 #include "core/ops/blas.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -26,10 +24,9 @@ constexpr double kMostRidgeGrowth = 1.1;
 
 void require_finite_gradient(double size, std::int64_t observed) {
   if (std::isfinite(size)) return;
-  throw NumericError(
-      fmt::format("The gradient of the linear ranker is {} after {} pairs: use a larger lambda or "
-                  "normalised features.",
-                  size, observed));
+  throw_error<NumericError>(
+      "The gradient of the linear ranker is {} after {} pairs: use a larger lambda or normalised features.",
+      size, observed);
 }
 
 }  // namespace

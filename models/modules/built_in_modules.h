@@ -1,6 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>
@@ -12,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "core/error.h"
 #include "core/ops/relu_network.h"
+#include "core/throw_error.h"
 #include "models/skeleton/module_request.h"
 
 namespace olrank {
@@ -169,9 +168,9 @@ inline void fill_theta(const torch::nn::Module& module, std::span<const float> t
   std::int64_t needed = 0;
   for (const torch::Tensor& parameter : module.parameters()) needed += parameter.numel();
   if (needed != std::ssize(theta)) {
-    throw InvalidArgument(
-        fmt::format("The module has {} parameters and θ has {}: load the θ of a model of this shape.",
-                    needed, theta.size()));
+    throw_error<InvalidArgument>(
+        "The module has {} parameters and θ has {}: load the θ of a model of this shape.", needed,
+        theta.size());
   }
   const torch::NoGradGuard no_gradient;
   const float* next = theta.data();
@@ -226,10 +225,9 @@ class LinearRanker : public torch::nn::Module {
 
 inline ReluRanker::ReluRanker(const NetworkShape& shape) : shape_(shape) {
   if (shape.depth < 2) {
-    throw InvalidArgument(
-        fmt::format("A ReLU ranker has at least 2 layers of weights, not {}: use LinearRanker for a linear "
-                    "model.",
-                    shape.depth));
+    throw_error<InvalidArgument>(
+        "A ReLU ranker has at least 2 layers of weights, not {}: use LinearRanker for a linear model.",
+        shape.depth);
   }
   for (std::int64_t index = 0; index < shape.depth; ++index) {
     const NetworkLayer layer = shape.layer(index);

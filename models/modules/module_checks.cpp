@@ -10,9 +10,9 @@
 #include <memory>
 #include <optional>
 
-#include "core/error.h"
 #include "core/ops/tangent_factors.h"
 #include "core/random/rng_stream.h"
+#include "core/throw_error.h"
 #include "models/modules/module_instance.h"
 #include "models/modules/random_operators.h"
 #include "models/modules/script_archive.h"
@@ -22,7 +22,7 @@ namespace {
 
 /// A sentence about what is wrong with the module, and what to do.
 [[noreturn]] void refuse_module(const ModuleRequest& request, const std::string& wrong) {
-  throw InvalidArgument(fmt::format("module: '{}' {}", request.module, wrong));
+  throw_error<InvalidArgument>("module: '{}' {}", request.module, wrong);
 }
 
 /// Sees what a module does beyond its scores, on the thread that calls it, while this object exists.

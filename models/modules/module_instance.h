@@ -4,7 +4,6 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/error.h"
+#include "core/throw_error.h"
 #include "models/modules/module_registry.h"
 #include "models/skeleton/module_request.h"
 
@@ -194,8 +193,7 @@ auto told(const ModuleRequest& request, std::int64_t docs, const Body& body) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(
-        fmt::format("Module '{}' failed on {} documents: {}.", request.module, docs, reason_of(error)));
+    throw_error<Error>("Module '{}' failed on {} documents: {}.", request.module, docs, reason_of(error));
   }
 }
 

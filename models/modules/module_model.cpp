@@ -8,10 +8,10 @@
 #include <mutex>
 #include <optional>
 
-#include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/ops/gradient_products.h"
 #include "core/text/base64.h"
+#include "core/throw_error.h"
 #include "models/modules/libtorch_runtime.h"
 #include "models/modules/module_checks.h"
 #include "models/modules/module_factors.h"
@@ -116,8 +116,8 @@ struct ModuleModel::State {
       const std::optional<torch::Tensor> there = kept.find(docs);
       torch::Tensor scores = instance.forward(there ? instance.here(*there) : instance.documents(docs));
       if (scores.dim() != 1 || scores.size(0) != docs.docs) {
-        throw Error(fmt::format("Module '{}' gave {} scores for {} documents: return one for each.",
-                                request.module, scores.numel(), docs.docs));
+        throw_error<Error>("Module '{}' gave {} scores for {} documents: return one for each.",
+                           request.module, scores.numel(), docs.docs);
       }
       return scores;
     });
@@ -166,10 +166,10 @@ void ModuleModel::State::find_factors(ExecutionContext& context, InstancePool& p
     if (!found.factors) {
       find_gradient_rows(values, instance->parameters(), rows);
     } else if (!found.factors->extract(values, instance->parameters(), rows)) {
-      throw Error(fmt::format(
+      throw_error<Error>(
           "Module '{}' computes in another way than when it was tried: let no branch of its forward depend "
           "on the documents or the parameters.",
-          request.module));
+          request.module);
     }
   });
 }

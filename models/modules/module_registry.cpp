@@ -1,7 +1,6 @@
 #include "models/modules/module_registry.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <fmt/format.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -12,10 +11,10 @@
 #include <regex>
 #include <sstream>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "models/modules/built_in_modules.h"
 #include "models/modules/module_source.h"
 #include "models/modules/script_archive.h"
@@ -89,15 +88,15 @@ constexpr std::int64_t kMostModuleBytes = 64'000'000;
 std::shared_ptr<const std::string> read_module_file(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    throw InvalidArgument(
-        fmt::format("module: there is no file '{}': give the path of a TorchScript file that ends in .pt, "
-                    "or one of {}.",
-                    path, joined(module_names(), " or ")));
+    throw_error<InvalidArgument>(
+        "module: there is no file '{}': give the path of a TorchScript file that ends in .pt, or one of "
+        "{}.",
+        path, joined(module_names(), " or "));
   }
   if (const auto bytes = std::filesystem::file_size(path); bytes > kMostModuleBytes) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "module: '{}' has {}, and a model file has room for {}: save a smaller module.", path,
-        readable_bytes(static_cast<double>(bytes)), readable_bytes(static_cast<double>(kMostModuleBytes))));
+        readable_bytes(static_cast<double>(bytes)), readable_bytes(static_cast<double>(kMostModuleBytes)));
   }
   return std::make_shared<const std::string>(read_file(path));
 }
@@ -110,11 +109,11 @@ torch::jit::Module parse_module(const std::string& bytes, const std::string& pat
   } catch (const InvalidArgument&) {
     throw;
   } catch (const std::exception&) {
-    throw InvalidArgument(
-        fmt::format("module: '{}' is not a TorchScript file that LibTorch can read: write it with "
-                    "torch.jit.script(module).save(…) or torch.jit.trace(…).save(…); torch.save() writes "
-                    "another format.",
-                    path));
+    throw_error<InvalidArgument>(
+        "module: '{}' is not a TorchScript file that LibTorch can read: write it with "
+        "torch.jit.script(module).save(…) or torch.jit.trace(…).save(…); torch.save() writes another "
+        "format.",
+        path);
   }
 }
 
@@ -126,18 +125,18 @@ void check_signature(const torch::jit::Module& module, const std::string& path) 
     return count;
   };
   if (!forward) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "module: '{}' has no method forward: define forward(docs) that turns documents [V × features] into "
         "scores [V].",
-        path));
+        path);
   }
   const c10::FunctionSchema& schema = forward->function().getSchema();
   if (needed(schema) > 1 || schema.arguments().size() < 2 ||
       !schema.arguments()[1].type()->isSubtypeOf(*c10::TensorType::get())) {
-    throw InvalidArgument(fmt::format(
-        "module: forward of '{}' does not take one tensor: define forward(docs) with the documents "
-        "[V × features] as its only argument without a default.",
-        path));
+    throw_error<InvalidArgument>(
+        "module: forward of '{}' does not take one tensor: define forward(docs) with the documents [V × "
+        "features] as its only argument without a default.",
+        path);
   }
 }
 
@@ -175,9 +174,9 @@ ScoringModule script_module(const torch::jit::Module& file, const std::string& p
     const torch::jit::GraphOptimizerEnabledGuard as_written(false);
     const torch::jit::IValue scores = copy.forward({docs});
     if (!scores.isTensor()) {
-      throw InvalidArgument(
-          fmt::format("module: forward of '{}' returns {}, not a tensor: return the scores [V] alone.",
-                      path, scores.tagKind()));
+      throw_error<InvalidArgument>(
+          "module: forward of '{}' returns {}, not a tensor: return the scores [V] alone.", path,
+          scores.tagKind());
     }
     return scores.toTensor();
   };
@@ -211,10 +210,10 @@ std::vector<std::string> module_names() {
 
 void ScoringModule::add(const std::string& name, const torch::Tensor& value) {
   if (!value.is_floating_point()) {
-    throw InvalidArgument(
-        fmt::format("module: parameter '{}' has numbers of type {}: make it float32, or a buffer, which is "
-                    "not learned.",
-                    name, toString(value.scalar_type())));
+    throw_error<InvalidArgument>(
+        "module: parameter '{}' has numbers of type {}: make it float32, or a buffer, which is not "
+        "learned.",
+        name, toString(value.scalar_type()));
   }
   for (const Parameter& known : parameters) {
     if (known.value.is_same(value)) return;
@@ -228,13 +227,13 @@ void ScoringModule::add(const std::string& name, const torch::Tensor& value) {
 
 void register_factory(const std::string& name, ModuleFactory factory) {
   if (name.empty() || is_module_file(name)) {
-    throw InvalidArgument(fmt::format(
-        "A module cannot be called '{}': choose a name that is not empty and does not end in .pt.", name));
+    throw_error<InvalidArgument>(
+        "A module cannot be called '{}': choose a name that is not empty and does not end in .pt.", name);
   }
   Registry& known = registry();
   const std::lock_guard<std::mutex> lock(known.mutex);
   if (!known.factories.emplace(name, std::move(factory)).second) {
-    throw InvalidArgument(fmt::format("There is a module '{}' already: choose another name.", name));
+    throw_error<InvalidArgument>("There is a module '{}' already: choose another name.", name);
   }
 }
 
@@ -255,8 +254,8 @@ ModuleSource::ModuleSource(const ModuleRequest& request) {
   if (found == known.factories.end()) {
     std::vector<std::string> names;
     for (const auto& [name, factory] : known.factories) names.push_back(name);
-    throw InvalidArgument(fmt::format("module {} A path that ends in .pt is a TorchScript file.",
-                                      must_be_one_of(request.module, names)));
+    throw_error<InvalidArgument>("module {} A path that ends in .pt is a TorchScript file.",
+                                 must_be_one_of(request.module, names));
   }
   make_ = [factory = found->second, request] { return factory(request); };
 }

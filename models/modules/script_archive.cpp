@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 #include "models/modules/random_operators.h"
 
 namespace olrank {
@@ -38,9 +38,9 @@ void check_unpacked_size(PyTorchStreamReader& reader, std::size_t packed, const 
   std::uint64_t unpacked = 0;
   for (const std::string& record : reader.getAllRecords()) unpacked += reader.getRecordSize(record);
   if (unpacked <= kMostRatio * packed + kAlwaysUnpacked) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "module: '{}' has {} and would unpack to {}: torch.jit.save() does not pack tensors; save it again.",
-      path, readable_bytes(static_cast<double>(packed)), readable_bytes(static_cast<double>(unpacked))));
+      path, readable_bytes(static_cast<double>(packed)), readable_bytes(static_cast<double>(unpacked)));
 }
 
 /// Whether every text in a pickle is there, every line ends, and no place of its memo is beyond what it
@@ -91,8 +91,8 @@ void check_pickles(PyTorchStreamReader& reader, const std::string& path) {
       continue;
     const auto [pickle, size] = reader.getRecord(name);
     if (has_what_it_says({static_cast<const char*>(pickle.get()), size})) continue;
-    throw InvalidArgument(
-        fmt::format("module: '{}' is damaged, because its data end too early: save it again.", path));
+    throw_error<InvalidArgument>("module: '{}' is damaged, because its data end too early: save it again.",
+                                 path);
   }
 }
 
@@ -157,9 +157,9 @@ class PickledTensors {
     const double wanted =
         std::max(static_cast<double>(storage.nbytes()), end * static_cast<double>(tensor.itemsize()));
     if (wanted <= held && least >= 0.0) return;
-    throw InvalidArgument(
-        fmt::format("module: '{}' is damaged: it holds {} bytes of a tensor that has {}: save it again.",
-                    path, held, std::max(wanted, 0.0)));
+    throw_error<InvalidArgument>(
+        "module: '{}' is damaged: it holds {} bytes of a tensor that has {}: save it again.", path, held,
+        std::max(wanted, 0.0));
   }
 
   PyTorchStreamReader& reader_;
@@ -178,7 +178,7 @@ void for_nodes(torch::jit::Block* block, const Visit& visit) {
 }
 
 [[noreturn]] void refuse_module(const std::string& path, const std::string& wrong) {
-  throw InvalidArgument(fmt::format("module: '{}' {}.", path, wrong));
+  throw_error<InvalidArgument>("module: '{}' {}.", path, wrong);
 }
 
 /// Checks before anything runs: freezing computes what follows from constants.

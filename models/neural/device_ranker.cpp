@@ -1,16 +1,14 @@
 #include "models/neural/device_ranker.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "core/device/device_network.h"
-#include "core/error.h"
 #include "core/online/online_ranker.h"
 #include "core/online/retraining.h"
+#include "core/throw_error.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/network_trainer.h"
 #include "models/neural/ranker_network.h"
@@ -158,8 +156,8 @@ auto DeviceRanker::validating(const Call& call) {
 /// The history of the host is ahead of the device's after an update that the device did not take.
 void DeviceRanker::require_whole() const {
   if (!broken_) return;
-  throw Error(fmt::format("Ranker '{}' has lost an update on the GPU: continue from its last saved state.",
-                          settings_.name));
+  throw_error<Error>("Ranker '{}' has lost an update on the GPU: continue from its last saved state.",
+                     settings_.name);
 }
 
 RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/online/retraining.h"
 #include "core/ops/gradient_products.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 #include "models/posterior/full_form.h"
 #include "models/posterior/observed_pairs.h"
 #include "models/posterior/posterior_memory.h"
@@ -25,12 +25,12 @@ FullPosterior::FullPosterior(const PosteriorSpec& spec)
     : Posterior(spec), policy_(spec.shape, spec.form, {.bytes = spec_.memory}), history_(spec.shape) {
   spec_.form = spec.is_dual() ? CovarianceForm::kDual : CovarianceForm::kPrimal;
   if (!spec.is_dual() && !policy_.primal_fits(0)) {
-    throw InvalidArgument(fmt::format(
-        "The inverse covariance of {} parameters needs {} of memory with its factor, and {} may be "
-        "used: choose {} or a smaller network.",
+    throw_error<InvalidArgument>(
+        "The inverse covariance of {} parameters needs {} of memory with its factor, and {} may be used: "
+        "choose {} or a smaller network.",
         spec.shape.parameters(), readable_bytes(primal_bytes({spec.shape}).all()),
         readable_bytes(static_cast<double>(spec_.memory)),
-        spec.covariance == Covariance::kFull ? "the dual form" : "the diagonal covariance"));
+        spec.covariance == Covariance::kFull ? "the dual form" : "the diagonal covariance");
   }
   form_ = made(spec_.form);
 }
@@ -135,11 +135,10 @@ void FullPosterior::require_room(std::int64_t added) const {
   const std::int64_t pairs = history_.pairs() + added;
   const double needed = orthonormal_bytes({.shape = spec_.shape, .pairs = pairs}).all();
   if (policy_.fits(needed, pairs)) return;
-  throw Error(fmt::format(
+  throw_error<Error>(
       "The covariance of {} pairs of very different scale needs {} of memory, and {} may be used: "
-      "normalise "
-      "the features, or choose the diagonal covariance or fewer rounds.",
-      pairs, readable_bytes(needed), readable_bytes(static_cast<double>(spec_.memory))));
+      "normalise the features, or choose the diagonal covariance or fewer rounds.",
+      pairs, readable_bytes(needed), readable_bytes(static_cast<double>(spec_.memory)));
 }
 
 void FullPosterior::switch_to_primal(ExecutionContext& context, Earlier& earlier) {
@@ -254,11 +253,10 @@ bool FormPolicy::switches(std::int64_t pairs, std::int64_t added, std::int64_t d
   const bool overflows = !fits(needed, all);
   const bool may_switch = form_ == CovarianceForm::kAuto && primal_fits(all);
   if (overflows && !may_switch) {
-    throw Error(fmt::format(
+    throw_error<Error>(
         "The dual covariance of {} pairs needs {} of memory, and {} may be used: choose form = \"primal\" "
-        "if {} "
-        "parameters allow it, the diagonal covariance, or fewer rounds.",
-        all, readable_bytes(needed), readable_bytes(std::max(0.0, usable(all))), shape_.parameters()));
+        "if {} parameters allow it, the diagonal covariance, or fewer rounds.",
+        all, readable_bytes(needed), readable_bytes(std::max(0.0, usable(all))), shape_.parameters());
   }
   return may_switch && (overflows || excess_ > conversion_operations(shape_, all));
 }

@@ -1,7 +1,5 @@
 #include "models/posterior/inducing_posterior.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -10,13 +8,13 @@
 #include <numeric>
 #include <utility>
 
-#include "core/error.h"
 #include "core/online/retraining.h"
 #include "core/ops/blas.h"
 #include "core/ops/gradient_products.h"
 #include "core/ops/tangent_kernel.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
+#include "core/throw_error.h"
 #include "models/posterior/observed_pairs.h"
 #include "models/posterior/posterior_memory.h"
 
@@ -142,10 +140,10 @@ void InducingPosterior::require_room(std::int64_t docs, std::int64_t added) cons
   const PosteriorLoad load{.shape = spec_.shape, .pairs = pairs, .docs = docs, .added = added};
   const double needed = inducing_bytes(load, spec_.budget).all();
   if (needed <= static_cast<double>(spec_.memory)) return;
-  throw Error(fmt::format(
+  throw_error<Error>(
       "The inducing covariance of {} pairs with a budget of {} needs {} of memory, and {} may be used: "
       "choose a smaller budget.",
-      pairs, spec_.budget, readable_bytes(needed), readable_bytes(static_cast<double>(spec_.memory))));
+      pairs, spec_.budget, readable_bytes(needed), readable_bytes(static_cast<double>(spec_.memory)));
 }
 
 void InducingPosterior::take_in(ExecutionContext& context, TangentFactors docs,

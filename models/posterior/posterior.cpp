@@ -1,15 +1,13 @@
 #include "models/posterior/posterior.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/online/retraining.h"
 #include "core/ops/diagonal_covariance.h"
 #include "core/runtime/execution_context.h"
+#include "core/throw_error.h"
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/inducing_posterior.h"
 #include "models/posterior/observed_pairs.h"
@@ -131,9 +129,9 @@ double Posterior::drift(ExecutionContext& context) const {
 
 std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
   if (!(spec.lambda > 0.0)) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "lambda must be greater than 0, not {}: otherwise the covariance of unseen directions is infinite.",
-        spec.lambda));
+        spec.lambda);
   }
   switch (spec.covariance) {
     case Covariance::kFull:

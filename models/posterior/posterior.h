@@ -1,11 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
-#include <utility>
 
 #include "core/covariance/covariance_checks.h"
 #include "core/device/network_spec.h"
@@ -46,14 +43,12 @@ struct PosteriorSettings {
 
 template <>
 struct EnumNames<ObserveAt> {
-  static constexpr std::array values = {std::pair{ObserveAt::kBefore, std::string_view("before")},
-                                        std::pair{ObserveAt::kAfter, std::string_view("after")}};
+  static constexpr std::array values = names_in_order<ObserveAt>("before", "after");
 };
 
 template <>
 struct EnumNames<ShadowCovariance> {
-  static constexpr std::array values = {std::pair{ShadowCovariance::kNone, std::string_view("none")},
-                                        std::pair{ShadowCovariance::kFull, std::string_view("full")}};
+  static constexpr std::array values = names_in_order<ShadowCovariance>("none", "full");
 };
 
 /// It holds what is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or a part of it, each g_s

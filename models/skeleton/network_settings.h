@@ -1,11 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "core/device/network_spec.h"
 #include "core/online/retraining.h"
@@ -44,42 +41,32 @@ struct NetworkSettings {
 
 template <>
 struct EnumNames<NetworkForm> {
-  static constexpr std::array values = {std::pair{NetworkForm::kLinear, std::string_view("linear")},
-                                        std::pair{NetworkForm::kMlp, std::string_view("mlp")},
-                                        std::pair{NetworkForm::kModule, std::string_view("module")}};
+  static constexpr std::array values = names_in_order<NetworkForm>("linear", "mlp", "module");
 };
 
 template <>
 struct EnumNames<Activation> {
-  static constexpr std::array values = {std::pair{Activation::kRelu, std::string_view("relu")},
-                                        std::pair{Activation::kGelu, std::string_view("gelu")},
-                                        std::pair{Activation::kSilu, std::string_view("silu")},
-                                        std::pair{Activation::kTanh, std::string_view("tanh")}};
+  static constexpr std::array values = names_in_order<Activation>("relu", "gelu", "silu", "tanh");
 };
 
 template <>
 struct EnumNames<ModuleState> {
-  static constexpr std::array values = {std::pair{ModuleState::kRefuse, std::string_view("refuse")},
-                                        std::pair{ModuleState::kReset, std::string_view("reset")}};
+  static constexpr std::array values = names_in_order<ModuleState>("refuse", "reset");
 };
 
 template <>
 struct EnumNames<Parameterisation> {
-  static constexpr std::array values = {
-      std::pair{Parameterisation::kNtk, std::string_view("ntk")},
-      std::pair{Parameterisation::kStandard, std::string_view("standard")}};
+  static constexpr std::array values = names_in_order<Parameterisation>("ntk", "standard");
 };
 
 template <>
 struct EnumNames<WidthScaling> {
-  static constexpr std::array values = {std::pair{WidthScaling::kWidth, std::string_view("width")},
-                                        std::pair{WidthScaling::kNone, std::string_view("none")}};
+  static constexpr std::array values = names_in_order<WidthScaling>("width", "none");
 };
 
 template <>
 struct EnumNames<FirstDraw> {
-  static constexpr std::array values = {std::pair{FirstDraw::kUsual, std::string_view("usual")},
-                                        std::pair{FirstDraw::kSymmetric, std::string_view("symmetric")}};
+  static constexpr std::array values = names_in_order<FirstDraw>("usual", "symmetric");
 };
 
 /// The network that the settings ask for. Throws InvalidArgument for settings that do not describe one.
@@ -122,28 +109,22 @@ struct TrainerSettings {
 
 template <>
 struct EnumNames<Retrain> {
-  static constexpr std::array values = {std::pair{Retrain::kEveryRound, std::string_view("every-round")},
-                                        std::pair{Retrain::kGrowth, std::string_view("growth")}};
+  static constexpr std::array values = names_in_order<Retrain>("every-round", "growth");
 };
 
 template <>
 struct EnumNames<Restart> {
-  static constexpr std::array values = {std::pair{Restart::kWarm, std::string_view("warm")},
-                                        std::pair{Restart::kFirst, std::string_view("first")},
-                                        std::pair{Restart::kFresh, std::string_view("fresh")}};
+  static constexpr std::array values = names_in_order<Restart>("warm", "first", "fresh");
 };
 
 template <>
 struct EnumNames<LossForm> {
-  static constexpr std::array values = {std::pair{LossForm::kSum, std::string_view("sum")},
-                                        std::pair{LossForm::kMean, std::string_view("mean")}};
+  static constexpr std::array values = names_in_order<LossForm>("sum", "mean");
 };
 
 template <>
 struct EnumNames<Optimizer> {
-  static constexpr std::array values = {std::pair{Optimizer::kGradientDescent, std::string_view("gd")},
-                                        std::pair{Optimizer::kNesterov, std::string_view("nesterov")},
-                                        std::pair{Optimizer::kAdam, std::string_view("adam")}};
+  static constexpr std::array values = names_in_order<Optimizer>("gd", "nesterov", "adam");
 };
 
 }  // namespace olrank

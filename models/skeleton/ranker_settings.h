@@ -1,11 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/explore/certain_orders.h"
@@ -41,16 +39,12 @@ struct BanditSettings {
 
 template <>
 struct EnumNames<SimpleExploration> {
-  static constexpr std::array values = {
-      std::pair{SimpleExploration::kGreedy, std::string_view("greedy")},
-      std::pair{SimpleExploration::kEpsilon, std::string_view("epsilon")}};
+  static constexpr std::array values = names_in_order<SimpleExploration>("greedy", "epsilon");
 };
 
 template <>
 struct EnumNames<Interleaving> {
-  static constexpr std::array values = {
-      std::pair{Interleaving::kTeamDraft, std::string_view("team-draft")},
-      std::pair{Interleaving::kProbabilistic, std::string_view("probabilistic")}};
+  static constexpr std::array values = names_in_order<Interleaving>("team-draft", "probabilistic");
 };
 
 /// Which click models run side by side.
@@ -67,9 +61,7 @@ struct ClickGpSettings {
 
 template <>
 struct EnumNames<ClickTerms> {
-  static constexpr std::array values = {std::pair{ClickTerms::kLinear, std::string_view("linear")},
-                                        std::pair{ClickTerms::kAdditive, std::string_view("additive")},
-                                        std::pair{ClickTerms::kProducts, std::string_view("products")}};
+  static constexpr std::array values = names_in_order<ClickTerms>("linear", "additive", "products");
 };
 
 /// One [[ranker]]: which method, and the settings of its parts.

@@ -6,6 +6,7 @@
 
 #include "core/data/dataset.h"
 #include "core/data/normaliser.h"
+#include "core/interface.h"
 #include "core/online/online_ranker.h"
 #include "core/ops/score_gradient.h"
 #include "core/runtime/execution_context.h"
@@ -15,13 +16,8 @@ namespace olrank {
 
 /// A scoring function f(x; θ) whose parameters the caller holds. That is all that rankers need which follow
 /// a gradient or try neighbours of θ.
-class ScoreModel {
+class ScoreModel : public Interface {
  public:
-  ScoreModel() = default;
-  virtual ~ScoreModel() = default;
-  ScoreModel(const ScoreModel&) = delete;
-  ScoreModel& operator=(const ScoreModel&) = delete;
-
   virtual std::int64_t features() const = 0;
   virtual std::int64_t parameters() const = 0;
 

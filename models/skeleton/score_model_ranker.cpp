@@ -1,14 +1,12 @@
 #include "models/skeleton/score_model_ranker.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <utility>
 
-#include "core/error.h"
 #include "core/metrics/list_metrics.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -73,10 +71,10 @@ void ScoreModelRanker::score_with(ExecutionContext& context, std::span<const flo
     poison += scores[doc] * 0.0;
   }
   if (poison == 0.0) return;
-  throw NumericError(fmt::format(
-      "A score of ranker '{}' for query {} was not finite in round {}: its parameters have grown "
-      "too large. Use a lower learning_rate.",
-      name_, query.query, round));
+  throw_error<NumericError>(
+      "A score of ranker '{}' for query {} was not finite in round {}: its parameters have grown too "
+      "large. Use a lower learning_rate.",
+      name_, query.query, round);
 }
 
 std::span<const double> ScoreModelRanker::scores_of(RoundContext& context, const QueryDocs& query,
@@ -122,10 +120,10 @@ void ScoreModelRanker::move_along(std::span<const double> direction) {
   const double limit = model_->largest_parameter();
   for (std::size_t i = 0; i < theta_.size(); ++i) {
     if (std::abs(theta_[i] + eta * direction[i]) <= limit) continue;
-    throw NumericError(fmt::format(
+    throw_error<NumericError>(
         "The step of round {} of ranker '{}' leaves the range in which scores are finite: use a lower "
         "learning_rate or normalised features.",
-        rounds_learned_ + 1, name_));
+        rounds_learned_ + 1, name_);
   }
   for (std::size_t i = 0; i < theta_.size(); ++i) {
     theta_[i] = static_cast<float>(theta_[i] + eta * direction[i]);
@@ -141,10 +139,9 @@ void ScoreModelRanker::set_theta(std::span<const float> theta) {
 
 void ScoreModelRanker::check(const Feedback& feedback, Scratch& scratch) {
   if (feedback.shown.size() != feedback.clicks.size()) {
-    throw InvalidArgument(
-        fmt::format("Round {} shows {} documents but has clicks for {}: give 0 or 1 for each document "
-                    "shown.",
-                    feedback.round, feedback.shown.size(), feedback.clicks.size()));
+    throw_error<InvalidArgument>(
+        "Round {} shows {} documents but has clicks for {}: give 0 or 1 for each document shown.",
+        feedback.round, feedback.shown.size(), feedback.clicks.size());
   }
   const std::int64_t docs = feedback.query.docs();
   const Scratch::Frame frame(scratch);
@@ -152,13 +149,12 @@ void ScoreModelRanker::check(const Feedback& feedback, Scratch& scratch) {
   std::fill(seen.begin(), seen.end(), false);
   for (const std::int32_t doc : feedback.shown) {
     if (doc < 0 || doc >= docs) {
-      throw InvalidArgument(
-          fmt::format("Round {} shows document {} of query {}, but its documents are 0 to {}.",
-                      feedback.round, doc, feedback.query.query, docs - 1));
+      throw_error<InvalidArgument>("Round {} shows document {} of query {}, but its documents are 0 to {}.",
+                                   feedback.round, doc, feedback.query.query, docs - 1);
     }
     if (std::exchange(seen[doc], true)) {
-      throw InvalidArgument(fmt::format("Round {} shows document {} of query {} twice.", feedback.round,
-                                        doc, feedback.query.query));
+      throw_error<InvalidArgument>("Round {} shows document {} of query {} twice.", feedback.round, doc,
+                                   feedback.query.query);
     }
   }
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/io/state_archive.h"
+#include "core/throw_error.h"
 #include "recommend/mter/mter_kernels.h"
 #include "recommend/mter/mter_parameters.h"
 #include "recommend/mter/mter_step.h"
@@ -221,9 +221,9 @@ class MterTraining : public RecommenderTraining {
                      {"pairs", sum.pairs / count},
                      {"penalty", penalty()}};
     if (!std::isfinite(report.losses[0].second)) {
-      throw NumericError(
-          fmt::format("The loss became infinite in pass {}: choose a smaller learning_rate than {}.",
-                      passed_, settings_.factors.learning_rate));
+      throw_error<NumericError>(
+          "The loss became infinite in pass {}: choose a smaller learning_rate than {}.", passed_,
+          settings_.factors.learning_rate);
     }
     return report;
   }

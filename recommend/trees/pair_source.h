@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/interface.h"
 #include "recommend/factors/pair_draws.h"
 #include "recommend/reviews.h"
 #include "recommend/trees/factor_tree.h"
@@ -70,13 +71,8 @@ PartFit fit_parts(const std::array<std::vector<double>, kTreeBranches>& sums,
                   std::span<const std::uint8_t> part_of, const DescentSettings& settings);
 
 /// Gathers the preference pairs of rows of one side, users or items.
-class PairSource {
+class PairSource : public Interface {
  public:
-  PairSource() = default;
-  virtual ~PairSource() = default;
-  PairSource(const PairSource&) = delete;
-  PairSource& operator=(const PairSource&) = delete;
-
   /// The terms of the pairs that concern `rows`. `current` are the factors of all rows of the side.
   virtual NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const = 0;
   virtual bool concerns(std::int64_t row) const = 0;

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/json.h"
@@ -17,6 +16,7 @@
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
+#include "core/throw_error.h"
 #include "jobs/output_folder.h"
 #include "report/drawing.h"
 #include "report/markup.h"
@@ -45,10 +45,10 @@ void settle_existing(const std::string& out, const ExperimentRequest& request, c
   }
   // The shards of a run start into a folder that others have begun.
   if (request.shard.count > 1 || !store.has_any()) return;
-  throw InvalidArgument(
-      fmt::format("'{}' already contains cells: continue with --resume, replace them with --force, or "
-                  "choose another --out.",
-                  out));
+  throw_error<InvalidArgument>(
+      "'{}' already contains cells: continue with --resume, replace them with --force, or choose another "
+      "--out.",
+      out);
 }
 
 std::vector<StudiedRow> studied_rows(const std::vector<WorkCell>& cells, const WorkCells& store) {

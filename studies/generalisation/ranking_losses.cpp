@@ -7,9 +7,9 @@
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
-#include "core/error.h"
 #include "core/online/click_model.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 #include "jobs/training/train_data.h"
 #include "models/labels/label_solver.h"
 #include "models/linear/linear_belief.h"
@@ -46,8 +46,7 @@ std::vector<CellRow> ranking_rows(const RealLists& lists, const std::string& nam
   const MutedLog muted;  // what there is to say of the data was said when the study was planned
   const TrainFold data = load_train_fold(configuration, fold, context);
   if (!data.vali)
-    throw InvalidArgument(
-        fmt::format("'{}' has no validation part, which experiment F needs.", lists.folder));
+    throw_error<InvalidArgument>("'{}' has no validation part, which experiment F needs.", lists.folder);
   const StudyLoss loss = study_loss(name, data.most_grade);
   double best = -1.0;
   CellRow row;
@@ -93,9 +92,9 @@ RealLists load_real_lists(const std::string& folder, const GeneralisationSizes& 
     if (long_enough(docs) >= kFewestRealQueries) lists.longest = docs;
   }
   if (lists.longest <= sizes.real_lengths.front()) {
-    throw InvalidArgument(
-        fmt::format("'{}' has fewer than {} queries with {} documents or more, too few to compare lengths.",
-                    folder, kFewestRealQueries, sizes.real_lengths.at(1)));
+    throw_error<InvalidArgument>(
+        "'{}' has fewer than {} queries with {} documents or more, too few to compare lengths.", folder,
+        kFewestRealQueries, sizes.real_lengths.at(1));
   }
   // The longest row becomes 1: R_X is the same for all data.
   double longest_sq = 0.0;

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/runtime/log.h"
-#include "serve/impressions.h"
+#include "serve/open_lists.h"
 
 namespace olrank {
 namespace {

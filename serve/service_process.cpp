@@ -397,8 +397,8 @@ class LearnerProcess {
     const ImpressionFile::Settings file{folder_.path(),
                                         std::chrono::milliseconds(options_.impressions.age).count(),
                                         options_.impressions.bytes, guard, starts_over};
-    return std::make_unique<LoggedImpressions>(
-        LoggedImpressions::Settings{options_.impressions, start, file}, *log_);
+    return std::make_unique<FirstAnswers>(
+        FirstAnswers::Settings{options_.impressions, start, file}, *log_);
   }
 
   const ServiceOptions& options_;

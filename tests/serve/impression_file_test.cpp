@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "serve/api_error.h"
-#include "serve/impressions.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/temporary_folder.h"
 
@@ -150,33 +148,6 @@ TEST_F(ImpressionFileTest, SetsAsideWhatAnEarlierStateHad) {
   EXPECT_TRUE(ImpressionFile(over, 2).take_up(2).empty());
   ASSERT_EQ(files().size(), 1);
   EXPECT_TRUE(files().front().string().ends_with(".set-aside"));
-}
-
-TEST_F(ImpressionFileTest, AReopenedListTakesItsFeedbackUntilItExpires) {
-  using Time = Impressions::Clock::time_point;
-  Impressions impressions({10, std::chrono::seconds(1), 100'000}, "fedcba9876543210");
-  const Time now = Time{} + std::chrono::hours(1);
-  impressions.reopen(list(100), 600, now);
-  impressions.reopen(list(100), 600, now);                         // the same once more
-  impressions.reopen(list(100, "0123456789abcdef-2"), 1200, now);  // expired
-  EXPECT_EQ(impressions.counts().open, 1);
-  const auto refused = [&](const std::string& id, Time at) {
-    try {
-      impressions.claim(id, {}, at);
-    } catch (const ApiError& error) {
-      return error.status();
-    }
-    return 200;
-  };
-  EXPECT_EQ(refused("0123456789abcdef-2", now), 410);
-  EXPECT_EQ(refused("nothing", now), 404);
-  auto claim = impressions.claim("0123456789abcdef-1", std::vector<Impressions::Click>{{1, ""}}, now);
-  EXPECT_EQ(claim.record.clicks, (std::vector<std::uint8_t>{0, 1}));
-  impressions.release(std::move(claim.record));
-  EXPECT_EQ(refused("0123456789abcdef-1", now + std::chrono::milliseconds(499)), 200);
-  Impressions late({10, std::chrono::seconds(1), 100'000}, "fedcba9876543210");
-  late.reopen(list(100), 600, now);
-  EXPECT_THROW(late.claim("0123456789abcdef-1", {}, now + std::chrono::milliseconds(501)), ApiError);
 }
 
 }  // namespace

@@ -81,40 +81,30 @@ std::vector<std::pair<std::int64_t, std::int64_t>> places_of(
     const EventTypes& types, std::span<const DocId> shown, std::span<const ImpressionStore::Event> events) {
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
   for (std::size_t i = 0; i < events.size(); ++i) {
-    const auto reject = [&](std::string_view field, const std::string& message) {
+    const ImpressionStore::Event& event = events[i];
+    const char* field = "type";
+    const auto reject = [&](const std::string& message) {
       throw ApiError(422, fmt::format("events[{}].{}", i, field), message);
     };
-    const ImpressionStore::Event& event = events[i];
     const std::int64_t type = types.index(event.type);
     if (type < 0)
-      reject("type", fmt::format("Unknown type '{}'; this service has {} (--events).", event.type,
-                                 fmt::join(types.names, ", ")));
-    places.emplace_back(shown_rank(shown, event.doc,
-                                   [&](const std::string& message) {
-                                     reject(event.doc.rank < 0 ? "id" : "rank", message);
-                                   }),
-                        type);
+      reject(fmt::format("Unknown type '{}'; this service has {} (--events).", event.type,
+                         fmt::join(types.names, ", ")));
+    field = event.doc.rank < 0 ? "id" : "rank";
+    places.emplace_back(shown_rank(shown, event.doc, reject), type);
   }
   return places;
 }
 
 std::string events_body(const std::string& id, std::span<const ImpressionStore::Event> events,
                         std::span<const std::pair<std::int64_t, std::int64_t>> places, std::int64_t now) {
-  std::string body = ",\"impression\":";
-  append_json_string(body, id);
-  body += ",\"events\":[";
+  std::string body = fmt::format(",\"impression\":{},\"events\":[", json_string(id));
   for (std::size_t i = 0; i < events.size(); ++i) {
-    body += i > 0 ? ",[" : "[";
-    if (!places.empty()) {
-      body += fmt::format("{}", places[i].first);
-    } else if (events[i].doc.rank >= 0) {
-      body += fmt::format("{}", events[i].doc.rank);
-    } else {
-      append_json_string(body, events[i].doc.doc);
-    }
-    body += ',';
-    append_json_string(body, events[i].type);
-    body += fmt::format(",{}]", events[i].at > 0 ? events[i].at : now);
+    const ImpressionStore::Click& doc = events[i].doc;
+    const std::int64_t rank = places.empty() ? doc.rank : places[i].first;
+    body += fmt::format("{}[{},{},{}]", i > 0 ? "," : "",
+                        rank >= 0 ? fmt::format("{}", rank) : json_string(doc.doc),
+                        json_string(events[i].type), events[i].at > 0 ? events[i].at : now);
   }
   return body + "]";
 }

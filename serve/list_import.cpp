@@ -17,9 +17,7 @@
 #include "core/text/message_text.h"
 #include "jobs/saved_trial.h"
 #include "logs/log_reader.h"
-#include "serve/event_window.h"
 #include "serve/file_log.h"
-#include "serve/impression_file.h"
 #include "serve/own_file.h"
 #include "serve/service_setup.h"
 #include "serve/state_folder.h"
@@ -232,8 +230,7 @@ LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
   folder.require_lock();
   log.begin_writing();
   if (cut.records > 0) {
-    EventWindow::set_journals_aside(state);
-    ImpressionFile::set_aside(state);
+    for (const NumberedFiles& files : {kImpressionFiles, kEventJournals}) files.set_aside(state);
   }
   if (cut.checkpoint_round) {
     std::error_code failed;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "serve/own_file.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/temporary_folder.h"
 
@@ -138,14 +139,13 @@ TEST_F(ImpressionFileTest, SaysOnceThatNothingCanBeWritten) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(ImpressionFileTest, SetsAsideWhatAnEarlierStateHad) {
+TEST_F(ImpressionFileTest, IsNotTakenUpOnceItWasSetAside) {
   {
     ImpressionFile file(settings(), 0);
     append(file, list(1));
   }
-  ImpressionFile::Settings over = settings();
-  over.starts_over = true;
-  EXPECT_TRUE(ImpressionFile(over, 2).take_up(2).empty());
+  kImpressionFiles.set_aside(folder_.path());
+  EXPECT_TRUE(ImpressionFile(settings(), 2).take_up(2).empty());
   ASSERT_EQ(files().size(), 1);
   EXPECT_TRUE(files().front().string().ends_with(".set-aside"));
 }

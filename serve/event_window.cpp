@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kJournalBytes = 64'000'000;
+constexpr NumberedFiles kJournals{"events-", ".jsonl"};
 
 std::optional<double> number_of(std::string_view text) {
   double number = 0.0;
@@ -140,10 +141,15 @@ EventWindow::EventWindow(Settings settings, std::string prefix, FileLog& log)
   take_up();
 }
 
+void EventWindow::set_journals_aside(const fs::path& folder) {
+  kJournals.set_aside(folder);
+}
+
 void EventWindow::take_up() {
+  if (settings_.starts_over) set_journals_aside(settings_.folder);
   std::unordered_map<std::string, std::vector<std::string>> events;  // of each list, as lines
   std::vector<std::pair<FeedbackRecord, std::shared_ptr<EventJournal>>> lists;
-  for (const fs::path& file : kEventJournals.in(settings_.folder)) {
+  for (const fs::path& file : kJournals.in(settings_.folder)) {
     const std::shared_ptr<EventJournal> journal = open_journal(file);
     FileLog::Reader reader(journal->log, 0);
     std::int64_t place = 0;
@@ -208,10 +214,10 @@ std::shared_ptr<EventJournal> EventWindow::open_journal(const fs::path& file) {
 }
 
 std::shared_ptr<EventJournal> EventWindow::current_journal() {
-  if (journals_.empty()) return open_journal(kEventJournals.path(settings_.folder, 1));
+  if (journals_.empty()) return open_journal(kJournals.path(settings_.folder, 1));
   const FileLog& last = journals_.back()->log;
   if (last.bytes() < kJournalBytes) return journals_.back();
-  return open_journal(kEventJournals.path(settings_.folder, kEventJournals.number_of(last.path()) + 1));
+  return open_journal(kJournals.path(settings_.folder, kJournals.number_of(last.path()) + 1));
 }
 
 std::string EventWindow::open(FeedbackRecord list, std::int64_t shown) {

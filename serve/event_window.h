@@ -64,9 +64,13 @@ class EventWindow : public ImpressionStore {
     std::filesystem::path folder;
     ImpressionLimits limits;  // of lists whose window is open: the oldest close early
     std::function<void()> guard;
+    bool starts_over = false;  // sets journals of earlier runs aside
   };
   /// Takes up the lists of earlier runs that are not in the log yet. `prefix` starts the ID of each list.
   EventWindow(Settings settings, std::string prefix, FileLog& log);
+
+  /// Keeps the journals of a state folder from being taken up.
+  static void set_journals_aside(const std::filesystem::path& folder);
 
   std::string open(FeedbackRecord list, std::int64_t shown) override;
   Outcome add(const std::string& id, std::span<const Click>, std::span<const Event> events) override {

@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr NumberedFiles kImpressionFiles{"impressions-", ".bin"};
 constexpr std::size_t kImpressionFileBytes = 16'000'000;
 constexpr int kImpressionFilesOfAge = 8;
 constexpr std::size_t kListHead =
@@ -154,7 +155,12 @@ std::optional<OpenList> ImpressionFile::decoded(std::string_view bytes) {
   return list;
 }
 
+void ImpressionFile::set_aside(const fs::path& folder) {
+  kImpressionFiles.set_aside(folder);
+}
+
 ImpressionFile::ImpressionFile(Settings settings, std::int64_t now) : settings_(std::move(settings)) {
+  if (settings_.starts_over) set_aside(settings_.folder);
   for (const fs::path& path : kImpressionFiles.in(settings_.folder)) {
     Segment segment{path, 0, static_cast<std::size_t>(fs::file_size(path))};
     for_lists(path, [&](std::string_view list) {

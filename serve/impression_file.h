@@ -33,7 +33,10 @@ class ImpressionFile {
     std::int64_t age_ms = 3'600'000;  // a list expires after this
     std::size_t bytes = 256'000'000;  // of all files; the oldest go first
     std::function<void()> guard{};    // throws if nothing may be written
+    bool starts_over = false;         // sets the files of earlier runs aside
   };
+  /// Keeps the lists of a state folder from being taken up.
+  static void set_aside(const std::filesystem::path& folder);
   /// `now` is in ms since 1970.
   ImpressionFile(Settings settings, std::int64_t now);
   ~ImpressionFile();

@@ -17,7 +17,9 @@
 #include "core/text/message_text.h"
 #include "jobs/saved_trial.h"
 #include "logs/log_reader.h"
+#include "serve/event_window.h"
 #include "serve/file_log.h"
+#include "serve/impression_file.h"
 #include "serve/own_file.h"
 #include "serve/service_setup.h"
 #include "serve/state_folder.h"
@@ -230,7 +232,8 @@ LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
   folder.require_lock();
   log.begin_writing();
   if (cut.records > 0) {
-    for (const NumberedFiles& files : {kImpressionFiles, kEventJournals}) files.set_aside(state);
+    EventWindow::set_journals_aside(state);
+    ImpressionFile::set_aside(state);
   }
   if (cut.checkpoint_round) {
     std::error_code failed;

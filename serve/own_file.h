@@ -36,7 +36,5 @@ struct NumberedFiles {
   /// Renames them, so that they are not taken up.
   void set_aside(const std::filesystem::path& folder) const;
 };
-inline constexpr NumberedFiles kImpressionFiles{"impressions-", ".bin"};  // lists that await feedback
-inline constexpr NumberedFiles kEventJournals{"events-", ".jsonl"};       // of lists whose window is open
 
 }  // namespace olrank

@@ -377,20 +377,18 @@ class LearnerProcess {
 
   std::unique_ptr<ImpressionStore> make_lists(const std::string& start) {
     const auto guard = [this] { folder_.require_lock(); };
+    const bool starts_over = options_.accept_loss || options_.to_round;
     if (stream_) return std::make_unique<RedisLists>(*stream_, redis_lists(options_), start);
-    if (options_.accept_loss || options_.to_round) {
-      for (const NumberedFiles& files : {kImpressionFiles, kEventJournals}) files.set_aside(folder_.path());
-    }
     if (options_.window_seconds > 0) {
       auto window = std::make_unique<EventWindow>(
           EventWindow::Settings{std::chrono::seconds(options_.window_seconds), options_.events,
-                                folder_.path(), options_.impressions, guard},
+                                folder_.path(), options_.impressions, guard, starts_over},
           start, *log_);
       if (const std::size_t open = window->counts().open; open > 0)
         log_info("Took up {} whose window was open.", counted(open, "list"));
       return window;
     }
-    if (const std::size_t open = open_windows(); open > 0) {
+    if (const std::size_t open = starts_over ? 0 : open_windows(); open > 0) {
       log_warning(
           "{}: Windows of an earlier start are still open ({}): start with --window and --events to "
           "collect their events; feedback on these lists is refused now.",
@@ -398,8 +396,9 @@ class LearnerProcess {
     }
     const ImpressionFile::Settings file{folder_.path(),
                                         std::chrono::milliseconds(options_.impressions.age).count(),
-                                        options_.impressions.bytes, guard};
-    return std::make_unique<FirstAnswers>(FirstAnswers::Settings{options_.impressions, start, file}, *log_);
+                                        options_.impressions.bytes, guard, starts_over};
+    return std::make_unique<FirstAnswers>(
+        FirstAnswers::Settings{options_.impressions, start, file}, *log_);
   }
 
   const ServiceOptions& options_;

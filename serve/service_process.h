@@ -6,9 +6,9 @@
 #include <string>
 
 #include "serve/event_window.h"
+#include "serve/open_lists.h"
 #include "serve/learner.h"
 #include "serve/listener.h"
-#include "serve/open_lists.h"
 #include "serve/redis_client.h"
 #include "serve/service.h"
 #include "serve/service_setup.h"

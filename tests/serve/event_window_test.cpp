@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "serve/api_error.h"
-#include "serve/own_file.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
@@ -24,12 +23,13 @@ using Event = ImpressionStore::Event;
 struct Windowed {
   explicit Windowed(const std::string& types = "click=1,cart=3") { start(types); }
 
-  void start(const std::string& types = "click=1,cart=3", std::size_t most = 100) {
+  void start(const std::string& types = "click=1,cart=3", std::size_t most = 100,
+             bool starts_over = false) {
     window.reset();
     log.reset();
     log.emplace(folder / "feedback.jsonl", 10);
     EventWindow::Settings settings{
-        std::chrono::seconds(10), EventTypes::parse(types), folder.path(), {}, {}};
+        std::chrono::seconds(10), EventTypes::parse(types), folder.path(), {}, {}, starts_over};
     settings.limits.open = most;
     window.emplace(std::move(settings), fmt::format("{:016x}", ++starts), *log);
   }
@@ -184,11 +184,10 @@ TEST(EventWindowTest, AStopKeepsListsWithoutEventsToo) {
   EXPECT_EQ(served.logged()[1].clicks, (std::vector<std::uint8_t>{0, 1, 0}));
 }
 
-TEST(EventWindowTest, AJournalThatWasSetAsideIsNotTakenUp) {
+TEST(EventWindowTest, AReturnToAnEarlierRoundSetsTheJournalAside) {
   Windowed served;
   served.window->add(served.open(1000), std::vector{click(1)}, 1100);
-  kEventJournals.set_aside(served.folder.path());
-  served.start();
+  served.start("click=1", 100, true);
   EXPECT_EQ(served.window->counts().open, 0U);
   EXPECT_TRUE(std::filesystem::exists(served.folder / "events-000001.jsonl.set-aside"));
 }

@@ -7,15 +7,9 @@
 namespace olrank {
 
 std::string ApiError::json() const {
-  std::string json = fmt::format("{{\"error\":{{\"status\":{},\"field\":", status_);
-  append_json_string(json, field_);
-  if (!code_.empty()) {
-    json += ",\"code\":";
-    append_json_string(json, code_);
-  }
-  json += ",\"message\":";
-  append_json_string(json, what());
-  return json + "}}\n";
+  return fmt::format("{{\"error\":{{\"status\":{},\"field\":{}{},\"message\":{}}}}}\n", status_,
+                     json_string(field_), code_.empty() ? "" : ",\"code\":" + json_string(code_),
+                     json_string(what()));
 }
 
 }  // namespace olrank

@@ -8,6 +8,7 @@
 
 #include "core/io/json.h"
 #include "core/statistics/t_tests.h"
+#include "serve/metrics.h"
 
 namespace olrank {
 namespace {
@@ -253,10 +254,8 @@ std::string ArmReport::json() const {
   out += ",\"changes\":[";
   for (const Change& change : changes) {
     if (out.back() != '[') out += ',';
-    out += fmt::format("{{\"round\":{},\"from\":{},\"to\":{},\"reason\":", change.round, change.from,
-                       change.to);
-    append_json_string(out, change.reason);
-    out += '}';
+    out += fmt::format("{{\"round\":{},\"from\":{},\"to\":{},\"reason\":{}}}", change.round, change.from,
+                       change.to, json_string(change.reason));
   }
   return out + "]}";
 }
@@ -265,7 +264,7 @@ std::string ArmReport::metrics() const {
   std::string text;
   const auto add = [&](std::string_view name, std::string_view type, std::string_view help,
                        const auto& value_of) {
-    text += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+    text += metric_heading(name, type, help);
     for (const Arm& arm : arms) {
       if (const std::optional<double> value = value_of(arm))
         text += fmt::format("{}{{arm=\"{}\"}} {}\n", name, arm.name, *value);
@@ -289,11 +288,9 @@ std::string ArmReport::metrics() const {
   add("olrank_arm_difference_high", "gauge",
       "Upper bound of olrank_arm_difference, 95 % at all times together.",
       [](const Arm& arm) { return arm.difference ? Value(arm.difference->high) : Value(); });
-  text += fmt::format(
-      "# HELP olrank_rollbacks_total How often the learner's share fell back to 0.\n"
-      "# TYPE olrank_rollbacks_total counter\nolrank_rollbacks_total {}\n",
-      rollbacks);
-  return text;
+  return text + metric_text("olrank_rollbacks_total", "counter",
+                            "How often the learner's share fell back to 0.",
+                            static_cast<double>(rollbacks));
 }
 
 }  // namespace olrank

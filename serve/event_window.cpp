@@ -12,7 +12,7 @@
 #include "core/io/json.h"
 #include "serve/api_error.h"
 #include "serve/file_log.h"
-#include "serve/impressions.h"
+#include "serve/open_lists.h"
 #include "serve/own_file.h"
 
 namespace olrank {
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kSegmentBytes = 64'000'000;
+constexpr std::int64_t kJournalBytes = 64'000'000;
 constexpr NumberedFiles kJournals{"events-", ".jsonl"};
 
 std::optional<double> number_of(std::string_view text) {
@@ -28,6 +28,13 @@ std::optional<double> number_of(std::string_view text) {
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+/// A list as a line of a journal, without its round.
+std::string open_body(const OpenLists::List& list) {
+  FeedbackRecord record = list.record;
+  record.clicks.assign(list.shown, 0);
+  return record_body(record);
 }
 
 }  // namespace
@@ -74,46 +81,30 @@ std::vector<std::pair<std::int64_t, std::int64_t>> places_of(
     const EventTypes& types, std::span<const DocId> shown, std::span<const ImpressionStore::Event> events) {
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
   for (std::size_t i = 0; i < events.size(); ++i) {
-    const auto reject = [&](std::string_view field, const std::string& message) {
+    const ImpressionStore::Event& event = events[i];
+    const char* field = "type";
+    const auto reject = [&](const std::string& message) {
       throw ApiError(422, fmt::format("events[{}].{}", i, field), message);
     };
-    const ImpressionStore::Event& event = events[i];
     const std::int64_t type = types.index(event.type);
     if (type < 0)
-      reject("type", fmt::format("Unknown type '{}'; this service has {} (--events).", event.type,
-                                 fmt::join(types.names, ", ")));
-    std::int64_t rank = event.doc.rank;
-    if (rank < 0) {
-      const auto found = std::find_if(shown.begin(), shown.end(),
-                                      [&](const DocId& id) { return id.text == event.doc.doc; });
-      if (found == shown.end())
-        reject("id", fmt::format("Document '{}' was not shown in this impression.", event.doc.doc));
-      rank = found - shown.begin();
-    } else if (rank >= std::ssize(shown)) {
-      reject("rank", fmt::format("Rank {} was not shown; ranks go from 0 to {}.", rank, shown.size() - 1));
-    }
-    places.emplace_back(rank, type);
+      reject(fmt::format("Unknown type '{}'; this service has {} (--events).", event.type,
+                         fmt::join(types.names, ", ")));
+    field = event.doc.rank < 0 ? "id" : "rank";
+    places.emplace_back(shown_rank(shown, event.doc, reject), type);
   }
   return places;
 }
 
 std::string events_body(const std::string& id, std::span<const ImpressionStore::Event> events,
                         std::span<const std::pair<std::int64_t, std::int64_t>> places, std::int64_t now) {
-  std::string body = ",\"impression\":";
-  append_json_string(body, id);
-  body += ",\"events\":[";
+  std::string body = fmt::format(",\"impression\":{},\"events\":[", json_string(id));
   for (std::size_t i = 0; i < events.size(); ++i) {
-    body += i > 0 ? ",[" : "[";
-    if (!places.empty()) {
-      body += fmt::format("{}", places[i].first);
-    } else if (events[i].doc.rank >= 0) {
-      body += fmt::format("{}", events[i].doc.rank);
-    } else {
-      append_json_string(body, events[i].doc.doc);
-    }
-    body += ',';
-    append_json_string(body, events[i].type);
-    body += fmt::format(",{}]", events[i].at > 0 ? events[i].at : now);
+    const ImpressionStore::Click& doc = events[i].doc;
+    const std::int64_t rank = places.empty() ? doc.rank : places[i].first;
+    body += fmt::format("{}[{},{},{}]", i > 0 ? "," : "",
+                        rank >= 0 ? fmt::format("{}", rank) : json_string(doc.doc),
+                        json_string(events[i].type), events[i].at > 0 ? events[i].at : now);
   }
   return body + "]";
 }
@@ -150,10 +141,6 @@ EventWindow::EventWindow(Settings settings, std::string prefix, FileLog& log)
   take_up();
 }
 
-fs::path EventWindow::journal(std::uint64_t number) const {
-  return kJournals.path(settings_.folder, number);
-}
-
 void EventWindow::set_journals_aside(const fs::path& folder) {
   kJournals.set_aside(folder);
 }
@@ -161,13 +148,10 @@ void EventWindow::set_journals_aside(const fs::path& folder) {
 void EventWindow::take_up() {
   if (settings_.starts_over) set_journals_aside(settings_.folder);
   std::unordered_map<std::string, std::vector<std::string>> events;  // of each list, as lines
-  std::vector<Open> lists;
+  std::vector<std::pair<FeedbackRecord, std::shared_ptr<EventJournal>>> lists;
   for (const fs::path& file : kJournals.in(settings_.folder)) {
-    auto segment = std::make_shared<Segment>();
-    segment->log = std::make_unique<FileLog>(file, 0);
-    segment->log->guard_writes(settings_.guard);
-    segments_.emplace_back(kJournals.number_of(file), segment);
-    FileLog::Reader reader(*segment->log, 0);
+    const std::shared_ptr<EventJournal> journal = open_journal(file);
+    FileLog::Reader reader(journal->log, 0);
     std::int64_t place = 0;
     for (std::string_view line; reader.next(line);) {
       ++place;
@@ -176,110 +160,86 @@ void EventWindow::take_up() {
         events[std::string(impression_of(line))].emplace_back(line);
         continue;
       }
-      Open open;
-      open.segment = segment;
-      if (const auto failure = parse_record(line, open.list))
+      FeedbackRecord& list = lists.emplace_back(FeedbackRecord(), journal).first;
+      if (const auto failure = parse_record(line, list))
         throw DataError(file.string(), place, failure->column, failure->message);
-      open.shown = open.list.shown();
-      lists.push_back(std::move(open));
     }
   }
-  std::unordered_set<std::string> written;
-  FileLog::Reader reader(log_, 0);
-  for (std::string_view line; !lists.empty() && reader.next(line);) written.emplace(impression_of(line));
-  for (Open& open : lists) {
-    const std::string id = open.list.impression;
-    if (written.contains(id) || open_.contains(id)) continue;
-    open.list.clicks.clear();
-    open.seen.assign(open.shown, 0);
+  const auto written = lists.empty() ? std::unordered_set<std::string>() : logged_impressions(log_);
+  for (auto& [list, journal] : lists) {
+    const std::string id = list.impression;
+    if (written.contains(id) || open_.find(id) != open_.end()) continue;
+    const std::int64_t shown = list.shown();
+    const OpenLists::Place added = add(std::move(list), shown);
+    added->record.clicks.clear();
+    added->journal = journal;
+    ++journal->open;
     for (const std::string& line : events[id]) {
       const nlohmann::json told = parse_json(line);
       for (const auto& event : told.at("events")) {
         const std::int64_t type = settings_.types.index(event.at(1).get<std::string>());
         const auto rank = event.at(0).get<std::int64_t>();
-        if (type >= 0 && rank >= 0 && rank < open.shown) open.seen[rank] |= std::uint32_t{1} << type;
+        if (type >= 0 && rank >= 0 && rank < shown) added->seen[rank] |= std::uint32_t{1} << type;
       }
     }
-    ++open.segment->open;
-    insert(id, std::move(open));
   }
-  by_age_.sort([&](const std::string& a, const std::string& b) {
-    return open_.find(a)->second.list.time < open_.find(b)->second.list.time;
-  });
-  remove_old_segments();
+  open_.sort_by_age();
+  remove_old_journals();
 }
 
-EventWindow::OpenMap::iterator EventWindow::insert(std::string id, Open open) {
-  open.bytes = heap_bytes(2 * id.size() + 200) + heap_bytes(open.list.inputs) +
-               heap_bytes(open.list.docs.size() * sizeof(DocId)) + heap_bytes(open.list.query) +
-               heap_bytes(open.seen);
-  for (const auto* ids : {&open.list.docs, &open.list.incumbent, &open.list.candidate}) {
-    for (const DocId& doc : *ids) open.bytes += sizeof(DocId) + heap_bytes(doc.text);
-  }
-  bytes_ += open.bytes;
-  const auto added = open_.emplace(std::move(id), std::move(open)).first;
-  added->second.age = by_age_.insert(by_age_.end(), added->first);
-  return added;
+OpenLists::Place EventWindow::add(FeedbackRecord list, std::int64_t shown) {
+  const std::int64_t time = list.time;
+  OpenLists::List open{std::move(list), shown, time};
+  open.seen.assign(shown, 0);
+  return open_.add(std::move(open));
 }
 
-void EventWindow::erase(OpenMap::iterator known) {
-  bytes_ -= known->second.bytes;
-  if (known->second.segment) --known->second.segment->open;
-  by_age_.erase(known->second.age);
-  open_.erase(known);
+void EventWindow::erase(OpenLists::Place list) {
+  if (list->journal) --list->journal->open;
+  open_.erase(list);
 }
 
 /// Goes in order, as later journals may have events of lists that earlier ones have.
-void EventWindow::remove_old_segments() {
-  while (segments_.size() > 1 && segments_.front().second->open == 0) {
+void EventWindow::remove_old_journals() {
+  while (journals_.size() > 1 && journals_.front()->open == 0) {
     std::error_code ignored;
-    fs::remove(journal(segments_.front().first), ignored);
-    segments_.pop_front();
+    fs::remove(journals_.front()->log.path(), ignored);
+    journals_.pop_front();
   }
 }
 
-std::shared_ptr<EventWindow::Segment> EventWindow::current_segment() {
-  if (!segments_.empty() && segments_.back().second->log->bytes() < kSegmentBytes)
-    return segments_.back().second;
-  const std::uint64_t number = segments_.empty() ? 1 : segments_.back().first + 1;
-  auto segment = std::make_shared<Segment>();
-  segment->log = std::make_unique<FileLog>(journal(number), 0);
-  segment->log->guard_writes(settings_.guard);
-  segments_.emplace_back(number, segment);
-  return segment;
+std::shared_ptr<EventJournal> EventWindow::open_journal(const fs::path& file) {
+  journals_.emplace_back(new EventJournal{FileLog(file, 0)})->log.guard_writes(settings_.guard);
+  return journals_.back();
+}
+
+std::shared_ptr<EventJournal> EventWindow::current_journal() {
+  if (journals_.empty()) return open_journal(kJournals.path(settings_.folder, 1));
+  const FileLog& last = journals_.back()->log;
+  if (last.bytes() < kJournalBytes) return journals_.back();
+  return open_journal(kJournals.path(settings_.folder, kJournals.number_of(last.path()) + 1));
 }
 
 std::string EventWindow::open(FeedbackRecord list, std::int64_t shown) {
   const std::lock_guard lock(mutex_);
-  std::string id = fmt::format("{}-{}", prefix_, ++opened_);
-  list.impression = id;
-  Open open;
-  open.list = std::move(list);
-  open.shown = shown;
-  open.seen.assign(shown, 0);
-  insert(id, std::move(open));
-  return id;
+  list.impression = fmt::format("{}-{}", prefix_, ++opened_);
+  return add(std::move(list), shown)->record.impression;
 }
 
-bool EventWindow::is_due(const Open& open, std::int64_t now) const {
-  return now - open.list.time >= std::chrono::milliseconds(settings_.window).count();
+bool EventWindow::is_due(const OpenLists::List& list, std::int64_t now) const {
+  return now - list.since >= std::chrono::milliseconds(settings_.window).count();
 }
 
 EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Event> events,
                                       std::int64_t now) {
   std::unique_lock lock(mutex_);
-  const auto known = open_.find(id);
-  if (known == open_.end() || (!known->second.claimed && is_due(known->second, now)))
+  const OpenLists::Place list = open_.find(id);
+  if (list == open_.end() || (!list->claimed && is_due(*list, now)))
     return lock.unlock(), add_late(id, events, now);
-  Open& open = known->second;
-  if (open.claimed) {
-    throw ApiError(409, "impression", "Feedback for this impression is still being written; retry.")
-        .with_code("being_written")
-        .retry_after(1);
-  }
-  const auto places = places_of(settings_.types, std::span(open.list.docs).first(open.shown), events);
+  list->require_unclaimed();
+  const auto places = places_of(settings_.types, std::span(list->record.docs).first(list->shown), events);
   bool is_new = false;
-  std::vector<std::uint32_t> seen = open.seen;
+  std::vector<std::uint32_t> seen = list->seen;
   for (const auto& [rank, type] : places) {
     const std::uint32_t bit = std::uint32_t{1} << type;
     is_new = is_new || (seen[rank] & bit) == 0;
@@ -287,37 +247,37 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Eve
   }
   if (is_new) {
     std::vector<std::string> bodies;
-    const std::shared_ptr<Segment> segment = current_segment();
-    const bool is_first = !open.segment;
+    const bool is_first = !list->journal;
+    const std::shared_ptr<EventJournal> journal = current_journal();
     if (is_first) {
-      FeedbackRecord list = open.list;
-      list.clicks.assign(open.shown, 0);
-      bodies.push_back(record_body(list));
-      open.segment = segment;
-      ++segment->open;
+      bodies.push_back(open_body(*list));
+      list->journal = journal;
+      ++journal->open;
     }
     bodies.push_back(events_body(id, events, places, now));
-    open.claimed = true;
+    list->claimed = true;
     lock.unlock();
     std::exception_ptr failure;
     try {
-      segment->log->append_all(std::move(bodies));
+      journal->log.append_all(std::move(bodies));
     } catch (...) {
       failure = std::current_exception();
     }
     lock.lock();
-    open.claimed = false;
+    list->claimed = false;
     if (failure) {
       if (is_first) {
-        open.segment = nullptr;
-        --segment->open;
+        list->journal = nullptr;
+        --journal->open;
       }
       std::rethrow_exception(failure);
     }
-    open.seen = std::move(seen);
+    list->seen = std::move(seen);
   }
-  return {
-      !is_new && !events.empty(), false, {}, finished_record(settings_.types, open.list, open.seen).clicks};
+  return {!is_new && !events.empty(),
+          false,
+          {},
+          finished_record(settings_.types, list->record, list->seen).clicks};
 }
 
 EventWindow::Outcome EventWindow::add_late(const std::string& id, std::span<const Event> events,
@@ -339,24 +299,23 @@ EventWindow::Outcome EventWindow::add_late(const std::string& id, std::span<cons
 
 std::vector<std::vector<std::uint8_t>> EventWindow::close_due(std::int64_t now) {
   std::unique_lock lock(mutex_);
-  std::vector<OpenMap::iterator> due;
+  std::vector<OpenLists::Place> due;
   std::vector<std::string> bodies;
   std::vector<std::vector<std::uint8_t>> clicks;
   std::size_t left = open_.size();
-  std::size_t bytes = bytes_;
-  for (const std::string& id : by_age_) {
-    const auto known = open_.find(id);
+  std::size_t bytes = open_.bytes();
+  for (auto list = open_.begin(); list != open_.end(); ++list) {
     const bool is_early = left > settings_.limits.open || bytes > settings_.limits.bytes;
-    if (!is_early && !is_due(known->second, now)) break;
-    if (known->second.claimed) continue;
-    closed_early_ += is_due(known->second, now) ? 0 : 1;
+    if (!is_early && !is_due(*list, now)) break;
+    if (list->claimed) continue;
+    closed_early_ += is_due(*list, now) ? 0 : 1;
     --left;
-    bytes -= known->second.bytes;
-    known->second.claimed = true;
-    const FeedbackRecord record = finished_record(settings_.types, known->second.list, known->second.seen);
+    bytes -= list->bytes;
+    list->claimed = true;
+    const FeedbackRecord record = finished_record(settings_.types, list->record, list->seen);
     bodies.push_back(record_body(record));
     clicks.push_back(record.clicks);
-    due.push_back(known);
+    due.push_back(list);
   }
   if (due.empty()) return clicks;
   lock.unlock();
@@ -367,37 +326,34 @@ std::vector<std::vector<std::uint8_t>> EventWindow::close_due(std::int64_t now) 
     failure = std::current_exception();
   }
   lock.lock();
-  for (const auto& known : due) {
-    known->second.claimed = false;
-    if (!failure) erase(known);
+  for (const OpenLists::Place& list : due) {
+    list->claimed = false;
+    if (!failure) erase(list);
   }
   if (failure) std::rethrow_exception(failure);
-  remove_old_segments();
+  remove_old_journals();
   return clicks;
 }
 
 void EventWindow::keep_open() {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> bodies;
-  std::vector<Open*> kept;
-  for (const std::string& id : by_age_) {
-    Open& open = open_.find(id)->second;
-    if (open.segment || open.claimed) continue;
-    FeedbackRecord list = open.list;
-    list.clicks.assign(open.shown, 0);
-    bodies.push_back(record_body(list));
-    kept.push_back(&open);
+  std::vector<OpenLists::Place> kept;
+  for (auto list = open_.begin(); list != open_.end(); ++list) {
+    if (list->journal || list->claimed) continue;
+    bodies.push_back(open_body(*list));
+    kept.push_back(list);
   }
   if (kept.empty()) return;
-  const std::shared_ptr<Segment> segment = current_segment();
-  segment->log->append_all(std::move(bodies));
-  for (Open* open : kept) open->segment = segment;
-  segment->open += kept.size();
+  const std::shared_ptr<EventJournal> journal = current_journal();
+  journal->log.append_all(std::move(bodies));
+  for (const OpenLists::Place& list : kept) list->journal = journal;
+  journal->open += kept.size();
 }
 
 ImpressionStore::Counts EventWindow::counts() const {
   const std::lock_guard lock(mutex_);
-  return {opened_, open_.size(), closed_early_, bytes_, settings_.limits.bytes, late_};
+  return {opened_, open_.size(), closed_early_, open_.bytes(), settings_.limits.bytes, late_};
 }
 
 }  // namespace olrank

@@ -5,8 +5,6 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -17,7 +15,7 @@
 
 #include "core/feedback/feedback_record.h"
 #include "serve/file_log.h"
-#include "serve/impressions.h"
+#include "serve/open_lists.h"
 
 namespace olrank {
 
@@ -47,6 +45,12 @@ std::string events_body(const std::string& id, std::span<const ImpressionStore::
 /// ApiError for events of a list that is not open, unless they came too late.
 void require_late(const EventTypes& types, const std::string& id,
                   std::span<const ImpressionStore::Event> events);
+
+/// A file of events, with lists that have some.
+struct EventJournal {
+  FileLog log;
+  std::size_t open = 0;  // lists in it whose window is open
+};
 
 /// Shown lists that collect events until their window closes, and then become records of the feedback log,
 /// whether they have events or not. An event is acknowledged once it is on disk, in a journal next to the
@@ -80,43 +84,26 @@ class EventWindow : public ImpressionStore {
   Counts counts() const override;
 
  private:
-  struct Segment {
-    std::unique_ptr<FileLog> log;
-    std::size_t open = 0;  // lists in it whose window is open
-  };
-  struct Open {
-    FeedbackRecord list;  // without clicks
-    std::int64_t shown = 0;
-    std::vector<std::uint32_t> seen;  // for each shown document the types of its events
-    std::size_t bytes = 0;
-    bool claimed = false;
-    std::shared_ptr<Segment> segment;  // where the journal has the list; none: nowhere
-    std::list<std::string>::iterator age{};
-  };
-  using OpenMap = std::map<std::string, Open, std::less<>>;
-
   void take_up();
-  OpenMap::iterator insert(std::string id, Open open);
-  void erase(OpenMap::iterator known);
+  OpenLists::Place add(FeedbackRecord list, std::int64_t shown);
+  void erase(OpenLists::Place list);
   /// The newest journal, or a new one if that is large.
-  std::shared_ptr<Segment> current_segment();
-  void remove_old_segments();
-  std::filesystem::path journal(std::uint64_t number) const;
-  bool is_due(const Open& open, std::int64_t now) const;
+  std::shared_ptr<EventJournal> current_journal();
+  std::shared_ptr<EventJournal> open_journal(const std::filesystem::path& file);
+  void remove_old_journals();
+  bool is_due(const OpenLists::List& list, std::int64_t now) const;
   Outcome add_late(const std::string& id, std::span<const Event> events, std::int64_t now);
 
   Settings settings_;
   std::string prefix_;
   FileLog& log_;
   mutable std::mutex mutex_;
-  OpenMap open_;
-  std::list<std::string> by_age_;  // IDs, oldest first
-  std::deque<std::pair<std::uint64_t, std::shared_ptr<Segment>>> segments_;
+  OpenLists open_;
+  std::deque<std::shared_ptr<EventJournal>> journals_;
   std::unique_ptr<FileLog> late_log_;
   std::uint64_t opened_ = 0;
   std::uint64_t closed_early_ = 0;
   std::uint64_t late_ = 0;
-  std::size_t bytes_ = 0;
 };
 
 }  // namespace olrank

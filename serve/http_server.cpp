@@ -367,7 +367,6 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
       response_->set(http::field::cache_control, "no-cache");
     }
     if (!answer.tag.empty()) response_->set(http::field::etag, answer.tag);
-    if (!answer.range.empty()) response_->set(http::field::content_range, answer.range);
     if (!answer.allow.empty()) response_->set(http::field::allow, answer.allow);
     if (answer.status == 401) response_->set(http::field::www_authenticate, "Bearer");
     if (answer.retry_after > 0)

@@ -26,31 +26,34 @@ constexpr std::size_t kListHead =
 
 class ListWriter {
  public:
-  template <class T>
-  void number(T value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
-  }
-  void text(std::string_view text) {
-    number(static_cast<std::uint32_t>(text.size()));
-    bytes_ += text;
-  }
-  template <class T>
-  void numbers(const std::vector<T>& values) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    number(static_cast<std::uint32_t>(values.size()));
-    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-  }
-  void ids(const std::vector<DocId>& ids) {
-    number(static_cast<std::uint32_t>(ids.size()));
-    for (const DocId& id : ids) {
-      number(static_cast<std::uint8_t>(id.is_number));
-      text(id.text);
-    }
+  template <class... Fields>
+  void operator()(const Fields&... fields) {
+    (write(fields), ...);
   }
   std::string finish() { return std::move(bytes_); }
 
  private:
+  template <class T>
+  void write(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
+  }
+  void write(const std::optional<bool>& value) { write(static_cast<std::int8_t>(value ? *value : -1)); }
+  void write(const std::string& text) {
+    write(static_cast<std::uint32_t>(text.size()));
+    bytes_ += text;
+  }
+  template <class T>
+  void write(const std::vector<T>& values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    write(static_cast<std::uint32_t>(values.size()));
+    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+  }
+  void write(const std::vector<DocId>& ids) {
+    write(static_cast<std::uint32_t>(ids.size()));
+    for (const DocId& id : ids) (*this)(id.is_number, id.text);
+  }
+
   std::string bytes_;
 };
 
@@ -59,32 +62,39 @@ class ListReader {
  public:
   explicit ListReader(std::string_view bytes) : bytes_(bytes) {}
 
+  template <class... Fields>
+  void operator()(Fields&... fields) {
+    (read(fields), ...);
+  }
   template <class T>
-  T number() {
+  T next() {
     T value{};
-    if (const std::string_view taken = take(sizeof(T)); taken.size() == sizeof(T))
-      std::memcpy(&value, taken.data(), sizeof(T));
+    read(value);
     return value;
-  }
-  std::string text() { return std::string(take(number<std::uint32_t>())); }
-  template <class T>
-  std::vector<T> numbers() {
-    const std::string_view taken = take(std::size_t{number<std::uint32_t>()} * sizeof(T));
-    std::vector<T> values(taken.size() / sizeof(T));
-    if (!values.empty()) std::memcpy(values.data(), taken.data(), taken.size());
-    return values;
-  }
-  std::vector<DocId> ids() {
-    std::vector<DocId> ids(std::min<std::size_t>(number<std::uint32_t>(), bytes_.size()));
-    for (DocId& id : ids) {
-      id.is_number = number<std::uint8_t>() != 0;
-      id.text = text();
-    }
-    return ids;
   }
   bool is_whole() const { return !failed_ && bytes_.empty(); }
 
  private:
+  template <class T>
+  void read(T& value) {
+    if (const std::string_view taken = take(sizeof(T)); !taken.empty())
+      std::memcpy(&value, taken.data(), sizeof(T));
+  }
+  void read(bool& value) { value = next<std::uint8_t>() != 0; }
+  void read(std::optional<bool>& value) {
+    if (const auto number = next<std::int8_t>(); number >= 0) value = number != 0;
+  }
+  void read(std::string& text) { text = take(next<std::uint32_t>()); }
+  template <class T>
+  void read(std::vector<T>& values) {
+    const std::string_view taken = take(std::size_t{next<std::uint32_t>()} * sizeof(T));
+    values.resize(taken.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), taken.data(), taken.size());
+  }
+  void read(std::vector<DocId>& ids) {
+    ids.resize(std::min<std::size_t>(next<std::uint32_t>(), bytes_.size()));
+    for (DocId& id : ids) (*this)(id.is_number, id.text);
+  }
   std::string_view take(std::size_t size) {
     if (size > bytes_.size()) {
       failed_ = true;
@@ -99,6 +109,14 @@ class ListReader {
   bool failed_ = false;
 };
 
+/// All of a list but its ID, in the order of its bytes.
+template <class Archive, class Record, class Shown>
+void list_fields(Archive& archive, Record& record, Shown& shown) {
+  archive(record.time, shown, record.query, record.docs, record.has_unshown, record.groups, record.snapshot,
+          record.explored, record.propensity, record.incumbent, record.experiment, record.arm,
+          record.bucket, record.teams, record.candidate, record.columns, record.inputs);
+}
+
 std::uint64_t list_checksum(std::string_view bytes) {
   return fingerprint_of(bytes).low;
 }
@@ -110,8 +128,8 @@ void for_lists(const fs::path& path, const Visit& visit) {
   std::string_view rest = bytes ? *bytes : std::string_view();
   while (rest.size() >= kListHead) {
     ListReader head(rest.substr(0, kListHead));
-    const auto size = head.number<std::uint32_t>();
-    const auto checksum = head.number<std::uint64_t>();
+    const auto size = head.next<std::uint32_t>();
+    const auto checksum = head.next<std::uint64_t>();
     if (size > rest.size() - kListHead) return;
     const std::string_view list = rest.substr(kListHead, size);
     if (list_checksum(list) != checksum) return;
@@ -124,49 +142,16 @@ void for_lists(const fs::path& path, const Visit& visit) {
 
 std::string ImpressionFile::encoded(const FeedbackRecord& list, std::int64_t shown) {
   ListWriter out;
-  out.number(list.time);
-  out.number(shown);
-  out.text(list.query);
-  out.ids(list.docs);
-  out.number(static_cast<std::uint8_t>(list.has_unshown));
-  out.numbers(list.groups);
-  out.number(list.snapshot);
-  out.number(static_cast<std::int8_t>(list.explored ? *list.explored : -1));
-  out.numbers(list.propensity);
-  out.ids(list.incumbent);
-  out.text(list.experiment);
-  out.text(list.arm);
-  out.number(list.bucket);
-  out.text(list.teams);
-  out.ids(list.candidate);
-  out.number(list.columns);
-  out.numbers(list.inputs);
+  list_fields(out, list, shown);
   return out.finish();
 }
 
 std::optional<OpenList> ImpressionFile::decoded(std::string_view bytes) {
   ListReader in(bytes);
   OpenList list;
-  FeedbackRecord& record = list.record;
-  record.impression = in.text();
-  record.time = in.number<std::int64_t>();
-  list.shown = in.number<std::int64_t>();
-  record.query = in.text();
-  record.docs = in.ids();
-  record.has_unshown = in.number<std::uint8_t>() != 0;
-  record.groups = in.numbers<DocGroup>();
-  record.snapshot = in.number<std::int64_t>();
-  if (const auto explored = in.number<std::int8_t>(); explored >= 0) record.explored = explored != 0;
-  record.propensity = in.numbers<double>();
-  record.incumbent = in.ids();
-  record.experiment = in.text();
-  record.arm = in.text();
-  record.bucket = in.number<std::int64_t>();
-  record.teams = in.text();
-  record.candidate = in.ids();
-  record.columns = in.number<std::int64_t>();
-  record.inputs = in.numbers<float>();
-  if (!in.is_whole() || list.shown < 1 || list.shown > std::ssize(record.docs)) return std::nullopt;
+  in(list.record.impression);
+  list_fields(in, list.record, list.shown);
+  if (!in.is_whole() || list.shown < 1 || list.shown > std::ssize(list.record.docs)) return std::nullopt;
   return list;
 }
 
@@ -180,8 +165,8 @@ ImpressionFile::ImpressionFile(Settings settings, std::int64_t now) : settings_(
     Segment segment{path, 0, static_cast<std::size_t>(fs::file_size(path))};
     for_lists(path, [&](std::string_view list) {
       ListReader in(list);
-      in.text();  // the ID
-      segment.latest = std::max(segment.latest, in.number<std::int64_t>());
+      in.next<std::string>();  // the ID
+      segment.latest = std::max(segment.latest, in.next<std::int64_t>());
     });
     next_number_ = kImpressionFiles.number_of(path) + 1;
     segments_.push_back(std::move(segment));
@@ -230,17 +215,15 @@ void ImpressionFile::begin_segment(std::int64_t now) {
 
 std::string ImpressionFile::named(std::string_view id, std::string_view encoded) {
   ListWriter list;
-  list.text(id);
+  list(std::string(id));
   return list.finish().append(encoded);
 }
 
 void ImpressionFile::append(std::string_view id, std::string_view encoded, std::int64_t now) {
-  std::string payload;
-  payload.append(kListHead, '\0').append(named(id, encoded));
-  const auto size = static_cast<std::uint32_t>(payload.size() - kListHead);
-  const std::uint64_t checksum = list_checksum(std::string_view(payload).substr(kListHead));
-  std::memcpy(payload.data(), &size, sizeof(size));
-  std::memcpy(payload.data() + sizeof(size), &checksum, sizeof(checksum));
+  const std::string list = named(id, encoded);
+  ListWriter head;
+  head(static_cast<std::uint32_t>(list.size()), list_checksum(list));
+  const std::string payload = head.finish() + list;
 
   const std::lock_guard lock(mutex_);
   try {

@@ -32,7 +32,7 @@ class ImpressionFile {
     std::filesystem::path folder;
     std::int64_t age_ms = 3'600'000;  // a list expires after this
     std::size_t bytes = 256'000'000;  // of all files; the oldest go first
-    std::function<void()> guard;      // throws if nothing may be written
+    std::function<void()> guard{};    // throws if nothing may be written
     bool starts_over = false;         // sets the files of earlier runs aside
   };
   /// Keeps the lists of a state folder from being taken up.

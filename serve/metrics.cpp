@@ -10,13 +10,10 @@
 #include "core/io/json.h"
 
 namespace olrank {
-namespace {
 
-std::string heading(std::string_view name, std::string_view type, std::string_view help) {
+std::string metric_heading(std::string_view name, std::string_view type, std::string_view help) {
   return fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
 }
-
-}  // namespace
 
 void Metrics::count_request(std::string_view route, int status, double seconds) {
   const std::lock_guard lock(mutex_);
@@ -92,12 +89,13 @@ std::vector<Metrics::Summary> Metrics::summaries() const {
 
 std::string Metrics::text() const {
   const std::lock_guard lock(mutex_);
-  std::string text = heading("olrank_requests_total", "counter", "Requests by route and status.");
+  std::string text = metric_heading("olrank_requests_total", "counter", "Requests by route and status.");
   for (const auto& [key, count] : requests_) {
     text += fmt::format("olrank_requests_total{{route=\"{}\",status=\"{}\"}} {}\n", key.first, key.second,
                         count);
   }
-  text += heading("olrank_request_seconds", "histogram", "Seconds to process a request after it was read.");
+  text += metric_heading("olrank_request_seconds", "histogram",
+                         "Seconds to process a request after it was read.");
   for (const auto& [route, latency] : latencies_) {
     std::uint64_t below = 0;
     for (std::size_t i = 0; i < kBounds.size(); ++i) {
@@ -111,13 +109,11 @@ std::string Metrics::text() const {
         "{1}\n",
         route, latency.count, latency.seconds);
   }
-  text +=
-      heading("olrank_answered_lists_total", "counter", "Lists with feedback, since the service started.") +
-      fmt::format("olrank_answered_lists_total {}\n", lists_);
-  text += heading("olrank_lists_without_clicks_total", "counter",
-                  "Those of them on which nothing was clicked.") +
-          fmt::format("olrank_lists_without_clicks_total {}\n", without_clicks_);
-  text += heading("olrank_clicks_total", "counter", "Clicks by the rank of their document, from 1.");
+  text += metric_text("olrank_answered_lists_total", "counter",
+                      "Lists with feedback, since the service started.", static_cast<double>(lists_));
+  text += metric_text("olrank_lists_without_clicks_total", "counter",
+                      "Those of them on which nothing was clicked.", static_cast<double>(without_clicks_));
+  text += metric_heading("olrank_clicks_total", "counter", "Clicks by the rank of their document, from 1.");
   for (std::size_t rank = 0; rank <= kRanks; ++rank) {
     const std::string label = rank < kRanks ? fmt::format("{}", rank + 1) : "more";
     text += fmt::format("olrank_clicks_total{{rank=\"{}\"}} {}\n", label, clicks_[rank]);
@@ -126,7 +122,7 @@ std::string Metrics::text() const {
 }
 
 std::string metric_text(std::string_view name, std::string_view type, std::string_view help, double value) {
-  return heading(name, type, help) + fmt::format("{} {}\n", name, value);
+  return metric_heading(name, type, help) + fmt::format("{} {}\n", name, value);
 }
 
 namespace {
@@ -167,9 +163,8 @@ std::string ExposureBalance::metrics() const {
   text +=
       metric_text("olrank_fair_share", "gauge",
                   "Share of the lists after which the unfairness was within its limit.", fair_share(now));
-  text +=
-      "# HELP olrank_exposure_total Exposure of the documents of each group, over all lists.\n"
-      "# TYPE olrank_exposure_total counter\n";
+  text += metric_heading("olrank_exposure_total", "counter",
+                         "Exposure of the documents of each group, over all lists.");
   for (std::size_t group = 0; group < rule_.groups(); ++group) {
     const auto one = static_cast<DocGroup>(group);
     text += fmt::format("olrank_exposure_total{{group=\"{}\"}} {}\n", letter_of(one), now.of(one));
@@ -185,25 +180,18 @@ std::string share_json(std::int64_t certain_pairs, std::int64_t shown_pairs) {
 }
 
 void append_list(std::string& out, const RecentLists::List& list, RecentLists::Clock::time_point now) {
-  out += "{\"impression\":";
-  append_json_string(out, list.impression);
-  out += ",\"query\":";
-  append_json_string(out, list.query);
-  out += fmt::format(",\"seconds_ago\":{:.1f},\"round\":{},\"shown\":{},\"docs\":[",
-                     std::chrono::duration<double>(now - list.since).count(), list.round, list.shown);
+  out += fmt::format(
+      "{{\"impression\":{},\"query\":{},\"seconds_ago\":{:.1f},\"round\":{},\"shown\":{},\"docs\":[",
+      json_string(list.impression), json_string(list.query),
+      std::chrono::duration<double>(now - list.since).count(), list.round, list.shown);
   for (std::size_t rank = 0; rank < list.docs.size(); ++rank) {
     if (rank > 0) out += ',';
     append_json_id(out, list.docs[rank]);
   }
-  out += "],\"certain_share\":";
-  out += list.certainty ? share_json(list.certainty->certain_pairs, list.certainty->shown_pairs) : "null";
-  out += ",\"clicks\":";
-  if (list.clicks) {
-    out += fmt::format("[{}]", fmt::join(*list.clicks, ","));
-  } else {
-    out += "null";
-  }
-  out += '}';
+  out += fmt::format(
+      "],\"certain_share\":{},\"clicks\":{}}}",
+      list.certainty ? share_json(list.certainty->certain_pairs, list.certainty->shown_pairs) : "null",
+      list.clicks ? fmt::format("[{}]", fmt::join(*list.clicks, ",")) : "null");
 }
 
 }  // namespace

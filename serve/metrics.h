@@ -65,7 +65,8 @@ class Metrics {
   std::array<std::int64_t, kRanks + 1> clicks_{};  // by rank; the last one has all further ranks
 };
 
-/// One metric with its HELP and TYPE lines, in the same format.
+/// The HELP and TYPE lines of a metric, in the same format, and all of one that has one value.
+std::string metric_heading(std::string_view name, std::string_view type, std::string_view help);
 std::string metric_text(std::string_view name, std::string_view type, std::string_view help, double value);
 
 /// The exposure of the groups in all lists of a service: those of its log, and those shown since it

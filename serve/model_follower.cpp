@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/runtime/log.h"
-#include "serve/impressions.h"
+#include "serve/open_lists.h"
 
 namespace olrank {
 namespace {
@@ -31,16 +31,12 @@ ModelFollower::~ModelFollower() {
 
 void ModelFollower::start() {
   thread_ = std::thread([this] {
-    for (;;) {
+    std::unique_lock lock(mutex_);
+    while (!stopping_ && !failure_) {
+      lock.unlock();
       follow();
-      for (auto passed = kPollInterval.zero(); passed < kPollInterval;
-           passed += std::chrono::milliseconds(20)) {
-        {
-          const std::lock_guard lock(mutex_);
-          if (stopping_ || failure_) return;
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      }
+      lock.lock();
+      wake_.wait_for(lock, kPollInterval, [this] { return stopping_; });
     }
   });
 }
@@ -50,6 +46,7 @@ void ModelFollower::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  wake_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 

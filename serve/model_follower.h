@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,7 @@ class ModelFollower : public RankerSource {
   std::exception_ptr failure_;
   bool refused_ = false;  // the last snapshot, which is not fetched again
   bool stopping_ = false;
+  std::condition_variable wake_;
   std::thread thread_;
 };
 

@@ -1,6 +1,7 @@
 #include "serve/redis_client.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <hiredis/hiredis.h>
 #include <openssl/err.h>
 #include <openssl/sha.h>
@@ -73,6 +74,13 @@ void append_command(std::string& bytes, const RedisClient::Command& command) {
   ::redisFreeCommand(formatted);
 }
 
+/// The name by which the server knows a script that it has run before.
+std::string script_name(const std::string& script) {
+  unsigned char digest[SHA_DIGEST_LENGTH];
+  ::SHA1(reinterpret_cast<const unsigned char*>(script.data()), script.size(), digest);
+  return fmt::format("{:02x}", fmt::join(digest, ""));
+}
+
 }  // namespace
 
 RedisAddress RedisAddress::parse(std::string_view text) {
@@ -143,12 +151,6 @@ RedisAddress RedisAddress::parse(std::string_view text) {
 std::string RedisAddress::text() const {
   return fmt::format("{}://{}{}:{}/{}", tls ? "rediss" : "redis", user.empty() ? "" : user + "@",
                      host.find(':') == std::string::npos ? host : "[" + host + "]", port, prefix);
-}
-
-RedisScript::RedisScript(std::string source) : source_(std::move(source)) {
-  unsigned char digest[SHA_DIGEST_LENGTH];
-  ::SHA1(reinterpret_cast<const unsigned char*>(source_.data()), source_.size(), digest);
-  for (const unsigned char byte : digest) name_ += fmt::format("{:02x}", byte);
 }
 
 /// All connections with TLS share this.
@@ -358,10 +360,10 @@ std::vector<RedisReply> RedisClient::call_all(const std::vector<Command>& comman
   }
 }
 
-std::vector<RedisReply> RedisClient::run(const RedisScript& script, std::span<const std::string> keys,
+std::vector<RedisReply> RedisClient::run(const std::string& script, std::span<const std::string> keys,
                                          std::span<const std::string> arguments,
                                          std::span<const Command> further) {
-  Command known = {"EVALSHA", script.name(), fmt::format("{}", keys.size())};
+  Command known = {"EVALSHA", script_name(script), fmt::format("{}", keys.size())};
   known.insert(known.end(), keys.begin(), keys.end());
   known.insert(known.end(), arguments.begin(), arguments.end());
   std::vector<Command> commands = {std::move(known)};
@@ -369,7 +371,7 @@ std::vector<RedisReply> RedisClient::run(const RedisScript& script, std::span<co
   std::vector<RedisReply> replies = call_all(commands);
   if (replies.front().kind != RedisReply::Kind::kError) return replies;
   commands.front()[0] = "EVAL";  // the server does not know it yet
-  commands.front()[1] = script.source();
+  commands.front()[1] = script;
   return call_all(commands);
 }
 

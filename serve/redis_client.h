@@ -59,19 +59,6 @@ struct RedisReply {
   bool is_null() const { return kind == Kind::kNull; }
 };
 
-/// A script of the server, which runs as one step.
-class RedisScript {
- public:
-  explicit RedisScript(std::string source);
-
-  const std::string& source() const { return source_; }
-  const std::string& name() const { return name_; }  // by which the server knows it
-
- private:
-  std::string source_;
-  std::string name_;
-};
-
 /// A Redis or Valkey server, over connections that are kept for later calls. hiredis reads and writes its
 /// protocol. Thread-safe.
 ///
@@ -95,8 +82,9 @@ class RedisClient {
   RedisReply call(Command command) { return std::move(call_all({std::move(command)}).front()); }
   /// Calls several commands on one connection, sent together.
   std::vector<RedisReply> call_all(const std::vector<Command>& commands);
-  /// Runs a script, with further commands after it on the same connection.
-  std::vector<RedisReply> run(const RedisScript& script, std::span<const std::string> keys,
+  /// Runs a script, which is one step for the server, with further commands after it on the same
+  /// connection.
+  std::vector<RedisReply> run(const std::string& script, std::span<const std::string> keys,
                               std::span<const std::string> arguments,
                               std::span<const Command> further = {});
 

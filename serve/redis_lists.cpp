@@ -22,66 +22,60 @@ constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::chrono::milliseconds kLongestPause{100};  // for a list that may be on its way; 150 in all
 constexpr std::chrono::seconds kLastWait{2};
 
-const RedisScript& accept_script() {
-  static const RedisScript script(
-      "local answer = redis.call('GET', KEYS[2])\n"
-      "if answer then redis.call('PEXPIRE', KEYS[2], ARGV[3]) return {0, answer} end\n"
-      "if redis.call('EXISTS', KEYS[1]) == 0 then return {-1} end\n"
-      "if redis.call('EXISTS', KEYS[4]) == 0 then return redis.error_reply('LOST The server has lost its "
-      "data: "
-      "feedback waits for a learner that starts') end\n"
-      "local round = redis.call('INCR', KEYS[4])\n"
-      "redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])\n"
-      "redis.call('SET', KEYS[2], round .. ' ' .. ARGV[2], 'PX', ARGV[3])\n"
-      "redis.call('DEL', KEYS[1])\n"
-      "return {1, tostring(round)}");
-  return script;
-}
+constexpr const char* kAcceptScript = R"lua(
+local answer = redis.call('GET', KEYS[2])
+if answer then redis.call('PEXPIRE', KEYS[2], ARGV[3]) return {0, answer} end
+if redis.call('EXISTS', KEYS[1]) == 0 then return {-1} end
+if redis.call('EXISTS', KEYS[4]) == 0 then
+  return redis.error_reply('LOST The server has lost its data: feedback waits for a learner that starts')
+end
+local round = redis.call('INCR', KEYS[4])
+redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])
+redis.call('SET', KEYS[2], round .. ' ' .. ARGV[2], 'PX', ARGV[3])
+redis.call('DEL', KEYS[1])
+return {1, tostring(round)}
+)lua";
 
 /// {how many are new, every place with events}; nothing if the list is gone.
-const RedisScript& events_script() {
-  static const RedisScript script(
-      "local left = redis.call('PTTL', KEYS[1])\n"
-      "if left < 0 then return {} end\n"
-      "local new = 0\n"
-      "for i = 1, #ARGV, 2 do new = new + redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) end\n"
-      "if #ARGV > 0 then redis.call('PEXPIRE', KEYS[2], left) end\n"
-      "return {new, redis.call('HKEYS', KEYS[2])}");
-  return script;
-}
+constexpr const char* kEventsScript = R"lua(
+local left = redis.call('PTTL', KEYS[1])
+if left < 0 then return {} end
+local new = 0
+for i = 1, #ARGV, 2 do new = new + redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) end
+if #ARGV > 0 then redis.call('PEXPIRE', KEYS[2], left) end
+return {new, redis.call('HKEYS', KEYS[2])}
+)lua";
 
 /// Due lists, which other processes leave alone for a while.
-const RedisScript& due_script() {
-  static const RedisScript script(
-      "local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])\n"
-      "for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], ARGV[3], id) end\n"
-      "return due");
-  return script;
-}
+constexpr const char* kDueScript =
+    R"lua(
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], ARGV[3], id) end
+return due
+)lua";
 
 /// Stores a list that collects events, unless it is closed already: the sender may repeat what was done.
-constexpr const char* kStoreScript =
-    "if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end\n"
-    "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n"
-    "redis.call('ZADD', KEYS[3], ARGV[3], ARGV[4])\n"
-    "return 1";
+constexpr const char* kStoreScript = R"lua(
+if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+redis.call('ZADD', KEYS[3], ARGV[3], ARGV[4])
+return 1
+)lua";
 
 /// 0 if events have come since they were counted.
-const RedisScript& close_script() {
-  static const RedisScript script(
-      "if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end\n"
-      "if redis.call('HLEN', KEYS[2]) ~= tonumber(ARGV[2]) then return 0 end\n"
-      "if redis.call('EXISTS', KEYS[4]) == 0 then return redis.error_reply('LOST The server has lost its "
-      "data: "
-      "feedback waits for a learner that starts') end\n"
-      "local round = redis.call('INCR', KEYS[4])\n"
-      "redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])\n"
-      "redis.call('DEL', KEYS[1], KEYS[2])\n"
-      "redis.call('ZREM', KEYS[5], ARGV[3])\n"
-      "redis.call('SET', KEYS[6], 'closed', 'PX', ARGV[4])\n"
-      "return round");
-  return script;
-}
+constexpr const char* kCloseScript = R"lua(
+if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
+if redis.call('HLEN', KEYS[2]) ~= tonumber(ARGV[2]) then return 0 end
+if redis.call('EXISTS', KEYS[4]) == 0 then
+  return redis.error_reply('LOST The server has lost its data: feedback waits for a learner that starts')
+end
+local round = redis.call('INCR', KEYS[4])
+redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('ZREM', KEYS[5], ARGV[3])
+redis.call('SET', KEYS[6], 'closed', 'PX', ARGV[4])
+return round
+)lua";
 
 /// An answered list needs to know these again: its clicks and the documents that had them.
 std::string answer_bytes(const FeedbackRecord& record) {
@@ -286,8 +280,7 @@ ImpressionStore::Outcome RedisLists::accept(const std::string& id, OpenList list
   const std::string keys[] = {key("impression", id), key("answered", id), client_.key("log"),
                               client_.key("rounds")};
   const std::string arguments[] = {record_body(record), answer_bytes(record), answer_life()};
-  const std::vector<RedisReply> replies =
-      client_.run(accept_script(), keys, arguments, log_.wait_commands());
+  const std::vector<RedisReply> replies = client_.run(kAcceptScript, keys, arguments, log_.wait_commands());
   const RedisReply& reply = replies.front();
   const std::int64_t outcome = reply.items.at(0).number;
   if (outcome < 0) throw ApiError(410, "impression", "This impression has expired.");
@@ -319,8 +312,7 @@ ImpressionStore::Outcome RedisLists::add_events(const std::string& id, OpenList 
     arguments.push_back(place_name(places[event].first, settings_.types.names[places[event].second]));
     arguments.push_back(fmt::format("{}", events[event].at > 0 ? events[event].at : now));
   }
-  const std::vector<RedisReply> replies =
-      client_.run(events_script(), keys, arguments, log_.wait_commands());
+  const std::vector<RedisReply> replies = client_.run(kEventsScript, keys, arguments, log_.wait_commands());
   const RedisReply& reply = replies.front();
   if (reply.items.empty()) return add_late(id, events, now);
   log_.require_replicas(replies);
@@ -351,7 +343,7 @@ std::vector<std::vector<std::uint8_t>> RedisLists::close_due() {
   for (;;) {
     const std::string arguments[] = {fmt::format("{}", now), fmt::format("{}", kDueAtOnce),
                                      fmt::format("{}", now + kLeaseMs)};
-    const RedisReply ids = client_.run(due_script(), std::span(&due, 1), arguments).front();
+    const RedisReply ids = client_.run(kDueScript, std::span(&due, 1), arguments).front();
     for (const RedisReply& id : ids.items) {
       if (auto record = close(id.text)) clicks.push_back(std::move(*record));
     }
@@ -375,7 +367,7 @@ std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id
                                                   seen_events(settings_.types, list->shown, known[1]));
     const std::string arguments[] = {record_body(record), fmt::format("{}", known[1].items.size()), id,
                                      fmt::format("{}", settings_.window.count() + kSafetyMs)};
-    const std::int64_t closed = client_.run(close_script(), keys, arguments).front().number;
+    const std::int64_t closed = client_.run(kCloseScript, keys, arguments).front().number;
     if (closed > 0) {
       log_.know_round(static_cast<std::uint64_t>(closed));
       return record.clicks;

@@ -14,7 +14,7 @@
 
 #include "serve/event_window.h"
 #include "serve/impression_file.h"
-#include "serve/impressions.h"
+#include "serve/open_lists.h"
 #include "serve/redis_log.h"
 
 namespace olrank {

@@ -19,25 +19,22 @@ namespace {
 constexpr std::int64_t kReplicaWaitMs = 500;
 constexpr std::int64_t kDayMs = 86'400'000;
 
-const RedisScript& begin_script() {
-  static const RedisScript script(
-      "local known = redis.call('HGET', KEYS[1], 'digest')\n"
-      "if known and (known == ARGV[2] or ARGV[1] == '0') then return known end\n"
-      "redis.call('DEL', KEYS[1])\n"
-      "redis.call('HSET', KEYS[1], 'digest', unpack(ARGV, 2))\n"
-      "return ARGV[2]");
-  return script;
-}
+constexpr const char* kBeginScript = R"lua(
+local known = redis.call('HGET', KEYS[1], 'digest')
+if known and (known == ARGV[2] or ARGV[1] == '0') then return known end
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'digest', unpack(ARGV, 2))
+return ARGV[2]
+)lua";
 
-const RedisScript& publish_script() {
-  static const RedisScript script(
-      "if redis.call('HGET', KEYS[2], 'digest') ~= ARGV[2] then return -1 end\n"
-      "local known = redis.call('HMGET', KEYS[1], 'round', 'digest')\n"
-      "if known[1] and known[2] == ARGV[2] and tonumber(known[1]) >= tonumber(ARGV[1]) then return 0 end\n"
-      "redis.call('HSET', KEYS[1], 'round', ARGV[1], 'digest', ARGV[2], 'snapshot', ARGV[3])\n"
-      "return 1");
-  return script;
-}
+constexpr const char* kPublishScript =
+    R"lua(
+if redis.call('HGET', KEYS[2], 'digest') ~= ARGV[2] then return -1 end
+local known = redis.call('HMGET', KEYS[1], 'round', 'digest')
+if known[1] and known[2] == ARGV[2] and tonumber(known[1]) >= tonumber(ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'round', ARGV[1], 'digest', ARGV[2], 'snapshot', ARGV[3])
+return 1
+)lua";
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
   std::uint64_t number = 0;
@@ -170,7 +167,7 @@ void RedisLog::begin(const SharedSettings& settings, bool replace) {
     fields.push_back(settings.arm_models[arm]);
   }
   const std::string key = client_.key("service");
-  if (client_.run(begin_script(), std::span(&key, 1), fields).front().text == digest_) return;
+  if (client_.run(kBeginScript, std::span(&key, 1), fields).front().text == digest_) return;
   throw InvalidArgument(fmt::format(
       "{} belongs to a service with other settings ({}): give this process the same ones or another "
       "prefix. To "
@@ -304,7 +301,7 @@ void RedisLog::trim(const std::string& learner, std::uint64_t archived, std::uin
 void RedisLog::publish(std::uint64_t round, const std::string& snapshot) {
   const std::string keys[] = {client_.key("model"), client_.key("service")};
   const std::string arguments[] = {fmt::format("{}", round), digest_, snapshot};
-  client_.run(publish_script(), keys, arguments);
+  client_.run(kPublishScript, keys, arguments);
 }
 
 std::optional<std::string> RedisLog::model() const {

@@ -63,7 +63,6 @@ class RedisLog : public FeedbackLog {
     for (std::uint64_t known = rounds_; known < round && !rounds_.compare_exchange_weak(known, round);) {
     }
   }
-  std::int64_t bytes() const override { return 0; }
   bool is_failing() const override { return archive_fails_; }
   bool is_away() const override { return client_.is_away(); }
   std::optional<std::uint64_t> archived() const override;

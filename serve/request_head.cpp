@@ -266,28 +266,4 @@ bool has_tag(const RequestHead& head, std::string_view tag) {
   return false;
 }
 
-RangeKind find_range(const RequestHead& head, std::size_t size, ByteRange& range) {
-  constexpr std::string_view kUnit = "bytes=";
-  const std::string_view text = head.value("Range");
-  if (head.count("Range") != 1 || head.count("If-Range") > 0 || !starts_with_name(text, kUnit))
-    return RangeKind::kWhole;
-  const std::string_view spec = text.substr(kUnit.size());
-  const std::size_t dash = spec.find('-');
-  if (dash == std::string_view::npos) return RangeKind::kWhole;
-  const std::optional<std::size_t> first = parse_size(spec.substr(0, dash));
-  const std::optional<std::size_t> last = parse_size(spec.substr(dash + 1));
-  if (dash == 0) {  // the last bytes
-    if (!last) return RangeKind::kWhole;
-    if (*last == 0 || size == 0) return RangeKind::kUnsatisfiable;
-    range = {size - std::min(*last, size), std::min(*last, size)};
-    return RangeKind::kPart;
-  }
-  const bool open = dash + 1 == spec.size();
-  if (!first || (!open && (!last || *last < *first))) return RangeKind::kWhole;
-  if (*first >= size) return RangeKind::kUnsatisfiable;
-  const std::size_t end = open ? size : std::min(*last, size - 1) + 1;
-  range = {*first, end - *first};
-  return RangeKind::kPart;
-}
-
 }  // namespace olrank

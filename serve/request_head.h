@@ -71,13 +71,4 @@ bool is_public(const RequestHead& head);
 /// Whether If-None-Match names the tag, which is in quotes, or is *: the client has what it asks for.
 bool has_tag(const RequestHead& head, std::string_view tag);
 
-/// Where an answer begins and how long it is; none if the range lies beyond it.
-struct ByteRange {
-  std::size_t begin = 0;
-  std::size_t size = 0;
-};
-enum class RangeKind { kWhole, kPart, kUnsatisfiable };
-/// The part of `size` bytes that the fields ask for. Several ranges, or a condition, give the whole.
-RangeKind find_range(const RequestHead& head, std::size_t size, ByteRange& range);
-
 }  // namespace olrank

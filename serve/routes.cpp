@@ -55,24 +55,6 @@ const Route* route_of(std::string_view path) {
   return found != routes().end() ? &*found : nullptr;
 }
 
-void cut_to_range(const RequestHead& head, Answer& answer) {
-  ByteRange range;
-  const std::size_t size = answer.body.size();
-  switch (find_range(head, size, range)) {
-    case RangeKind::kWhole:
-      return;
-    case RangeKind::kUnsatisfiable:
-      answer = answer_rejection(ApiError(416, "Range", fmt::format("The model has {} bytes.", size)));
-      answer.range = fmt::format("bytes */{}", size);
-      return;
-    case RangeKind::kPart:
-      answer.status = 206;
-      answer.range = fmt::format("bytes {}-{}/{}", range.begin, range.begin + range.size - 1, size);
-      answer.body.resize(range.begin + range.size);
-      answer.body.erase(0, range.begin);
-  }
-}
-
 }  // namespace
 
 const Route& find_route(const RequestHead& head) {
@@ -102,8 +84,6 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
     if (has_tag(head, answer.tag)) {
       answer.status = 304;
       answer.body.clear();
-    } else {
-      cut_to_range(head, answer);
     }
     return answer;
   } catch (const ApiError& error) {

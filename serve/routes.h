@@ -15,7 +15,6 @@ struct Answer {
   std::string body;
   std::string_view type = "application/json";
   std::string_view policy = {};  // Content-Security-Policy; empty: the answer is no page
-  std::string range;             // Content-Range; empty: the answer is no part
   std::string tag;               // ETag; empty: it has none
   std::string allow;             // the methods that the path has; empty: the method is one of them
   int retry_after = 0;           // seconds; 0: the same request cannot succeed
@@ -34,7 +33,7 @@ struct Route {
   std::string_view type;  // of the answer
   enum Body { kNoBody, kNeedsBody };
   Body body;     // of a POST; other methods have none
-  bool is_file;  // whether a part of the answer can be asked for, and whether it has changed
+  bool is_file;  // whether clients can ask if it has changed
   std::function<std::string(Service&, const std::string& body)> answer;
   /// Gives the ETag of a file that is expensive to make, without making it. Else the content gives it.
   std::string (*tag)(const Service&) = nullptr;

@@ -21,6 +21,7 @@
 #include "models/baselines/dueling_bandit.h"
 #include "serve/api_error.h"
 #include "serve/file_log.h"
+#include "serve/open_lists.h"
 
 namespace olrank {
 namespace {
@@ -81,15 +82,9 @@ void append_probabilities(std::string& out, const Ranking& ranking, std::int64_t
 /// `more` are the fields of a service with groups or arms.
 std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
                         const Ranking& ranking, std::int64_t shown, const std::string& more) {
-  std::string out = "{\"impression\":";
-  if (impression.empty()) {
-    out += "null";
-  } else {
-    append_json_string(out, impression);
-  }
-  out += ",\"query\":";
-  append_json_string(out, request.query);
-  out += fmt::format(",\"round\":{},\"docs\":[", round);
+  std::string out =
+      fmt::format("{{\"impression\":{},\"query\":{},\"round\":{},\"docs\":[",
+                  impression.empty() ? "null" : json_string(impression), json_string(request.query), round);
   for (std::int64_t rank = 0; rank < shown; ++rank) {
     const std::int32_t doc = ranking.list[rank];
     out += rank > 0 ? ",{\"id\":" : "{\"id\":";
@@ -103,12 +98,8 @@ std::string rank_answer(const std::string& impression, std::uint64_t round, cons
   return out + more + "}\n";
 }
 
-void append_failure(std::string& out, const std::optional<std::string>& failure) {
-  if (failure) {
-    append_json_string(out, *failure);
-  } else {
-    out += "null";
-  }
+std::string text_or_null(const std::optional<std::string>& text) {
+  return text ? json_string(*text) : "null";
 }
 
 std::string state_json(const RankerSource::State& state) {
@@ -203,9 +194,7 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
   const std::int64_t kept = unshown ? std::ssize(ranking.list) : shown;
   FeedbackRecord record;
   record.query = workspace.request.query;
-  record.time = std::chrono::duration_cast<std::chrono::milliseconds>(
-                    std::chrono::system_clock::now().time_since_epoch())
-                    .count();
+  record.time = utc_milliseconds();
   record.snapshot = static_cast<std::int64_t>(snapshot);
   record.explored = workspace.request.explore;
   if (!ranking.propensity.empty())
@@ -448,39 +437,31 @@ std::string Service::stats() {
                        json_number(published->figures[i].value));
   }
   out += "},\"fairness\":" + fairness_json();
-  out += ",\"failure\":";
-  append_failure(out, learner_.failure());
-  return out + "}\n";
+  return out + ",\"failure\":" + text_or_null(learner_.failure()) + "}\n";
 }
 
 std::string Service::overview() const {
   const auto published = learner_.latest();
   const ImpressionStore::Counts impressions = impression_counts();
-  std::string out = "{\"version\":";
-  append_json_string(out, version());
-  out += ",\"ranker\":";
-  append_json_string(out, parts_.kind);
-  out += fmt::format(
-      ",\"features\":{},\"uptime_seconds\":{:.1f},\"rounds\":{},\"log_rounds\":{},\"skipped_rounds\":{},"
-      "\"pairs\":{},\"impressions\":{},\"open_impressions\":{},\"feedback_accepted\":{},"
-      "\"certain_share\":{},\"disk_rejects_feedback\":{},\"log_away\":{},\"model_age\":{},\"failure\":",
-      parts_.normaliser.features,
+  std::string out = fmt::format(
+      "{{\"version\":{},\"ranker\":{},\"features\":{},\"uptime_seconds\":{:.1f},\"rounds\":{},"
+      "\"log_rounds\":{},\"skipped_rounds\":{},\"pairs\":{},\"impressions\":{},\"open_impressions\":{},"
+      "\"feedback_accepted\":{},\"certain_share\":{},\"disk_rejects_feedback\":{},\"log_away\":{},"
+      "\"model_age\":{},\"failure\":{}",
+      json_string(version()), json_string(parts_.kind), parts_.normaliser.features,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(), published->round,
       log_.rounds(), published->skipped, published->pairs, impressions.opened, impressions.open,
       accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
-      log_.is_failing(), log_.is_away(),
-      learner_.model_age() ? json_number(*learner_.model_age()) : "null");
-  append_failure(out, learner_.failure());
+      log_.is_failing(), log_.is_away(), learner_.model_age() ? json_number(*learner_.model_age()) : "null",
+      text_or_null(learner_.failure()));
   out += ",\"fairness\":" + fairness_json();
   out += ",\"clicks\":" + counters_.clicks_json();
   out += ",\"arms\":" + (published->arms ? published->arms->json() : "null");
   out += ",\"latencies\":[";
   for (const Metrics::Summary& one : counters_.summaries()) {
     if (out.back() != '[') out += ',';
-    out += "{\"path\":";
-    append_json_string(out, one.route);
-    out += fmt::format(",\"requests\":{},\"errors\":{},\"median\":{},\"p99\":{}}}", one.requests,
-                       one.errors, one.median, one.p99);
+    out += fmt::format("{{\"path\":{},\"requests\":{},\"errors\":{},\"median\":{},\"p99\":{}}}",
+                       json_string(one.route), one.requests, one.errors, one.median, one.p99);
   }
   out += "],\"history\":" + recent_.history_json();
   out += ",\"lists\":" + recent_.lists_json();

@@ -58,7 +58,7 @@ struct Serving {
 };
 
 void serve(const std::vector<Service*>& services, const ServiceOptions& options, Listener& listener,
-           const Serving& serving) {
+           const std::vector<Serving>& parts) {
   std::exception_ptr lost;
   const auto guarded = [&lost](const auto& work) {
     try {
@@ -72,7 +72,7 @@ void serve(const std::vector<Service*>& services, const ServiceOptions& options,
   };
   const InterruptGuard guard;
   HttpServer server(services, options.http, listener);
-  serving.begin();
+  for (const Serving& part : parts) part.begin();
   std::atomic<bool> ended = false;
   std::thread thread([&] {
     server.run();
@@ -82,7 +82,7 @@ void serve(const std::vector<Service*>& services, const ServiceOptions& options,
   std::fflush(stdout);
   while (InterruptGuard::requested() == 0 && !ended && !lost) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    guarded(serving.tick);
+    for (const Serving& part : parts) guarded(part.tick);
     for (Service* service : services) guarded([service] { service->close_windows(); });
   }
   const bool interrupted = InterruptGuard::requested() != 0;
@@ -93,7 +93,7 @@ void serve(const std::vector<Service*>& services, const ServiceOptions& options,
     if (!lost) guarded([service] { service->close_windows(); });
     if (!lost) guarded([service] { service->keep_windows(); });
   }
-  serving.end(lost != nullptr);
+  for (const Serving& part : parts) part.end(lost != nullptr);
   if (lost) std::rethrow_exception(lost);
   if (!interrupted)
     throw Error(
@@ -282,7 +282,7 @@ class LearnerProcess {
     return learner_->write_checkpoint();
   }
 
-  void run(Listener& listener) { serve({&open()}, options_, listener, serving()); }
+  void run(Listener& listener) { serve({&open()}, options_, listener, {serving()}); }
 
   Service& open() {
     const ServiceIdentity& identity = resolved_.identity;
@@ -397,8 +397,8 @@ class LearnerProcess {
     const ImpressionFile::Settings file{folder_.path(),
                                         std::chrono::milliseconds(options_.impressions.age).count(),
                                         options_.impressions.bytes, guard, starts_over};
-    return std::make_unique<LoggedImpressions>(
-        LoggedImpressions::Settings{options_.impressions, start, file}, *log_);
+    return std::make_unique<FirstAnswers>(
+        FirstAnswers::Settings{options_.impressions, start, file}, *log_);
   }
 
   const ServiceOptions& options_;
@@ -419,8 +419,8 @@ void run_replica(Service::Parts parts, const ServiceOptions& options, Impression
                  const FeedbackLog& log, ModelFollower& follower, Listener& listener) {
   Service service(std::move(parts), lists, log, follower);
   serve({&service}, options, listener,
-        {[&follower] { follower.start(); }, [&follower] { follower.require_running(); },
-         [&follower](bool) { follower.stop(); }});
+        {{[&follower] { follower.start(); }, [&follower] { follower.require_running(); },
+          [&follower](bool) { follower.stop(); }}});
 }
 
 /// A replica of a shared log: it has no state of its own.
@@ -448,14 +448,6 @@ void replicate(ServiceOptions options, Listener& listener) {
   RedisLists lists(stream, redis_lists(options), parts.start);
   run_replica(std::move(parts), options, &lists, stream, follower, listener);
 }
-
-/// A process that only ranks has no log.
-class NoLog : public FeedbackLog {
- public:
-  std::uint64_t rounds() const override { return 0; }
-  std::int64_t bytes() const override { return 0; }
-  bool is_failing() const override { return false; }
-};
 
 /// A followed service sends these.
 struct Followed {
@@ -496,7 +488,7 @@ void follow(const ServiceOptions& options, Listener& listener) {
   ModelFollower follower(SnapshotReader(make_served_ranker(resolved), std::nullopt), fetch, file.url());
   Service::Parts parts = service_parts(options, resolved.identity, {}, first.model);
   parts.duty = Service::Duty::kFollower;
-  run_replica(std::move(parts), options, nullptr, NoLog(), follower, listener);
+  run_replica(std::move(parts), options, nullptr, FeedbackLog(), follower, listener);
 }
 
 }  // namespace
@@ -520,16 +512,7 @@ void run_services(std::span<const ServiceOptions> options) {
     services.push_back(&processes.back()->open());
     parts.push_back(processes.back()->serving());
   }
-  serve(services, options.front(), listener,
-        {[&parts] {
-           for (const Serving& part : parts) part.begin();
-         },
-         [&parts] {
-           for (const Serving& part : parts) part.tick();
-         },
-         [&parts](bool lost) {
-           for (const Serving& part : parts) part.end(lost);
-         }});
+  serve(services, options.front(), listener, parts);
 }
 
 RankerSource::State learn_only(const ServiceOptions& options) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "serve/event_window.h"
-#include "serve/impressions.h"
+#include "serve/open_lists.h"
 #include "serve/learner.h"
 #include "serve/listener.h"
 #include "serve/redis_client.h"

@@ -76,5 +76,10 @@ bool parse_json_events(std::string_view text, JsonHandler& handler);
 
 /// Appends a quoted string; invalid UTF-8 is replaced.
 void append_json_string(std::string& out, std::string_view text);
+inline std::string json_string(std::string_view text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
+}
 
 }  // namespace olrank

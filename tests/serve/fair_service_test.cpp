@@ -39,7 +39,7 @@ struct FairService {
     parts.requests.most_ranks = kShownRanks;
     parts.exposure = three_ranks();
     parts.exposed = learner.logged_exposure();
-    lists.emplace(LoggedImpressions::Settings{impressions, parts.start}, log);
+    lists.emplace(FirstAnswers::Settings{impressions, parts.start}, log);
     service.emplace(std::move(parts), &*lists, log, learner);
     learner.start();
   }
@@ -60,7 +60,7 @@ struct FairService {
 
   FileLog log;
   Learner learner;
-  std::optional<LoggedImpressions> lists;
+  std::optional<FirstAnswers> lists;
   std::optional<Service> service;
 };
 

@@ -236,22 +236,6 @@ TEST_F(HttpServerTest, AsksForAnExpectedBody) {
   EXPECT_EQ(status_of(Client(port()).ask(post("/v1/rank", kRank, "Expect: gold\r\n"))), 417);
 }
 
-TEST_F(HttpServerTest, SendsOneRangeOfTheModel) {
-  start(quick());
-  Client client(port());
-  const std::string whole = client.ask(get("/v1/model"));
-  const std::string bytes = whole.substr(whole.find("\r\n\r\n") + 4);
-  const std::string part = client.ask(get("/v1/model", "Range: bytes=4-11\r\n"));
-  EXPECT_EQ(status_of(part), 206);
-  EXPECT_NE(part.find(fmt::format("Content-Range: bytes 4-11/{}\r\n", bytes.size())), std::string::npos);
-  EXPECT_EQ(part.substr(part.find("\r\n\r\n") + 4), bytes.substr(4, 8));
-  EXPECT_EQ(status_of(client.ask(get("/v1/model", "Range: bytes=99999-\r\n"))), 416);
-  std::string many = "Range: bytes=0-";
-  for (int range = 0; range < 1500; ++range) many += ",0-";
-  EXPECT_EQ(client.ask(get("/v1/model", many + "\r\n")), whole);
-  EXPECT_EQ(status_of(client.ask(get("/v1/stats", "Range: bytes=0-1\r\n"))), 200);
-}
-
 TEST_F(HttpServerTest, SendsTheModelOnlyWhenItHasChanged) {
   start(quick());
   Client client(port());

@@ -102,7 +102,7 @@ class RedisTest : public testing::Test {
 TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
   const TemporaryFolder folder;
   FileLog file(folder / "log", 100);
-  LoggedImpressions alone({ImpressionLimits{}, kStart}, file);
+  FirstAnswers alone({ImpressionLimits{}, kStart}, file);
   RedisLists shared(*log, {}, kStart);
   std::vector<std::string> bodies;
   for (int number = 1; number <= 3; ++number) {

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <tuple>
 
 #include "core/error.h"
 #include "serve/api_error.h"
@@ -207,27 +206,6 @@ TEST(RequestHeadTest, WithATokenAcceptsAnyHost) {
     EXPECT_EQ(with(given), 401) << given;
   const RequestHead health = head("GET", {{"Host", "ranker.example"}}, "/healthz");
   EXPECT_EQ(access_of(health, "secret"), 0);
-}
-
-TEST(RequestHeadTest, FindsOneRange) {
-  const auto range_of = [](const char* text, std::size_t size = 100) {
-    ByteRange range;
-    const RangeKind kind = find_range(head("GET", {{"Range", text}}), size, range);
-    return std::tuple(kind, range.begin, range.size);
-  };
-  using Found = std::tuple<RangeKind, std::size_t, std::size_t>;
-  EXPECT_EQ(range_of("bytes=0-0"), Found(RangeKind::kPart, 0, 1));
-  EXPECT_EQ(range_of("bytes=90-200"), Found(RangeKind::kPart, 90, 10));
-  EXPECT_EQ(range_of("bytes=40-"), Found(RangeKind::kPart, 40, 60));
-  EXPECT_EQ(range_of("bytes=-30"), Found(RangeKind::kPart, 70, 30));
-  EXPECT_EQ(range_of("bytes=-300"), Found(RangeKind::kPart, 0, 100));
-  EXPECT_EQ(range_of("bytes=0-99999999999999999999999"), Found(RangeKind::kPart, 0, 100));
-  for (const char* text : {"bytes=100-", "bytes=100-200", "bytes=-0"})
-    EXPECT_EQ(std::get<0>(range_of(text)), RangeKind::kUnsatisfiable) << text;
-  EXPECT_EQ(std::get<0>(range_of("bytes=0-", 0)), RangeKind::kUnsatisfiable);
-  for (const char* text :
-       {"bytes=0-0,2-3", "bytes=9-1", "bytes=", "bytes=-", "bytes=a-b", "lines=0-1", "0-1", ""})
-    EXPECT_EQ(std::get<0>(range_of(text)), RangeKind::kWhole) << text;
 }
 
 HttpSettings at(const std::string& address, const std::string& token = "") {

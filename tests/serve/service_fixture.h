@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/ranker_factory.h"
-#include "serve/impressions.h"
+#include "serve/open_lists.h"
 #include "serve/learner.h"
 #include "serve/service.h"
 #include "tests/support/temporary_folder.h"
@@ -75,7 +75,7 @@ struct SmallService {
   TemporaryFolder folder;
   FileLog log;
   Learner learner;
-  LoggedImpressions lists{{ImpressionLimits{}, small_parts().start}, log};
+  FirstAnswers lists{{ImpressionLimits{}, small_parts().start}, log};
   Service service{small_parts(), &lists, log, learner};
 };
 

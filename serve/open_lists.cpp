@@ -1,0 +1,311 @@
+#include "serve/open_lists.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <utility>
+
+#include "core/runtime/log.h"
+#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
+#include "serve/api_error.h"
+#include "serve/file_log.h"
+
+namespace olrank {
+namespace {
+
+std::size_t ids_bytes(const std::vector<DocId>& docs) {
+  std::size_t bytes = heap_bytes(docs.size() * sizeof(DocId));
+  for (const DocId& doc : docs) bytes += heap_bytes(doc.text);
+  return bytes;
+}
+
+/// An answered list needs to know these again.
+OpenLists::List answer_of(const FeedbackRecord& record, std::int64_t now) {
+  OpenLists::List answer{{}, record.shown(), now};
+  answer.record.impression = record.impression;
+  answer.record.round = record.round;
+  answer.record.clicks = record.clicks;
+  answer.record.docs.assign(record.docs.begin(), record.docs.begin() + record.shown());
+  return answer;
+}
+
+}  // namespace
+
+std::int64_t shown_rank(std::span<const DocId> shown, const ImpressionStore::Click& click,
+                        const std::function<void(const std::string&)>& reject) {
+  if (click.rank >= std::ssize(shown))
+    reject(fmt::format("Rank {} was not shown; ranks go from 0 to {}.", click.rank, shown.size() - 1));
+  if (click.rank >= 0) return click.rank;
+  const auto found =
+      std::find_if(shown.begin(), shown.end(), [&](const DocId& id) { return id.text == click.doc; });
+  if (found == shown.end())
+    reject(fmt::format("Document '{}' was not shown in this impression.", click.doc));
+  return found - shown.begin();
+}
+
+std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
+                                    std::span<const ImpressionStore::Click> clicks) {
+  std::vector<std::uint8_t> clicked(shown.size(), 0);
+  for (std::size_t i = 0; i < clicks.size(); ++i) {
+    const auto reject = [&](const std::string& message) {
+      throw ApiError(422, fmt::format("clicks[{}]", i), message);
+    };
+    const std::int64_t rank = shown_rank(shown, clicks[i], reject);
+    if (std::exchange(clicked[rank], 1) == 0) continue;
+    if (clicks[i].rank < 0)
+      reject(fmt::format("Document '{}' is already among the clicks.", clicks[i].doc));
+    reject(fmt::format(
+        "Rank {} appears twice: clicks are ranks from 0 or document IDs, not a 0 or 1 for each document.",
+        rank));
+  }
+  return clicked;
+}
+
+void refuse_other_clicks(std::uint64_t round) {
+  throw ApiError(
+      409, "clicks",
+      fmt::format("Different clicks were already accepted for this impression as round {}.", round))
+      .with_code("other_clicks_accepted");
+}
+
+std::int64_t utc_milliseconds() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::int64_t steady_milliseconds() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+bool is_impression_id(std::string_view id) {
+  const std::size_t dash = id.find('-');
+  const auto all_of = [](std::string_view text, std::string_view digits) {
+    return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
+  };
+  return dash == 16 && all_of(id.substr(0, dash), "0123456789abcdef") && id.size() < 40 &&
+         all_of(id.substr(dash + 1), "0123456789");
+}
+
+std::string_view impression_of(std::string_view line) {
+  constexpr std::string_view kKey = "\"impression\":\"";
+  const std::size_t begin = line.find(kKey);
+  if (begin == std::string_view::npos) return {};
+  const std::string_view rest = line.substr(begin + kKey.size());
+  return rest.substr(0, rest.find('"'));
+}
+
+std::unordered_set<std::string> logged_impressions(const FileLog& log) {
+  std::unordered_set<std::string> impressions;
+  FileLog::Reader reader(log, 0);
+  for (std::string_view line; reader.next(line);) impressions.emplace(impression_of(line));
+  return impressions;
+}
+
+void OpenLists::List::require_unclaimed() const {
+  if (!claimed) return;
+  throw ApiError(409, "impression", "Feedback for this impression is still being written; retry.")
+      .with_code("being_written")
+      .retry_after(1);
+}
+
+/// A tree's node has three pointers and a colour before its entry, a list's node two pointers.
+std::size_t OpenLists::bytes_of(const List& list) {
+  const FeedbackRecord& record = list.record;
+  return heap_bytes(32 + sizeof(decltype(by_id_)::value_type)) + heap_bytes(16 + sizeof(List)) +
+         heap_bytes(record.impression) + heap_bytes(record.query) + ids_bytes(record.docs) +
+         heap_bytes(record.inputs) + heap_bytes(record.groups) + heap_bytes(record.propensity) +
+         ids_bytes(record.incumbent) + ids_bytes(record.candidate) + heap_bytes(record.arm) +
+         heap_bytes(record.experiment) + heap_bytes(record.teams) +
+         heap_bytes(static_cast<std::size_t>(list.shown)) + heap_bytes(list.seen);
+}
+
+OpenLists::Place OpenLists::add(List list) {
+  list.bytes = bytes_of(list);
+  bytes_ += list.bytes;
+  const Place added = lists_.insert(lists_.end(), std::move(list));
+  by_id_.emplace(added->record.impression, added);
+  return added;
+}
+
+void OpenLists::erase(Place list) {
+  bytes_ -= list->bytes;
+  by_id_.erase(list->record.impression);
+  lists_.erase(list);
+}
+
+OpenLists::Place OpenLists::find(std::string_view id) {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? lists_.end() : found->second;
+}
+
+OpenLists::Place OpenLists::oldest_unclaimed() {
+  return std::find_if(lists_.begin(), lists_.end(), [](const List& list) { return !list.claimed; });
+}
+
+void OpenLists::sort_by_age() {
+  lists_.sort([](const List& a, const List& b) { return a.since < b.since; });
+}
+
+FirstAnswers::FirstAnswers(Settings settings, FileLog& log) : settings_(std::move(settings)), log_(log) {
+  const std::int64_t now = steady_milliseconds();
+  FileLog::Reader latest(log, log.latest_begin());
+  FeedbackRecord record;
+  for (std::string_view line; latest.next(line);) {
+    if (!parse_record(line, record)) remember(answer_of(record, now));
+  }
+  if (settings_.file) take_up();
+}
+
+/// Takes up the lists of earlier runs whose feedback is not in the log.
+void FirstAnswers::take_up() {
+  const std::int64_t now = utc_milliseconds();
+  file_ = std::make_unique<ImpressionFile>(*settings_.file, now);
+  std::vector<OpenList> lists = file_->take_up(now);
+  if (lists.empty()) return;
+  const std::unordered_set<std::string> answered = logged_impressions(log_);
+  for (OpenList& list : lists) {
+    const std::string& id = list.record.impression;
+    if (answered.contains(id) || open_.find(id) != open_.end()) continue;
+    const std::int64_t age = std::max<std::int64_t>(now - list.record.time, 0);
+    OpenLists::List taken{std::move(list.record), list.shown, steady_milliseconds() - age};
+    if (OpenLists::bytes_of(taken) <= settings_.limits.bytes) insert(std::move(taken));
+  }
+  if (open_.size() > 0) log_info("Took up {} that await feedback.", counted(open_.size(), "list"));
+}
+
+std::string FirstAnswers::open(FeedbackRecord record, std::int64_t shown, std::int64_t now) {
+  const std::int64_t time = record.time;
+  const std::string kept = file_ ? ImpressionFile::encoded(record, shown) : std::string();
+  std::string id;
+  {
+    const std::lock_guard lock(mutex_);
+    expire(now);
+    id = fmt::format("{}-{}", settings_.start, opened_ + 1);
+    OpenLists::List list{std::move(record), shown, now};
+    list.record.impression = id;
+    const std::size_t limit = settings_.limits.bytes;
+    if (const std::size_t bytes = OpenLists::bytes_of(list); bytes > limit) {
+      throw ApiError(413, "docs",
+                     fmt::format("Remembering this list takes {}, but --max-impression-memory is {}.",
+                                 readable_bytes(static_cast<double>(bytes)),
+                                 readable_bytes(static_cast<double>(limit))));
+    }
+    if (!insert(std::move(list))) {
+      throw ApiError(503, "", "Feedback that is being written takes all of --max-impression-memory; retry.")
+          .retry_after(1);
+    }
+    ++opened_;
+  }
+  if (file_) file_->append(id, kept, time);
+  return id;
+}
+
+bool FirstAnswers::insert(OpenLists::List list) {
+  for (auto oldest = open_.oldest_unclaimed();
+       open_.size() >= settings_.limits.open && oldest != open_.end(); oldest = open_.oldest_unclaimed()) {
+    open_.erase(oldest);
+    ++dropped_;
+  }
+  if (!make_room(OpenLists::bytes_of(list))) return false;
+  open_.add(std::move(list));
+  return true;
+}
+
+void FirstAnswers::expire(std::int64_t now) {
+  const std::int64_t age = std::chrono::milliseconds(settings_.limits.age).count();
+  for (auto list = open_.begin(); list != open_.end() && now - list->since > age;) {
+    const auto expired = list++;
+    if (!expired->claimed) open_.erase(expired);
+  }
+}
+
+bool FirstAnswers::make_room(std::size_t bytes) {
+  while (open_.bytes() + answers_.bytes() + bytes > settings_.limits.bytes) {
+    const auto list = open_.oldest_unclaimed();
+    const auto answer = answers_.begin();
+    if (list == open_.end() && answer == answers_.end()) return false;
+    if (list == open_.end() || (answer != answers_.end() && answer->since <= list->since)) {
+      answers_.erase(answer);
+    } else {
+      open_.erase(list);
+      ++dropped_;
+    }
+  }
+  return true;
+}
+
+/// An ID that a service may have given and that is neither open nor answered has expired.
+void FirstAnswers::reject_unknown(const std::string& id) const {
+  std::uint64_t number = 0;
+  const std::string begin = settings_.start + "-";
+  bool is_expired = is_impression_id(id);
+  if (id.starts_with(begin)) {
+    const char* last = id.data() + id.size();
+    const auto [rest, error] = std::from_chars(id.data() + begin.size(), last, number);
+    is_expired = error == std::errc{} && rest == last && number >= 1 && number <= opened_;
+  }
+  if (is_expired) {
+    throw ApiError(
+        410, "impression",
+        fmt::format("This impression has expired: it is more than {} seconds old, or newer ones "
+                    "needed its place (--max-impressions {}, --max-impression-memory {}){}.",
+                    settings_.limits.age.count(), settings_.limits.open,
+                    readable_bytes(static_cast<double>(settings_.limits.bytes)),
+                    id.starts_with(begin) ? "" : ", or it is of an earlier start with --window"));
+  }
+  throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
+}
+
+ImpressionStore::Outcome FirstAnswers::add(const std::string& id, std::span<const Click> clicks,
+                                           std::int64_t now) {
+  std::unique_lock lock(mutex_);
+  expire(now);
+  if (const auto answer = answers_.find(id); answer != answers_.end()) {
+    const FeedbackRecord& record = answer->record;
+    if (clicks_on(record.docs, clicks) != record.clicks) refuse_other_clicks(record.round);
+    return {true, false, record.round, {}};
+  }
+  const auto list = open_.find(id);
+  if (list == open_.end()) reject_unknown(id);
+  list->require_unclaimed();
+  FeedbackRecord& record = list->record;
+  record.clicks = clicks_on(std::span(record.docs).first(list->shown), clicks);
+  list->claimed = true;
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    record.round = log_.append(record);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  list->claimed = false;
+  if (failure) std::rethrow_exception(failure);
+  OpenLists::List answer = answer_of(record, now);
+  Outcome outcome{false, false, record.round, std::move(record.clicks)};
+  open_.erase(list);
+  remember(std::move(answer));
+  return outcome;
+}
+
+void FirstAnswers::remember(OpenLists::List answer) {
+  if (const auto known = answers_.find(answer.record.impression); known != answers_.end())
+    answers_.erase(known);
+  // One that does not fit is forgotten at once: repeating it gets a 410 instead of a duplicate.
+  if (!make_room(OpenLists::bytes_of(answer))) return;
+  answers_.add(std::move(answer));
+  if (answers_.size() > settings_.limits.open) answers_.erase(answers_.begin());
+}
+
+ImpressionStore::Counts FirstAnswers::counts() const {
+  const std::lock_guard lock(mutex_);
+  return {opened_, open_.size(), dropped_, open_.bytes() + answers_.bytes(), settings_.limits.bytes, 0};
+}
+
+}  // namespace olrank

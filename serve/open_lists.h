@@ -1,0 +1,136 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "core/feedback/feedback_record.h"
+#include "serve/file_log.h"
+#include "serve/impression_file.h"
+
+namespace olrank {
+
+struct ImpressionLimits {
+  std::size_t open = 10'000;        // lists awaiting feedback; as many answered ones are remembered
+  std::chrono::seconds age{3600};   // an open impression expires after this
+  std::size_t bytes = 256'000'000;  // memory of both together
+};
+
+/// Whether an ID may be one of a service: 16 hexadecimal digits, a hyphen and a number.
+bool is_impression_id(std::string_view id);
+/// The impression of a log's line; empty if it has none.
+std::string_view impression_of(std::string_view line);
+/// The impressions of all of a log's lines.
+std::unordered_set<std::string> logged_impressions(const FileLog& log);
+/// The rank of a shown document. Calls `reject`, which throws, with a message for one that was not shown.
+std::int64_t shown_rank(std::span<const DocId> shown, const ImpressionStore::Click& click,
+                        const std::function<void(const std::string&)>& reject);
+/// The clicks of each shown document; ApiError 422 for documents that were not shown.
+std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
+                                    std::span<const ImpressionStore::Click> clicks);
+/// Says that other clicks were accepted for a list.
+[[noreturn]] void refuse_other_clicks(std::uint64_t round);
+/// Milliseconds since 1970.
+std::int64_t utc_milliseconds();
+/// Milliseconds of a clock that nobody sets.
+std::int64_t steady_milliseconds();
+
+struct EventJournal;
+
+/// Shown lists by their age and by their ID, and the memory that they take.
+class OpenLists {
+ public:
+  struct List {
+    FeedbackRecord record;  // with clicks once it is answered
+    std::int64_t shown = 0;
+    std::int64_t since = 0;  // in ms of the clock by which it expires
+    bool claimed = false;    // its feedback is being written
+    std::size_t bytes = 0;   // of the heap
+    // These belong to a list with a window.
+    std::vector<std::uint32_t> seen{};        // for each shown document a bit for each type of its events
+    std::shared_ptr<EventJournal> journal{};  // that has the list; none: nowhere
+
+    /// Throws ApiError 409 for a list that is claimed.
+    void require_unclaimed() const;
+  };
+  using Place = std::list<List>::iterator;
+
+  /// What a list will take. Its clicks come with its feedback, which needs their memory.
+  static std::size_t bytes_of(const List& list);
+  /// Adds a list as the youngest. It stays at its place.
+  Place add(List list);
+  void erase(Place list);
+  /// Returns end() for an unknown ID.
+  Place find(std::string_view id);
+  /// Returns end() if there is none.
+  Place oldest_unclaimed();
+  void sort_by_age();
+
+  Place begin() { return lists_.begin(); }
+  Place end() { return lists_.end(); }
+  std::size_t size() const { return lists_.size(); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::list<List> lists_;                    // oldest first
+  std::map<std::string_view, Place> by_id_;  // a tree, because nothing of it grows in steps
+  std::size_t bytes_ = 0;
+};
+
+/// Lists in this process whose first feedback is their only one and goes to its own log. With a file they
+/// outlive the process. Accepted answers are remembered, so that none counts twice. Lists and answers are
+/// limited in number and, together, in memory; the oldest go first. Thread-safe.
+class FirstAnswers : public ImpressionStore {
+ public:
+  struct Settings {
+    ImpressionLimits limits{};
+    std::string start;  // starts every ID and differs between runs of the service
+    std::optional<ImpressionFile::Settings> file{};
+  };
+  /// Takes up what earlier runs have left in log and file. `log` outlives this.
+  FirstAnswers(Settings settings, FileLog& log);
+
+  /// Throws ApiError 413 for a list that exceeds the limit alone.
+  std::string open(FeedbackRecord record, std::int64_t shown) override {
+    return open(std::move(record), shown, steady_milliseconds());
+  }
+  std::string open(FeedbackRecord record, std::int64_t shown, std::int64_t now);
+  Outcome add(const std::string& id, std::span<const Click> clicks, std::span<const Event>) override {
+    return add(id, clicks, steady_milliseconds());
+  }
+  /// Throws ApiError for unknown or expired impressions and for invalid or contradicting clicks.
+  Outcome add(const std::string& id, std::span<const Click> clicks, std::int64_t now);
+  Counts counts() const override;
+
+ private:
+  void take_up();
+  void expire(std::int64_t now);
+  /// False if it finds no room.
+  bool insert(OpenLists::List list);
+  /// Forgets the oldest lists and answers until so many bytes fit.
+  bool make_room(std::size_t bytes);
+  void remember(OpenLists::List answer);
+  [[noreturn]] void reject_unknown(const std::string& id) const;
+
+  Settings settings_;
+  FileLog& log_;
+  std::unique_ptr<ImpressionFile> file_;
+  mutable std::mutex mutex_;
+  OpenLists open_;
+  OpenLists answers_;
+  std::uint64_t opened_ = 0;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace olrank

@@ -1,0 +1,154 @@
+#include "serve/impression_file.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/support/expected_warnings.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ImpressionFileTest : public ::testing::Test {
+ protected:
+  static OpenList list(std::int64_t time, const std::string& id = "0123456789abcdef-1") {
+    OpenList made;
+    FeedbackRecord& record = made.record;
+    record.impression = id;
+    record.query = "ja\"cket\n";
+    record.docs = {{"a", false}, {"7", true}, {"", false}};
+    record.has_unshown = true;
+    record.groups = {DocGroup::kA, DocGroup::kB, DocGroup::kA};
+    record.time = time;
+    record.snapshot = 12;
+    record.explored = true;
+    record.propensity = {0.5, 1.0 / 3.0};
+    record.incumbent = {{"7", true}, {"a", false}};
+    record.experiment = "0d2ecefdec8a";
+    record.arm = "learner";
+    record.bucket = 77;
+    record.teams = "AB";
+    record.candidate = {{"a", false}};
+    record.columns = 2;
+    record.inputs = {0.1F, -2.0F, 3e-30F, 4.0F, 5.0F, 6.0F};
+    made.shown = 2;
+    return made;
+  }
+  ImpressionFile::Settings settings() const {
+    ImpressionFile::Settings settings;
+    settings.folder = folder_.path();
+    settings.age_ms = 1000;
+    return settings;
+  }
+  static void append(ImpressionFile& file, const OpenList& list) {
+    file.append(list.record.impression, ImpressionFile::encoded(list.record, list.shown), list.record.time);
+  }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder_.path())) found.push_back(entry.path());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ImpressionFileTest, GivesBackAllOfAList) {
+  {
+    ImpressionFile file(settings(), 100);
+    append(file, list(100));
+    append(file, list(150, "0123456789abcdef-2"));
+  }
+  const ImpressionFile again(settings(), 200);
+  const std::vector<OpenList> lists = again.take_up(200);
+  ASSERT_EQ(lists.size(), 2);
+  EXPECT_EQ(lists[0].record, list(100).record);
+  EXPECT_EQ(lists[0].shown, 2);
+  EXPECT_EQ(lists[1].record.impression, "0123456789abcdef-2");
+  // The first one has expired.
+  EXPECT_EQ(again.take_up(1101).size(), 1);
+}
+
+TEST_F(ImpressionFileTest, KeepsWhatIsBeforeATornEnd) {
+  {
+    ImpressionFile file(settings(), 0);
+    for (int i = 1; i <= 3; ++i) append(file, list(i, fmt::format("0123456789abcdef-{}", i)));
+  }
+  const fs::path torn = files().front();
+  const auto whole = fs::file_size(torn);
+  for (const auto kept : {whole - 1, whole - 40, 2 * whole / 3 + 5}) {
+    fs::resize_file(torn, kept);
+    EXPECT_EQ(ImpressionFile(settings(), 10).take_up(10).size(), 2) << kept;
+  }
+  std::fstream damaged(torn, std::ios::in | std::ios::out | std::ios::binary);
+  damaged.seekp(static_cast<std::streamoff>(whole / 3 + 30));
+  damaged.put('!');
+  damaged.close();
+  EXPECT_EQ(ImpressionFile(settings(), 10).take_up(10).size(), 1);
+}
+
+TEST_F(ImpressionFileTest, RefusesBytesThatAreNoList) {
+  const OpenList one = list(5);
+  const std::string id("\x02\0\0\0id", 6);
+  const std::string bytes = id + ImpressionFile::encoded(one.record, one.shown);
+  EXPECT_TRUE(ImpressionFile::decoded(bytes));
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(ImpressionFile::decoded(std::string_view(bytes).substr(0, size))) << size;
+  EXPECT_FALSE(ImpressionFile::decoded(bytes + "x"));
+  EXPECT_FALSE(ImpressionFile::decoded(id + ImpressionFile::encoded(one.record, 4)));
+}
+
+TEST_F(ImpressionFileTest, RemovesFilesWhoseListsHaveExpired) {
+  ImpressionFile file(settings(), 0);
+  for (std::int64_t time = 0; time < 5000; time += 10) append(file, list(time));
+  // An eighth of a life each, and one more that waits for its last list to expire.
+  EXPECT_LE(files().size(), 10);
+  EXPECT_GE(files().size(), 8);
+  EXPECT_GE(ImpressionFile(settings(), 4990).take_up(4990).size(), 100);
+}
+
+TEST_F(ImpressionFileTest, StaysWithinItsBytes) {
+  ImpressionFile::Settings small = settings();
+  small.bytes = 20'000;
+  ImpressionFile file(small, 0);
+  for (std::int64_t time = 0; time < 1000; ++time) append(file, list(time));
+  std::uintmax_t bytes = 0;
+  for (const fs::path& path : files()) bytes += fs::file_size(path);
+  // All but the file that is written to, with an eighth of the lists.
+  EXPECT_LE(bytes, 20'000 + 126 * 400);
+}
+
+TEST_F(ImpressionFileTest, SaysOnceThatNothingCanBeWritten) {
+  ImpressionFile::Settings guarded = settings();
+  guarded.guard = [] { throw IoError("The lock is gone."); };
+  ImpressionFile file(guarded, 0);
+  const ExpectedWarnings warnings;
+  append(file, list(1));
+  append(file, list(2));
+  EXPECT_EQ(warnings.count("will not survive a restart: The lock is gone."), 1);
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(ImpressionFileTest, SetsAsideWhatAnEarlierStateHad) {
+  {
+    ImpressionFile file(settings(), 0);
+    append(file, list(1));
+  }
+  ImpressionFile::Settings over = settings();
+  over.starts_over = true;
+  EXPECT_TRUE(ImpressionFile(over, 2).take_up(2).empty());
+  ASSERT_EQ(files().size(), 1);
+  EXPECT_TRUE(files().front().string().ends_with(".set-aside"));
+}
+
+}  // namespace
+}  // namespace olrank

@@ -14,8 +14,8 @@
 #include <fstream>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/json.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -52,7 +52,7 @@ constexpr std::size_t kLongest = 4096;
 
 std::string read_token(const std::filesystem::path& file) {
   const auto refuse = [&](std::string_view sentence) {
-    throw InvalidArgument(fmt::format("{}: {}", file.string(), sentence));
+    throw_error<InvalidArgument>("{}: {}", file.string(), sentence);
   };
   std::string token(kLongest + 2, '\0');
   errno = 0;
@@ -97,7 +97,7 @@ HttpFile::HttpFile(std::string_view url, std::string path, std::string token,
   constexpr std::string_view kScheme = "http://";
   std::string_view rest = url;
   if (!rest.starts_with(kScheme))
-    throw InvalidArgument(fmt::format("--follow '{}': Write http://HOST:PORT.", url));
+    throw_error<InvalidArgument>("--follow '{}': Write http://HOST:PORT.", url);
   rest.remove_prefix(kScheme.size());
   while (rest.ends_with('/')) rest.remove_suffix(1);
   const std::size_t bracket = rest.rfind(']');
@@ -105,7 +105,7 @@ HttpFile::HttpFile(std::string_view url, std::string path, std::string token,
   host_ = rest.substr(0, colon);
   port_ = colon == std::string_view::npos ? "80" : rest.substr(colon + 1);
   if (host_.empty() || port_.empty() || rest.find('/') != std::string_view::npos)
-    throw InvalidArgument(fmt::format("--follow '{}': Write http://HOST:PORT.", url));
+    throw_error<InvalidArgument>("--follow '{}': Write http://HOST:PORT.", url);
 }
 
 std::string HttpFile::url() const {
@@ -140,7 +140,7 @@ std::optional<std::string> HttpFile::fetch() {
   wait([&] { stream.async_connect(places, done); });
   wait([&] { http::async_write(stream, request, done); });
   wait([&] { http::async_read(stream, buffer, parser, done); });
-  if (failed) throw IoError(fmt::format("{} cannot be read: {}.", url(), failed.message()));
+  if (failed) throw_error<IoError>("{} cannot be read: {}.", url(), failed.message());
   const auto& answer = parser.get();
   if (answer.result() == http::status::not_modified) return std::nullopt;
   if (answer.result() != http::status::ok) {

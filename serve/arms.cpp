@@ -6,11 +6,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/io/fingerprint.h"
 #include "core/settings/toml_document.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -83,8 +83,8 @@ ArmPlan ArmPlan::parse(std::string_view text) {
     text.remove_prefix(std::min(item.size() + 1, text.size()));
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) {
-      throw InvalidArgument(fmt::format(
-          "{}: '{}' must be NAME=SHARE or SETTING=VALUE, as in learner=50,incumbent=50.", kOrigin, item));
+      throw_error<InvalidArgument>(
+          "{}: '{}' must be NAME=SHARE or SETTING=VALUE, as in learner=50,incumbent=50.", kOrigin, item);
     }
     const std::string_view key = item.substr(0, equals);
     const std::string origin = fmt::format("{} {}", kOrigin, key);
@@ -94,14 +94,13 @@ ArmPlan ArmPlan::parse(std::string_view text) {
       continue;
     }
     if (!near.empty()) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "{0}: There is no setting '{1}' of {0}. Did you mean '{2}'? Name an arm less like a setting.",
-          kOrigin, key, near));
+          kOrigin, key, near);
     }
     ArmPlan one;
     assign_setting_text(schema(), &one, "shares", fmt::format("[{}]", item.substr(equals + 1)), origin);
-    if (one.shares.size() != 1)
-      throw InvalidArgument(fmt::format("{}: Give one share in percent.", origin));
+    if (one.shares.size() != 1) throw_error<InvalidArgument>("{}: Give one share in percent.", origin);
     plan.names.emplace_back(key);
     plan.shares.push_back(one.shares.front());
   }
@@ -115,7 +114,7 @@ ArmPlan ArmPlan::parse(std::string_view text) {
 
 void ArmPlan::check(std::string_view origin) const {
   const auto refuse = [&](const std::string& sentence) {
-    throw InvalidArgument(fmt::format("{}: {}", origin, sentence));
+    throw_error<InvalidArgument>("{}: {}", origin, sentence);
   };
   if (names.size() != shares.size()) refuse("Each arm needs its share.");
   if (names.size() < 2) refuse("Name at least two arms, as in learner=50,incumbent=50.");
@@ -144,8 +143,7 @@ ArmPlan ArmPlan::parse_toml_text(std::string_view text, const std::string& origi
   ArmPlan plan;
   for (const auto& table : parse_toml(text, origin).tables) {
     if (table.name != schema().table)
-      throw InvalidArgument(
-          fmt::format("{}: This file does not describe the arms of a service.", table.origin));
+      throw_error<InvalidArgument>("{}: This file does not describe the arms of a service.", table.origin);
     for (const auto& entry : table.entries)
       assign_setting(schema(), &plan, entry.key, entry.value, entry.origin);
   }

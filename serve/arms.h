@@ -17,8 +17,7 @@ enum class Promotion { kManual, kAuto };
 
 template <>
 struct EnumNames<Promotion> {
-  static constexpr std::array values = {std::pair{Promotion::kManual, std::string_view("manual")},
-                                        std::pair{Promotion::kAuto, std::string_view("auto")}};
+  static constexpr std::array values = names_in_order<Promotion>("manual", "auto");
 };
 
 /// The rankers whose lists a service shows, with their shares of the traffic: the learner, the order that

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/data/letor_reader.h"
-#include "core/error.h"
 #include "core/runtime/execution_context.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -152,7 +152,7 @@ DemoCatalogue letor_catalogue(const std::string& file) {
     }
     queries.push_back({{"name", fmt::format("Query {}", data.qid(query))}, {"docs", docs}});
   }
-  if (queries.empty()) throw InvalidArgument(fmt::format("{}: No query has two documents to order.", file));
+  if (queries.empty()) throw_error<InvalidArgument>("{}: No query has two documents to order.", file);
   json words = json::array();
   for (int feature = 1; feature <= std::min<std::int64_t>(data.features(), 4); ++feature)
     words.push_back(fmt::format("{}: #", feature));

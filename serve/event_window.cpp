@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/json.h"
+#include "core/throw_error.h"
 #include "serve/api_error.h"
 #include "serve/file_log.h"
 #include "serve/open_lists.h"
@@ -53,12 +53,12 @@ EventTypes EventTypes::parse(std::string_view text) {
     const auto weight =
         equals == std::string_view::npos ? std::nullopt : number_of(item.substr(equals + 1));
     if (!is_name || !weight)
-      throw InvalidArgument(fmt::format("--events: '{}' must be TYPE=WEIGHT, as in click=1,cart=3.", item));
+      throw_error<InvalidArgument>("--events: '{}' must be TYPE=WEIGHT, as in click=1,cart=3.", item);
     if (!(*weight >= 0.0 && *weight <= 1e6))
-      throw InvalidArgument(fmt::format("--events {}: The weight must be from 0 to 1000000, not {}.", name,
-                                        item.substr(equals + 1)));
+      throw_error<InvalidArgument>("--events {}: The weight must be from 0 to 1000000, not {}.", name,
+                                   item.substr(equals + 1));
     if (types.index(name) >= 0)
-      throw InvalidArgument(fmt::format("--events: The type '{}' appears twice.", name));
+      throw_error<InvalidArgument>("--events: The type '{}' appears twice.", name);
     types.names.push_back(name);
     types.weights.push_back(*weight);
   }
@@ -67,8 +67,8 @@ EventTypes EventTypes::parse(std::string_view text) {
     types.weights.push_back(1.0);
   }
   if (types.names.size() > kMost)
-    throw InvalidArgument(
-        fmt::format("--events: {} types are given; the limit is {}.", types.names.size(), kMost));
+    throw_error<InvalidArgument>("--events: {} types are given; the limit is {}.", types.names.size(),
+                                 kMost);
   return types;
 }
 

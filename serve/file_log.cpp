@@ -15,6 +15,7 @@
 #include "core/io/mapped_memory.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "serve/own_file.h"
 
 namespace olrank {
@@ -43,16 +44,15 @@ FileLog::FileLog(const std::filesystem::path& path, std::size_t latest, bool acc
     : path_(path), access_(access) {
   open(0);
   if (descriptor_ < 0 && to_round.value_or(0) > 0)
-    throw InvalidArgument(fmt::format("--to-round {}: there is no log {}.", *to_round, path_.string()));
+    throw_error<InvalidArgument>("--to-round {}: there is no log {}.", *to_round, path_.string());
   if (descriptor_ < 0) return;
   try {
     const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
     surveyed_bytes_ = file.size();
     survey_ = survey_log(file.text(), latest, to_round.value_or(std::numeric_limits<std::uint64_t>::max()));
     if (to_round && survey_.records < *to_round) {
-      throw InvalidArgument(
-          fmt::format("--to-round {} is beyond the {} of {}: name a round that was logged.", *to_round,
-                      counted(survey_.records, "round"), path_.string()));
+      throw_error<InvalidArgument>("--to-round {} is beyond the {} of {}: name a round that was logged.",
+                                   *to_round, counted(survey_.records, "round"), path_.string());
     }
     if (survey_.rest == LogSurvey::Rest::kDamage && !accept_loss) refuse_damage();
   } catch (...) {
@@ -75,8 +75,8 @@ void FileLog::open(int flags) {
   const int error_number = errno;
   ::close(descriptor_);
   if (error_number != EWOULDBLOCK) throw IoError("lock", path_.string(), error_number);
-  throw IoError(fmt::format("{}: Another process writes this log. Stop it or choose another folder.",
-                            path_.string()));
+  throw_error<IoError>("{}: Another process writes this log. Stop it or choose another folder.",
+                       path_.string());
 }
 
 void FileLog::refuse_damage() const {
@@ -293,7 +293,7 @@ bool FileLog::Reader::next(std::string_view& line) {
     const std::int64_t from = position_ + std::ssize(buffer_);
     const std::int64_t wanted = std::min(kReadBytes, durable - from);
     if (wanted == 0)
-      throw IoError(fmt::format("{}: The log ends in the middle of a record.", log_.path().string()));
+      throw_error<IoError>("{}: The log ends in the middle of a record.", log_.path().string());
     buffer_.resize(searched + wanted);
     const ssize_t count = ::pread(log_.descriptor_, buffer_.data() + searched, wanted, from);
     if (count < 0 && errno != EINTR) throw IoError("read", log_.path().string(), errno);
@@ -301,7 +301,7 @@ bool FileLog::Reader::next(std::string_view& line) {
       buffer_.back() = '\n';  // begin_writing() has not added it yet
       continue;
     }
-    if (count == 0) throw IoError(fmt::format("{}: The log was truncated.", log_.path().string()));
+    if (count == 0) throw_error<IoError>("{}: The log was truncated.", log_.path().string());
     buffer_.resize(searched + std::max<ssize_t>(count, 0));
   }
 }

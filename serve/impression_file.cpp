@@ -1,16 +1,15 @@
 #include "serve/impression_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
-#include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 #include "serve/own_file.h"
 
 namespace olrank {
@@ -207,7 +206,7 @@ void ImpressionFile::begin_segment(std::int64_t now) {
   remove_old(now);
   const fs::path path = kImpressionFiles.path(settings_.folder, next_number_);
   descriptor_ = open_own_file(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC);
-  if (descriptor_ < 0) throw IoError(fmt::format("{} exists already.", path.string()));
+  if (descriptor_ < 0) throw_error<IoError>("{} exists already.", path.string());
   ++next_number_;
   begun_ = now;
   segments_.push_back({path, now, 0});
@@ -235,8 +234,8 @@ void ImpressionFile::append(std::string_view id, std::string_view encoded, std::
     if (written != static_cast<ssize_t>(payload.size())) {
       // Nothing behind a part of a list could be read.
       ::close(std::exchange(descriptor_, -1));
-      throw IoError(fmt::format("{}: {}.", segments_.back().path.string(),
-                                written < 0 ? std::strerror(errno) : "The disk is full"));
+      throw_error<IoError>("{}: {}.", segments_.back().path.string(),
+                           written < 0 ? std::strerror(errno) : "The disk is full");
     }
     segments_.back().bytes += payload.size();
     segments_.back().latest = now;

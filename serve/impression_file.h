@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/feedback/feedback_record.h"
+#include "core/interface.h"
 
 namespace olrank {
 
@@ -75,13 +76,8 @@ class ImpressionFile {
 
 /// Shown lists that await feedback, and how they become records of the feedback log. Thread-safe. Errors of
 /// the caller are ApiErrors; an IoError says that nothing was accepted.
-class ImpressionStore {
+class ImpressionStore : public Interface {
  public:
-  ImpressionStore() = default;
-  virtual ~ImpressionStore() = default;
-  ImpressionStore(const ImpressionStore&) = delete;
-  ImpressionStore& operator=(const ImpressionStore&) = delete;
-
   /// A clicked rank (from 0) or document.
   struct Click {
     std::int64_t rank = -1;

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "serve/api_error.h"
 #include "serve/own_file.h"
 #include "serve/snapshot.h"
@@ -352,8 +352,8 @@ bool Learner::consume_next() {
     throw DataError(log_.path().string(), static_cast<std::int64_t>(round_) + 1, failure->column,
                     failure->message);
   if (record_.round != round_ + 1) {
-    throw IoError(fmt::format("{}: Found round {} where round {} was expected.", log_.path().string(),
-                              record_.round, round_ + 1));
+    throw_error<IoError>("{}: Found round {} where round {} was expected.", log_.path().string(),
+                         record_.round, round_ + 1);
   }
   require_fitting(record_, round_ + 1);
   summary_.reset();

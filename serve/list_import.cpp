@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/data/normaliser.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/state_archive.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/saved_trial.h"
 #include "logs/log_reader.h"
 #include "serve/event_window.h"
@@ -36,8 +36,8 @@ FittedNormaliser import_normaliser(const ListImport& request, std::int64_t featu
   if (!request.model.empty()) service.model = model_file_of(request.model);
   FittedNormaliser normaliser = requested_normaliser(service);
   if (normaliser.features != features)
-    throw InvalidArgument(fmt::format("{} has {}, but the model {} takes {}.", request.features.string(),
-                                      counted(features, "feature"), request.model, normaliser.features));
+    throw_error<InvalidArgument>("{} has {}, but the model {} takes {}.", request.features.string(),
+                                 counted(features, "feature"), request.model, normaliser.features);
   return normaliser;
 }
 
@@ -121,13 +121,12 @@ void require_free_file(const ListImport& request) {
   std::error_code failed;
   for (const fs::path& input : {request.source.lists, request.source.events, request.features}) {
     if (!input.empty() && fs::equivalent(input, request.out, failed))
-      throw InvalidArgument(
-          fmt::format("--out {} is also read: choose another file.", request.out.string()));
+      throw_error<InvalidArgument>("--out {} is also read: choose another file.", request.out.string());
   }
   require_outside_state(request.out, "--out");
   if (!request.force && fs::is_regular_file(request.out, failed))
-    throw InvalidArgument(fmt::format(
-        "'{}' already exists; overwrite it with --force, or choose another file.", request.out.string()));
+    throw_error<InvalidArgument>("'{}' already exists; overwrite it with --force, or choose another file.",
+                                 request.out.string());
 }
 
 }  // namespace
@@ -153,7 +152,7 @@ ListImportResult import_lists(const ListImport& request) {
   result.empty_lists = lists->empty_lists();
   result.stray_clicks = lists->stray_clicks();
   if (result.lists == 0)
-    throw InvalidArgument(fmt::format("{} has no list to import.", request.source.lists.string()));
+    throw_error<InvalidArgument>("{} has no list to import.", request.source.lists.string());
   file.commit();
   return result;
 }
@@ -213,8 +212,8 @@ LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
   if (!fs::is_directory(state)) throw IoError("read", state.string(), fs::exists(state) ? ENOTDIR : ENOENT);
   StateFolder folder(state);
   if (!folder.identity()) {
-    throw InvalidArgument(fmt::format(
-        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string()));
+    throw_error<InvalidArgument>(
+        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
   }
   FileLog log(folder.log(), 1, false, FileLog::Access::kWrite, to_round);
   LogCut cut;
@@ -249,7 +248,7 @@ std::uint64_t copy_rounds(const fs::path& log, std::uint64_t from_round,
   LogReader reader(log);
   std::error_code failed;
   if (fs::equivalent(reader.file(), copy, failed))
-    throw InvalidArgument(fmt::format("--out {} is the log itself: choose another file.", copy.string()));
+    throw_error<InvalidArgument>("--out {} is the log itself: choose another file.", copy.string());
   require_outside_state(copy, "--out");
   AtomicFile file(copy);
   FeedbackRecord record;
@@ -263,9 +262,9 @@ std::uint64_t copy_rounds(const fs::path& log, std::uint64_t from_round,
     file.write(record_line(++copied, body_of(reader.line())));
   }
   if (copied == 0) {
-    throw InvalidArgument(fmt::format("{} has no record of a round {}.", reader.file(),
-                                      to_round ? fmt::format("from {} to {}", from_round, *to_round)
-                                               : fmt::format("from {}", from_round)));
+    throw_error<InvalidArgument>("{} has no record of a round {}.", reader.file(),
+                                 to_round ? fmt::format("from {} to {}", from_round, *to_round)
+                                          : fmt::format("from {}", from_round));
   }
   file.commit();
   return copied;

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -33,9 +33,9 @@ Addresses addresses_of(const HttpSettings& settings) {
   const std::string name = settings.address == "localhost" ? "127.0.0.1" : settings.address;
   if (Addresses numbers = resolve(name, settings.port, AI_NUMERICHOST)) return numbers;
   if (Addresses named = resolve(name, settings.port, AI_ADDRCONFIG)) return named;
-  throw InvalidArgument(
-      fmt::format("--address '{}' is neither an IP address nor a name that this machine can resolve.",
-                  settings.address));
+  throw_error<InvalidArgument>(
+      "--address '{}' is neither an IP address nor a name that this machine can resolve.",
+      settings.address);
 }
 
 std::string number_of(const addrinfo& address) {
@@ -78,31 +78,29 @@ Listener::Listener(const HttpSettings& settings) {
   const Addresses addresses = addresses_of(settings);
   const addrinfo& address = *addresses;
   if (settings.token.empty() && !is_loopback(*address.ai_addr)) {
-    throw InvalidArgument(
-        fmt::format("--address {} is open to other machines and requires --token-file; or use 127.0.0.1.",
-                    settings.address));
+    throw_error<InvalidArgument>(
+        "--address {} is open to other machines and requires --token-file; or use 127.0.0.1.",
+        settings.address);
   }
   socket_ = ::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC, address.ai_protocol);
   if (socket_ < 0 || !listens(socket_, address)) {
     const int error = errno;
     if (socket_ >= 0) ::close(socket_);
     if (error == EADDRINUSE) {
-      throw IoError(
-          fmt::format("{}:{} is already in use. Stop the other program or choose another --port; 0 picks a "
-                      "free one.",
-                      settings.address, settings.port));
+      throw_error<IoError>(
+          "{}:{} is already in use. Stop the other program or choose another --port; 0 picks a free one.",
+          settings.address, settings.port);
     }
     if (error == EACCES && settings.port > 0 && settings.port < 1024) {
-      throw IoError(fmt::format(
-          "Port {} is privileged: as an ordinary user, choose a --port from 1024 on and let a proxy "
-          "or a firewall rule forward to it, or give the program the capability "
-          "CAP_NET_BIND_SERVICE.",
-          settings.port));
+      throw_error<IoError>(
+          "Port {} is privileged: as an ordinary user, choose a --port from 1024 on and let a proxy or a "
+          "firewall rule forward to it, or give the program the capability CAP_NET_BIND_SERVICE.",
+          settings.port);
     }
     if (error == EADDRNOTAVAIL) {
-      throw InvalidArgument(
-          fmt::format("--address {} is no address of this machine: choose one of its own, or 127.0.0.1.",
-                      settings.address));
+      throw_error<InvalidArgument>(
+          "--address {} is no address of this machine: choose one of its own, or 127.0.0.1.",
+          settings.address);
     }
     throw IoError("listen on", fmt::format("{}:{}", settings.address, settings.port), error);
   }

@@ -10,17 +10,17 @@
 #include <new>
 #include <string>
 
-#include "core/error.h"
 #include "core/io/mapped_memory.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
 int open_own_file(const std::filesystem::path& path, int flags) {
   const auto refuse = [&] {
-    throw IoError(
-        fmt::format("{}: A state folder holds regular files only, but this is something else, such "
-                    "as a symbolic link. Remove it, or choose another folder.",
-                    path.string()));
+    throw_error<IoError>(
+        "{}: A state folder holds regular files only, but this is something else, such as a symbolic link. "
+        "Remove it, or choose another folder.",
+        path.string());
   };
   // Without O_NONBLOCK, a FIFO would wait for its other end.
   const int descriptor = ::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -44,7 +44,7 @@ std::optional<std::string> read_own_file(const std::filesystem::path& path) {
     ::close(descriptor);
     return std::string(file.text());
   } catch (const std::bad_alloc&) {
-    throw IoError(fmt::format("{}: The file is larger than the memory.", path.string()));
+    throw_error<IoError>("{}: The file is larger than the memory.", path.string());
   } catch (...) {
     ::close(descriptor);
     throw;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -85,8 +86,8 @@ std::string script_name(const std::string& script) {
 
 RedisAddress RedisAddress::parse(std::string_view text) {
   const auto refuse = [&](std::string_view why) {
-    throw InvalidArgument(
-        fmt::format("--log '{}': {} Write redis://HOST:PORT/PREFIX, or rediss:// for TLS.", text, why));
+    throw_error<InvalidArgument>("--log '{}': {} Write redis://HOST:PORT/PREFIX, or rediss:// for TLS.",
+                                 text, why);
   };
   // First of all, as the other messages show the text.
   if (const std::size_t at = text.rfind('@'); at != std::string_view::npos) {
@@ -159,7 +160,7 @@ class RedisClient::Tls {
   explicit Tls(const RedisSettings& settings) : context_(::SSL_CTX_new(::TLS_client_method())) {
     if (!context_) throw std::bad_alloc();
     const auto require = [](bool done, std::string_view flag, const std::filesystem::path& file) {
-      if (!done) throw IoError(fmt::format("{} {}: {}.", flag, file.string(), tls_failure()));
+      if (!done) throw_error<IoError>("{} {}: {}.", flag, file.string(), tls_failure());
     };
     ::SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
     ::SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 #include "serve/api_error.h"
 
 namespace olrank {
@@ -296,7 +297,7 @@ ImpressionStore::Outcome RedisLists::repeat(const std::string& id, const std::st
   std::from_chars(answer.data(), answer.data() + answer.size(), round);
   const std::optional<OpenList> list = ImpressionFile::decoded(
       std::string_view(answer).substr(std::min(answer.find(' ') + 1, answer.size())));
-  if (!list) throw IoError(fmt::format("{}: Its value is damaged.", key("answered", id)));
+  if (!list) throw_error<IoError>("{}: Its value is damaged.", key("answered", id));
   std::string given;
   for (const std::uint8_t click : clicks_on(list->record.docs, clicks)) given += click != 0 ? '1' : '0';
   if (given != list->record.impression) refuse_other_clicks(round);

@@ -11,6 +11,7 @@
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "serve/service_identity.h"
 
 namespace olrank {
@@ -103,21 +104,21 @@ void RedisLog::require_durable() const {
     if (why.find("NOPERM") == std::string_view::npos &&
         why.find("unknown command") == std::string_view::npos)
       throw;
-    throw IoError(
-        fmt::format("{} The server cannot be asked whether it keeps the feedback that it has acknowledged. "
-                    "If it keeps the feedback (appendonly yes, appendfsync always, no eviction of keys "
-                    "without a limit in time), start with --log-durability assume.",
-                    error.what()));
+    throw_error<IoError>(
+        "{} The server cannot be asked whether it keeps the feedback that it has acknowledged. If it keeps "
+        "the feedback (appendonly yes, appendfsync always, no eviction of keys without a limit in time), "
+        "start with --log-durability assume.",
+        error.what());
   }
   const auto value = [](const RedisReply& reply) {
     return reply.items.size() == 2 ? reply.items[1].text : std::string();
   };
   const auto require = [&](std::string_view name, const std::string& have, std::string_view want) {
     if (have == want) return;
-    throw IoError(fmt::format(
+    throw_error<IoError>(
         "{}: The server has '{} {}', so that it may lose acknowledged feedback. Set '{} {}' in its "
         "configuration, or accept the loss with --log-durability assume.",
-        where, name, have, name, want));
+        where, name, have, name, want);
   };
   require("appendonly", value(replies[0]), "yes");
   require("appendfsync", value(replies[1]), "always");
@@ -132,9 +133,9 @@ std::vector<RedisClient::Command> RedisLog::wait_commands() const {
 
 void RedisLog::require_replicas(const std::vector<RedisReply>& replies) const {
   if (durability_.replicas < 1 || replies.back().number >= durability_.replicas) return;
-  throw IoError(fmt::format(
-      "{}: {} of the server's {} that --log-replicas wants have the record so far; retry.",
-      client_.address().text(), replies.back().number, counted(durability_.replicas, "replica")));
+  throw_error<IoError>("{}: {} of the server's {} that --log-replicas wants have the record so far; retry.",
+                       client_.address().text(), replies.back().number,
+                       counted(durability_.replicas, "replica"));
 }
 
 std::optional<SharedSettings> RedisLog::settings() const {
@@ -168,11 +169,10 @@ void RedisLog::begin(const SharedSettings& settings, bool replace) {
   }
   const std::string key = client_.key("service");
   if (client_.run(kBeginScript, std::span(&key, 1), fields).front().text == digest_) return;
-  throw InvalidArgument(fmt::format(
+  throw_error<InvalidArgument>(
       "{} belongs to a service with other settings ({}): give this process the same ones or another "
-      "prefix. To "
-      "change them, stop all processes of the prefix and delete its key {}.",
-      client_.address().text(), settings.difference_to(this->settings().value_or(settings)), key));
+      "prefix. To change them, stop all processes of the prefix and delete its key {}.",
+      client_.address().text(), settings.difference_to(this->settings().value_or(settings)), key);
 }
 
 void RedisLog::poll() {
@@ -182,8 +182,8 @@ void RedisLog::poll() {
                         {"HGET", client_.key("service"), "digest"},
                         {"HMGET", client_.key("model"), "round", "digest"}});
   if (replies[1].is_null()) {
-    throw IoError(fmt::format("{}: The server has lost its data; a learner that starts begins it again.",
-                              client_.address().text()));
+    throw_error<IoError>("{}: The server has lost its data; a learner that starts begins it again.",
+                         client_.address().text());
   }
   if (replies[1].text != digest_) {
     throw SettingsReplaced(fmt::format(
@@ -225,21 +225,19 @@ void RedisLog::continue_from(std::uint64_t archived, std::string_view last_line,
       client_.call({"SET", client_.key("rounds"), here});
       return;
     }
-    throw IoError(
-        fmt::format("{} has {}, but the log here has {}: the server lost some, or the folder belongs to "
-                    "another prefix. "
-                    "If it lost them, --accept-loss continues after the log's last record.",
-                    where, counted(rounds, "record"), archived));
+    throw_error<IoError>(
+        "{} has {}, but the log here has {}: the server lost some, or the folder belongs to another "
+        "prefix. If it lost them, --accept-loss continues after the log's last record.",
+        where, counted(rounds, "record"), archived);
   }
   if (archived == 0) return;
   const RedisReply same = client_.call({"XRANGE", client_.key("log"), here + "-0", here + "-0"});
   if (same.items.empty()) return;
   RedisReply entry = same.items[0];
   if (record_line(archived, entry_of(entry).second) == fmt::format("{}\n", last_line)) return;
-  throw IoError(
-      fmt::format("{}: Record {} there is not the one of the log here: the folder belongs to "
-                  "another prefix.",
-                  where, archived));
+  throw_error<IoError>(
+      "{}: Record {} there is not the one of the log here: the folder belongs to another prefix.", where,
+      archived);
 }
 
 std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
@@ -267,10 +265,10 @@ std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
   if (later == 0 && first && *first > after + 1) later = *first;
   if (later == 0 && !first) later = known + 1;
   if (later <= after + 1) return bodies;
-  throw IoError(fmt::format(
+  throw_error<IoError>(
       "{}: The stream was trimmed before it was archived here: records {} to {} are missing. Copy "
       "feedback.jsonl and checkpoint of another learner of this prefix into the folder.",
-      client_.address().text(), after + 1, later - 1));
+      client_.address().text(), after + 1, later - 1);
 }
 
 void RedisLog::trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep,

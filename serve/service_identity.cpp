@@ -6,11 +6,11 @@
 #include <array>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/fair/exposure.h"
 #include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "models/ranker_kinds.h"
 
 namespace olrank {
@@ -85,9 +85,9 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
     } else if (table.name == GroupSettings::schema().table) {
       read(GroupSettings::schema(), &identity.groups.emplace());
       if (!identity.groups->beta || identity.groups->examination.empty())
-        throw InvalidArgument(fmt::format("{}: The groups need beta and examination.", table.origin));
+        throw_error<InvalidArgument>("{}: The groups need beta and examination.", table.origin);
     } else {
-      throw InvalidArgument(fmt::format("{}: This file does not describe a service.", table.origin));
+      throw_error<InvalidArgument>("{}: This file does not describe a service.", table.origin);
     }
   }
   return identity;
@@ -125,10 +125,10 @@ void refuse_settings_of_data(const GroupSettings& groups) {
   for (const Setting& setting : GroupSettings::schema().settings) {
     if (setting.key == "exposure" || is_service_group_setting(setting)) continue;
     if (to_toml(setting.read(&groups)) == to_toml(setting.read(&defaults))) continue;
-    throw InvalidArgument(
-        fmt::format("--groups {0}: A service gets each document's group with the request, so '{0}' has no "
-                    "meaning: remove it.",
-                    setting.key));
+    throw_error<InvalidArgument>(
+        "--groups {0}: A service gets each document's group with the request, so '{0}' has no meaning: "
+        "remove it.",
+        setting.key);
   }
   if (groups.exposure == ExposureKind::kExamined) {
     throw InvalidArgument(
@@ -153,14 +153,14 @@ GroupSettings parse_service_groups(std::string_view text, std::int64_t cutoff) {
   }
   groups.check_groups();
   if (cutoff > kMostRanks) {
-    throw InvalidArgument(fmt::format(
-        "--groups counts the exposure of at most {} ranks, but --cutoff is {}.", kMostRanks, cutoff));
+    throw_error<InvalidArgument>("--groups counts the exposure of at most {} ranks, but --cutoff is {}.",
+                                 kMostRanks, cutoff);
   }
   if (groups.examination.empty()) groups.examination = default_examination(cutoff);
   if (std::ssize(groups.examination) < cutoff) {
-    throw InvalidArgument(
-        fmt::format("--groups examination: {} given, but lists show {} ranks: give a probability for each.",
-                    counted(groups.examination.size(), "value"), cutoff));
+    throw_error<InvalidArgument>(
+        "--groups examination: {} given, but lists show {} ranks: give a probability for each.",
+        counted(groups.examination.size(), "value"), cutoff);
   }
   if (groups.examination.front() <= 0.0) {
     throw InvalidArgument(
@@ -177,23 +177,23 @@ void check_service_fairness(const RankerSettings& ranker, const std::optional<Gr
                             std::int64_t cutoff) {
   if (!groups) {
     if (row_of(ranker.kind).needs_groups) {
-      throw InvalidArgument(
-          fmt::format("Ranker '{}' needs the groups of documents: add --groups, as in --groups beta=1.",
-                      name_of(ranker.kind)));
+      throw_error<InvalidArgument>(
+          "Ranker '{}' needs the groups of documents: add --groups, as in --groups beta=1.",
+          name_of(ranker.kind));
     }
     if (ranker.fair.fair != Fairness::kNone) {
-      throw InvalidArgument(
-          fmt::format("--fair {} needs the groups of documents: add --groups, as in --groups beta=1.",
-                      name_of(ranker.fair.fair)));
+      throw_error<InvalidArgument>(
+          "--fair {} needs the groups of documents: add --groups, as in --groups beta=1.",
+          name_of(ranker.fair.fair));
     }
     return;
   }
   check_group_count(ranker.fair, *groups->count(), name_of(ranker.kind));
   if (ranker.fair.fair == Fairness::kFairExp && cutoff > TemplateTable::kMostPlaces) {
-    throw InvalidArgument(fmt::format(
-        "--fair fairexp compares all templates of the ranks shown, which are {}: use a --cutoff "
-        "of at most {}, or --fair fairco.",
-        cutoff, TemplateTable::kMostPlaces));
+    throw_error<InvalidArgument>(
+        "--fair fairexp compares all templates of the ranks shown, which are {}: use a --cutoff of at most "
+        "{}, or --fair fairco.",
+        cutoff, TemplateTable::kMostPlaces);
   }
 }
 

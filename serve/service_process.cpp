@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "core/data/normaliser_text.h"
-#include "core/error.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "models/files/model_file.h"
 #include "serve/access_log.h"
 #include "serve/file_log.h"
@@ -147,7 +147,7 @@ std::string lists_text(const ServiceOptions& options) {
 void take_lists_text(std::string_view text, ServiceOptions& options) {
   const auto value = [&](std::string_view key) {
     const std::size_t at = text.find(key);
-    if (at == std::string_view::npos) throw IoError(fmt::format("The prefix does not say '{}'.", key));
+    if (at == std::string_view::npos) throw_error<IoError>("The prefix does not say '{}'.", key);
     const std::string_view rest = text.substr(at + key.size());
     return std::string(rest.substr(0, rest.find('\n')));
   };
@@ -193,7 +193,7 @@ auto wait_for(const ServiceOptions& options, const Get& get, const std::string& 
     }
     if (InterruptGuard::requested() != 0) throw Error("Interrupted before the start: " + problem);
     if (std::chrono::steady_clock::now() >= until)
-      throw IoError(fmt::format("{} Waited {} s for it (--wait-seconds).", problem, options.wait_seconds));
+      throw_error<IoError>("{} Waited {} s for it (--wait-seconds).", problem, options.wait_seconds);
     if (!std::exchange(said, true)) log_info("Waiting: {}", problem);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
@@ -215,15 +215,15 @@ void reach(const ServiceOptions& options, RedisClient& client, const RedisLog& s
 void check_device(const ServiceIdentity& identity, const ServiceOptions& options) {
   if (identity.device == "cpu") return;
   if (options.shared || !options.follow.empty()) {
-    throw InvalidArgument(
-        fmt::format("A service on a GPU is one process, which learns and ranks: run it without {}, or with "
-                    "--device cpu.",
-                    options.shared ? "--log" : "--follow"));
+    throw_error<InvalidArgument>(
+        "A service on a GPU is one process, which learns and ranks: run it without {}, or with --device "
+        "cpu.",
+        options.shared ? "--log" : "--follow");
   }
   constexpr std::int64_t kMostDocs = 65'535;  // along a grid's second dimension
   if (options.most_docs <= kMostDocs) return;
-  throw InvalidArgument(
-      fmt::format("--max-docs must be at most {} on a GPU, not {}.", kMostDocs, options.most_docs));
+  throw_error<InvalidArgument>("--max-docs must be at most {} on a GPU, not {}.", kMostDocs,
+                               options.most_docs);
 }
 
 /// The learner of a state folder, alone or with a shared log.
@@ -333,9 +333,9 @@ class LearnerProcess {
   /// Events that this folder has acknowledged become records here, not in a shared log.
   void refuse_open_windows() {
     if (const std::size_t open = open_windows(); open > 0 && !options_.accept_loss) {
-      throw InvalidArgument(fmt::format(
+      throw_error<InvalidArgument>(
           "{}: Windows are still open here ({}): start once without --log, until they have closed.",
-          options_.state, counted(open, "list")));
+          options_.state, counted(open, "list"));
     }
   }
 
@@ -397,8 +397,7 @@ class LearnerProcess {
     const ImpressionFile::Settings file{folder_.path(),
                                         std::chrono::milliseconds(options_.impressions.age).count(),
                                         options_.impressions.bytes, guard, starts_over};
-    return std::make_unique<FirstAnswers>(
-        FirstAnswers::Settings{options_.impressions, start, file}, *log_);
+    return std::make_unique<FirstAnswers>(FirstAnswers::Settings{options_.impressions, start, file}, *log_);
   }
 
   const ServiceOptions& options_;

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "serve/event_window.h"
-#include "serve/open_lists.h"
 #include "serve/learner.h"
 #include "serve/listener.h"
+#include "serve/open_lists.h"
 #include "serve/redis_client.h"
 #include "serve/service.h"
 #include "serve/service_setup.h"
@@ -20,9 +20,7 @@ enum class ServiceRole { kBoth, kLearner, kReplica };
 
 template <>
 struct EnumNames<ServiceRole> {
-  static constexpr std::array values = {std::pair{ServiceRole::kBoth, std::string_view("both")},
-                                        std::pair{ServiceRole::kLearner, std::string_view("learner")},
-                                        std::pair{ServiceRole::kReplica, std::string_view("replica")}};
+  static constexpr std::array values = names_in_order<ServiceRole>("both", "learner", "replica");
 };
 
 /// The log that several processes share.

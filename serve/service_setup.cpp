@@ -11,7 +11,6 @@
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
-#include "core/error.h"
 #include "core/feedback/feedback_record.h"
 #include "core/io/fingerprint.h"
 #include "core/io/mapped_memory.h"
@@ -21,6 +20,7 @@
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "models/files/model_file.h"
@@ -64,10 +64,10 @@ FittedNormaliser unfitted_normaliser(const std::string& text, std::int64_t featu
   normaliser.kind = text.empty() ? Normalisation::kQueryMinmax : parse_normalisation(text);
   normaliser.features = features;
   if (normaliser.kind == Normalisation::kZscore || normaliser.kind == Normalisation::kLog1pZscore) {
-    throw InvalidArgument(
-        fmt::format("--normalise {} requires means and deviations of the training data: start from a "
-                    "--model that contains them, or choose query-minmax or none.",
-                    text));
+    throw_error<InvalidArgument>(
+        "--normalise {} requires means and deviations of the training data: start from a --model that "
+        "contains them, or choose query-minmax or none.",
+        text);
   }
   return normaliser;
 }
@@ -76,8 +76,8 @@ FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel&
   if (metadata_of(model, "normalisation") == nullptr)
     return unfitted_normaliser(request.normalise, model.normaliser.features);
   if (!request.normalise.empty() && parse_normalisation(request.normalise) != model.normaliser.kind) {
-    throw InvalidArgument(fmt::format("--normalise {} contradicts the model, which was trained with {}.",
-                                      request.normalise, name_of(model.normaliser.kind)));
+    throw_error<InvalidArgument>("--normalise {} contradicts the model, which was trained with {}.",
+                                 request.normalise, name_of(model.normaliser.kind));
   }
   return model.normaliser.without_terms();
 }
@@ -94,8 +94,7 @@ RankerSettings resolve_ranker(std::span<const SettingOverride> given, bool start
       throw InvalidArgument("A service starts from --model: use it in place of --start-from.");
   }
   if (rankers.size() != 1)
-    throw InvalidArgument(
-        fmt::format("A service has one ranker, not {}: choose one kind.", rankers.size()));
+    throw_error<InvalidArgument>("A service has one ranker, not {}: choose one kind.", rankers.size());
   RankerSettings ranker = rankers.front();
   const auto has_prior = [](const SettingOverride& setting) { return setting.key == "lambda"; };
   if (starts_from_model && std::none_of(given.begin(), given.end(), has_prior)) {
@@ -125,13 +124,13 @@ std::string feature_names_of(const ServiceRequest& request, const LoadedModel* m
   if (names.empty()) return "";
   require_feature_names(names, features, request.feature_names.empty() ? "--model" : "--feature-names");
   if (const auto number = std::find_if(names.begin(), names.end(), is_number); number != names.end())
-    throw InvalidArgument(
-        fmt::format("--feature-names: '{}' is a number, and a name must not be one: a request would mean "
-                    "the feature of that number.",
-                    *number));
+    throw_error<InvalidArgument>(
+        "--feature-names: '{}' is a number, and a name must not be one: a request would mean the feature "
+        "of that number.",
+        *number);
   if (!own.empty() && names != own)
-    throw InvalidArgument(
-        fmt::format("--feature-names contradicts the model, whose features are {}.", joined(own)));
+    throw_error<InvalidArgument>("--feature-names contradicts the model, whose features are {}.",
+                                 joined(own));
   return feature_names_text(names);
 }
 
@@ -149,9 +148,8 @@ void refuse_other_network(const ServiceRequest& request, const ServiceIdentity& 
   assign_overrides(request.ranker, requested.ranker);
   const std::string difference = identity_difference(identity, requested);
   if (difference.empty()) return;
-  throw InvalidArgument(
-      fmt::format("{} has another network ({}): remove the flags, or choose another model.", request.model,
-                  difference));
+  throw_error<InvalidArgument>("{} has another network ({}): remove the flags, or choose another model.",
+                               request.model, difference);
 }
 
 /// A state on a GPU is the same on any GPU of its type.
@@ -165,8 +163,8 @@ std::optional<LoadedModel> start_model(const ResolvedService& service) {
   const std::string bytes =
       service.model.empty() ? read_own_file(service.model_file).value_or("") : service.model;
   if (fingerprint_of(bytes).hex() != service.identity.model) {
-    throw IoError(fmt::format("{}: This is not the model that the service started from.",
-                              service.model_file.string()));
+    throw_error<IoError>("{}: This is not the model that the service started from.",
+                         service.model_file.string());
   }
   return parse_model(bytes, service.model_file.string(), ModelCode::kTrust);
 }
@@ -218,8 +216,8 @@ ResolvedService new_service(const ServiceRequest& request) {
     }
   }
   if (request.features > 0 && request.features != normaliser.features) {
-    throw InvalidArgument(
-        fmt::format("--features is {}, but the model expects {}.", request.features, normaliser.features));
+    throw_error<InvalidArgument>("--features is {}, but the model expects {}.", request.features,
+                                 normaliser.features);
   }
   identity.features = normaliser.features;
   identity.feature_names = feature_names_of(request, model ? &*model : nullptr, normaliser.features);
@@ -307,8 +305,8 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
   settings.layout = FeatureLayout::kDense;
   const Dataset train = load_part(settings, source.fold, DataPart::kTrain, context);
   if (train.features() != normaliser.features) {
-    throw InvalidArgument(fmt::format("{} has {} features, but the model expects {}.", source.data,
-                                      train.features(), normaliser.features));
+    throw_error<InvalidArgument>("{} has {} features, but the model expects {}.", source.data,
+                                 train.features(), normaliser.features);
   }
   const RecordedFeedback recorded = RecordedFeedback::read(source.log, train);
   const std::int64_t columns = normaliser.inputs();
@@ -346,10 +344,10 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
 ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request) {
   const auto stored = folder.identity();
   if (!stored && !request.suffices()) {
-    throw InvalidArgument(
-        fmt::format("{} contains no service yet: create one with --model FILE, or with --features D and "
-                    "optional settings.",
-                    folder.path().string()));
+    throw_error<InvalidArgument>(
+        "{} contains no service yet: create one with --model FILE, or with --features D and optional "
+        "settings.",
+        folder.path().string());
   }
   if (!stored) return new_service(request);
   ResolvedService service = resolve_stored(*stored, request, folder.path().string());
@@ -361,10 +359,10 @@ ResolvedService resolve_stored(const ServiceIdentity& stored, const ServiceReque
                                const std::string& place) {
   const std::string difference = identity_difference(stored, requested_identity(stored, request));
   if (!difference.empty()) {
-    throw InvalidArgument(
-        fmt::format("{} contains a service with other settings ({}): remove the flags to continue it, or "
-                    "choose another folder.",
-                    place, difference));
+    throw_error<InvalidArgument>(
+        "{} contains a service with other settings ({}): remove the flags to continue it, or choose "
+        "another folder.",
+        place, difference);
   }
   check_service_fairness(stored.ranker, stored.groups, stored.cutoff);
   ResolvedService service;
@@ -379,7 +377,7 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
   for (const std::string& named : request.models) {
     const std::size_t equals = named.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == named.size())
-      throw InvalidArgument(fmt::format("--arm-model: '{}' must be NAME=FILE.", named));
+      throw_error<InvalidArgument>("--arm-model: '{}' must be NAME=FILE.", named);
     files[named.substr(0, equals)] = named.substr(equals + 1);
   }
   ResolvedArms resolved;
@@ -393,14 +391,13 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
       resolved.plan ? resolved.plan->model_names() : std::vector<std::string>();
   for (const auto& [name, file] : files) {
     if (kept || std::find(names.begin(), names.end(), name) == names.end())
-      throw InvalidArgument(fmt::format("--arm-model {}={}: --arms names no arm '{}'.", name, file, name));
+      throw_error<InvalidArgument>("--arm-model {}={}: --arms names no arm '{}'.", name, file, name);
   }
   for (const std::string& name : names) {
     const auto given = files.find(name);
     if (!kept && given == files.end())
-      throw InvalidArgument(fmt::format(
-          "--arms: '{0}' is neither learner nor incumbent: name its file with --arm-model {0}=FILE.",
-          name));
+      throw_error<InvalidArgument>(
+          "--arms: '{0}' is neither learner nor incumbent: name its file with --arm-model {0}=FILE.", name);
     resolved.bytes.push_back(read_file(kept ? folder.arm_model(name) : model_file_of(given->second)));
     if (!kept) resolved.plan->models.push_back(fingerprint_of(resolved.bytes.back()).hex());
   }
@@ -420,13 +417,12 @@ ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::st
   for (std::size_t arm = 0; arm < names.size(); ++arm) {
     if (arm >= resolved.bytes.size() || arm >= plan->models.size() ||
         plan->models[arm] != fingerprint_of(resolved.bytes[arm]).hex())
-      throw IoError(fmt::format("{}: This is not the model of arm '{}'.", place, names[arm]));
+      throw_error<IoError>("{}: This is not the model of arm '{}'.", place, names[arm]);
     resolved.models.emplace_back(parse_model(
         resolved.bytes[arm], fmt::format("the model of arm '{}'", names[arm]), ModelCode::kRefuse));
     if (resolved.models.back().features() != identity.features) {
-      throw InvalidArgument(
-          fmt::format("The model of arm '{}' expects {} features, but the service has {}.", names[arm],
-                      resolved.models.back().features(), identity.features));
+      throw_error<InvalidArgument>("The model of arm '{}' expects {} features, but the service has {}.",
+                                   names[arm], resolved.models.back().features(), identity.features);
     }
   }
   return resolved;
@@ -452,14 +448,14 @@ std::string kinds_of_services() {
 std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory) {
   const ServiceIdentity& identity = service.identity;
   if (row_of(identity.ranker.kind).needs_labels) {
-    throw InvalidArgument(fmt::format(
+    throw_error<InvalidArgument>(
         "Ranker '{}' learns from true grades, which a service does not have: choose another kind.",
-        identity.ranker.name));
+        identity.ranker.name);
   }
   if (row_of(identity.ranker.kind).is_external) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' is of kind 'external', which plays experiments only: choose another kind.",
-                    identity.ranker.name));
+    throw_error<InvalidArgument>(
+        "Ranker '{}' is of kind 'external', which plays experiments only: choose another kind.",
+        identity.ranker.name);
   }
   const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
   RankerSettings settings = identity.ranker;
@@ -484,8 +480,8 @@ std::string stopped_service_model(const std::filesystem::path& state) {
   const StateFolder folder(state, StateFolder::Use::kReading);
   const auto identity = folder.identity();
   if (!identity) {
-    throw InvalidArgument(fmt::format(
-        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string()));
+    throw_error<InvalidArgument>(
+        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
   }
   const ResolvedService resolved = resolve_service(folder, {});
   FileLog log(folder.log(), 1, false, FileLog::Access::kRead);
@@ -505,9 +501,9 @@ ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
   std::error_code failed;
   if (const auto bytes = std::filesystem::file_size(folder.log(), failed);
       (!failed && bytes > 0) || std::filesystem::exists(folder.checkpoint())) {
-    throw InvalidArgument(
-        fmt::format("{} already has a log: import into a new folder, so that no round is learned twice.",
-                    folder.path().string()));
+    throw_error<InvalidArgument>(
+        "{} already has a log: import into a new folder, so that no round is learned twice.",
+        folder.path().string());
   }
   if (source.data.empty()) {
     import_whole_lines(source, normaliser.inputs(), with_unshown, with_groups, *this);

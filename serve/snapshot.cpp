@@ -1,10 +1,9 @@
 #include "serve/snapshot.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "core/io/state_archive.h"
+#include "core/throw_error.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -40,10 +39,10 @@ std::shared_ptr<const PublishedRanker> SnapshotReader::read(std::string bytes, c
   const auto format = state.get_one<std::int64_t>("snapshot.format");
   const std::string writer = state.get_text("snapshot.version");
   if (format != kSnapshotFormat) {
-    throw IoError(
-        fmt::format("{}: olrank {} made this model in format {}, but this is olrank {}, which "
-                    "reads format {}: run the same version as the learner.",
-                    origin, writer, format, version(), kSnapshotFormat));
+    throw_error<IoError>(
+        "{}: olrank {} made this model in format {}, but this is olrank {}, which reads format {}: run the "
+        "same version as the learner.",
+        origin, writer, format, version(), kSnapshotFormat);
   }
   auto published = std::make_shared<PublishedRanker>();
   published->round = state.get_one<std::uint64_t>("snapshot.round");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/interface.h"
 #include "core/io/fingerprint.h"
 #include "core/online/online_ranker.h"
 #include "serve/arm_ledger.h"
@@ -24,13 +25,8 @@ struct PublishedRanker {
 };
 
 /// Where a service's ranker comes from: the learner of this process, or that of another one. Thread-safe.
-class RankerSource {
+class RankerSource : public Interface {
  public:
-  RankerSource() = default;
-  virtual ~RankerSource() = default;
-  RankerSource(const RankerSource&) = delete;
-  RankerSource& operator=(const RankerSource&) = delete;
-
   /// Never null.
   virtual std::shared_ptr<const PublishedRanker> latest() const = 0;
   /// Makes a list by the latest ranker, which it returns. Throws like FrozenRanker::rank().

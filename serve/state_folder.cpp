@@ -10,11 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/mapped_memory.h"
 #include "core/settings/toml_document.h"
+#include "core/throw_error.h"
 #include "serve/file_log.h"
 #include "serve/own_file.h"
 
@@ -72,12 +72,11 @@ void StateFolder::lock_to_read() {
   refuse_special_files();
   lock_ = open_own_file(lock_file(), O_RDONLY);
   if (lock_ < 0 || ::flock(lock_, LOCK_SH | LOCK_NB) == 0) return;
-  throw IoError(
-      fmt::format("{}: The state folder is in use by process {}. Get the model from that service, for "
-                  "example with 'curl "
-                  "-o model.safetensors http://127.0.0.1:8080/v1/model', and export the file; or stop the "
-                  "service first.",
-                  path_.string(), MappedMemory::of_descriptor(lock_, lock_file()).text().substr(0, 32)));
+  throw_error<IoError>(
+      "{}: The state folder is in use by process {}. Get the model from that service, for example with "
+      "'curl -o model.safetensors http://127.0.0.1:8080/v1/model', and export the file; or stop the "
+      "service first.",
+      path_.string(), MappedMemory::of_descriptor(lock_, lock_file()).text().substr(0, 32));
 }
 
 void StateFolder::refuse_special_files() const {
@@ -109,9 +108,9 @@ void StateFolder::lock() {
   holder_before_ = MappedMemory::of_descriptor(lock_, lock_file()).text().substr(0, 32);
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     created_lock_ = false;  // another process was faster
-    throw IoError(fmt::format("{}: The state folder is in use by {}. Stop it or choose another folder.",
-                              path_.string(),
-                              holder_before_.empty() ? "another process" : "process " + holder_before_));
+    throw_error<IoError>("{}: The state folder is in use by {}. Stop it or choose another folder.",
+                         path_.string(),
+                         holder_before_.empty() ? "another process" : "process " + holder_before_);
   }
 }
 
@@ -211,9 +210,9 @@ void require_outside_state(const fs::path& file, std::string_view flag) {
   // Where a symbolic link leads is what would be written.
   const fs::path folder = fs::weakly_canonical(fs::absolute(file, failed), failed).parent_path();
   if (failed || !fs::exists(folder / "service.toml", failed)) return;
-  throw InvalidArgument(
-      fmt::format("{} {} is in the state folder of a service, {}: choose a file in another folder.", flag,
-                  file.string(), folder.string()));
+  throw_error<InvalidArgument>(
+      "{} {} is in the state folder of a service, {}: choose a file in another folder.", flag,
+      file.string(), folder.string());
 }
 
 }  // namespace olrank

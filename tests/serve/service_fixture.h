@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "models/ranker_factory.h"
-#include "serve/open_lists.h"
 #include "serve/learner.h"
+#include "serve/open_lists.h"
 #include "serve/service.h"
 #include "tests/support/temporary_folder.h"
 

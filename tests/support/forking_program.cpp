@@ -1,6 +1,6 @@
-// Runs commands of olrank for the tests in Python (tests/apps/command_line.py): a child of this process has LibTorch
-// loaded, which takes each start of the program .35 s of processor time. A line of the input is a command
-// as JSON, a line of the output its exit code, or its signal below zero.
+// Runs commands of olrank for the tests in Python (tests/apps/command_line.py): a child of this process has
+// LibTorch loaded, which takes each start of the program .35 s of processor time. A line of the input is a
+// command as JSON, a line of the output its exit code, or its signal below zero.
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/data/doc_table.h"
-#include "core/metrics/doc_label.h"
 #include "core/metrics/list_metrics.h"
 #include "core/throw_error.h"
 

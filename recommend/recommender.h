@@ -19,7 +19,7 @@
 #include "recommend/factors/factor_matrix.h"
 #include "recommend/review_filter.h"
 #include "recommend/reviews.h"
-#include "recommend/trees/tree_settings.h"
+#include "recommend/trees/factor_tree.h"
 
 namespace olrank {
 

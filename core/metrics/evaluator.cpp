@@ -7,7 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/metrics/doc_label.h"
 #include "core/metrics/list_metrics.h"
 #include "core/throw_error.h"
 

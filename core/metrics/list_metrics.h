@@ -1,10 +1,13 @@
 #pragma once
 
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "core/data/dataset.h"
 #include "core/math/dcg.h"
 #include "core/runtime/execution_context.h"
 
@@ -57,5 +60,26 @@ std::int64_t misordered_pairs(std::span<const std::uint8_t> list_grades, int max
 std::int64_t order_by_score(std::span<const float> scores, std::span<std::int32_t> order, Scratch& scratch);
 std::int64_t order_by_score(std::span<const double> scores, std::span<std::int32_t> order,
                             Scratch& scratch);
+
+/// A document's name in run files: its own, or its index within the query, from 0.
+class DocLabel {
+ public:
+  DocLabel(const Dataset& data, std::int64_t query, std::int64_t doc)
+      : name_(data.doc_name(data.offset(query) + doc)) {
+    if (!name_.empty()) return;
+    const auto end = std::to_chars(digits_.data(), digits_.data() + digits_.size(), doc).ptr;
+    length_ = static_cast<std::size_t>(end - digits_.data());
+  }
+
+  /// Valid while this label and the data set live.
+  std::string_view view() const {
+    return name_.empty() ? std::string_view(digits_.data(), length_) : name_;
+  }
+
+ private:
+  std::string_view name_;
+  std::array<char, 20> digits_;
+  std::size_t length_ = 0;
+};
 
 }  // namespace olrank

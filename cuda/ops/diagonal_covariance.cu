@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/live_units.cuh"
-#include "cuda/ops/partial_sums.cuh"
 #include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

@@ -5,7 +5,6 @@
 
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/layer_table.h"
-#include "cuda/ops/partial_sums.cuh"
 #include "cuda/ops/rank_update.cuh"
 #include "cuda/runtime/launch_each.cuh"
 

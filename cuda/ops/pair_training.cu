@@ -9,7 +9,7 @@
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/layer_table.h"
-#include "cuda/ops/output_layer.cuh"
+#include "cuda/ops/live_units.cuh"
 #include "cuda/ops/pair_terms.cuh"
 #include "cuda/runtime/launch_each.cuh"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cuda/ops/persistent_move.cuh"
 #include "cuda/ops/persistent_products.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

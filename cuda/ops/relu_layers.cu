@@ -1,7 +1,7 @@
 #include "cuda/ops/relu_layers.h"
 
 #include "cuda/ops/float_tile.cuh"
-#include "cuda/ops/output_layer.cuh"
+#include "cuda/ops/live_units.cuh"
 #include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

@@ -1,6 +1,6 @@
 #include "cuda/ops/tangent_factors.h"
 
-#include "cuda/ops/output_layer.cuh"
+#include "cuda/ops/live_units.cuh"
 #include "cuda/runtime/grid_size.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

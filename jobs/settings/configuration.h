@@ -11,7 +11,6 @@
 #include "core/settings/schema.h"
 #include "core/settings/toml_document.h"
 #include "jobs/settings/run_settings.h"
-#include "jobs/settings/sweep_axis.h"
 #include "jobs/settings/train_configuration.h"
 #include "models/skeleton/ranker_settings.h"
 #include "sim/click_settings.h"

@@ -12,7 +12,6 @@
 #include "core/statistics/hierarchical_bootstrap.h"
 #include "core/throw_error.h"
 #include "jobs/settings/run_settings.h"
-#include "jobs/settings/sweep_axis.h"
 #include "models/setting_use.h"
 
 namespace olrank {

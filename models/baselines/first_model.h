@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/online/online_ranker.h"
+#include "models/skeleton/belief.h"
 #include "models/skeleton/ranker_settings.h"
-#include "models/skeleton/score_model.h"
 
 namespace olrank {
 

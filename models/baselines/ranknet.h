@@ -8,8 +8,8 @@
 #include "core/online/click_model.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
+#include "models/skeleton/belief.h"
 #include "models/skeleton/ranker_settings.h"
-#include "models/skeleton/score_model.h"
 
 namespace olrank {
 

@@ -13,8 +13,8 @@
 #include "core/fair/exposure.h"
 #include "core/throw_error.h"
 #include "models/linear/linear_belief.h"
+#include "models/skeleton/belief.h"
 #include "models/skeleton/certain_order_ranker.h"
-#include "models/skeleton/score_model.h"
 
 namespace olrank {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/fair/exposure.h"
-#include "models/skeleton/score_model.h"
+#include "models/skeleton/belief.h"
 
 namespace olrank {
 namespace {

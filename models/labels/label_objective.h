@@ -9,7 +9,7 @@
 #include "core/device/device_network.h"
 #include "core/online/click_model.h"
 #include "core/ops/list_loss.h"
-#include "models/skeleton/score_model.h"
+#include "models/skeleton/belief.h"
 
 namespace olrank {
 

@@ -6,8 +6,8 @@
 #include "core/data/dataset.h"
 #include "core/online/online_ranker.h"
 #include "models/linear/newton_trainer.h"
+#include "models/skeleton/belief.h"
 #include "models/skeleton/network_settings.h"
-#include "models/skeleton/score_model.h"
 
 namespace olrank {
 

@@ -14,8 +14,8 @@
 #include "models/linear/linear_belief.h"
 #include "models/linear/newton_trainer.h"
 #include "models/posterior/row_covariance.h"
+#include "models/skeleton/belief.h"
 #include "models/skeleton/certain_order_ranker.h"
-#include "models/skeleton/score_model.h"
 
 namespace olrank {
 namespace {

@@ -12,7 +12,7 @@
 #include "models/neural/network_learner.h"
 #include "models/neural/network_trainer.h"
 #include "models/neural/ranker_network.h"
-#include "models/skeleton/score_model.h"
+#include "models/skeleton/belief.h"
 #include "models/skeleton/width_shadow.h"
 
 namespace olrank {

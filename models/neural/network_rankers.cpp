@@ -17,7 +17,6 @@
 #include "models/posterior/posterior.h"
 #include "models/skeleton/belief.h"
 #include "models/skeleton/certain_order_ranker.h"
-#include "models/skeleton/score_model.h"
 #include "models/skeleton/width_shadow.h"
 
 namespace olrank {

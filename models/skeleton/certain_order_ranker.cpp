@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "models/skeleton/belief.h"
-#include "models/skeleton/score_model.h"
 
 namespace olrank {
 namespace {

@@ -15,7 +15,6 @@
 #include "core/runtime/execution_context.h"
 #include "models/posterior/posterior.h"
 #include "models/skeleton/belief.h"
-#include "models/skeleton/score_model.h"
 
 namespace olrank {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "apps/bench/measurement_flags.h"
+#include "apps/bench/commands.h"
 #include "bench/measurement.h"
 #include "bench/measurement_file.h"
 #include "core/error.h"

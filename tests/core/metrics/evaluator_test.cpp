@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/metrics/doc_label.h"
 #include "core/metrics/list_metrics.h"
 #include "core/metrics/score_files.h"
 #include "tests/core/metrics/slow_metrics.h"

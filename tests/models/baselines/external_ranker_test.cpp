@@ -15,7 +15,7 @@
 #include "models/linear/linear_belief.h"
 #include "models/neural/network_rankers.h"
 #include "models/ranker_factory.h"
-#include "models/skeleton/score_model.h"
+#include "models/skeleton/belief.h"
 #include "tests/models/small_world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"

@@ -15,7 +15,7 @@
 #include "models/modules/built_in_modules.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
-#include "models/skeleton/score_model.h"
+#include "models/skeleton/belief.h"
 #include "tests/core/ops/network_fixture.h"
 #include "tests/models/modules/module_fixture.h"
 #include "tests/models/modules/script_file.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "recommend/recommender.h"
-#include "recommend/synthetic_trees.h"
+#include "recommend/synthetic_reviews.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/split_search.h"
 #include "recommend/trees/squared_sums.h"

@@ -20,7 +20,7 @@ class AnyCpu(InFolder):
     def start(self, *arguments, ranker=NETWORK, cpu=None, environment=None):
         emulator = [] if cpu is None else [QEMU, "-cpu", cpu]
         return subprocess.run([*emulator, PROGRAM, *EXPERIMENT, *ranker, *map(str, arguments)], capture_output=True, text=True,
-                              timeout=120, env={**os.environ, **(environment or {})})
+                              timeout=900, env={**os.environ, **(environment or {})})
 
     def fingerprint(self, name, *arguments, **options):
         out = self.folder / name

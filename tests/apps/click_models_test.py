@@ -51,7 +51,7 @@ class ClickModels(InFolder):
 
     def run_it(self, out, file, *flags):
         done = subprocess.run([PROGRAM, "run", file, "--quiet", "--out", self.folder / out, *flags], capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=900)
         self.assertEqual(done.returncode, 0, done.stderr)
         return (self.folder / out / "summary.csv").read_bytes()
 

@@ -143,14 +143,14 @@ class Locked(Folder):
             self.assertRegex(done, rf"is in use by process {process.pid}\. Wait until it ends, or choose another --out\.")
         self.assertEqual(olrank("report", self.out).returncode, 0)
         process.send_signal(signal.SIGTERM)
-        self.assertEqual((process.communicate(timeout=60)[1], process.returncode), ("", 143))
+        self.assertEqual((process.communicate(timeout=900)[1], process.returncode), ("", 143))
         self.run_into(*SHORT, "--force")
 
     def test_two_forced_runs_side_by_side_leave_one_whole_result(self):
         self.run_into(*SHORT)
         several = [*SHORT[:2], "--rounds", 300, "--seeds", "1-3", *SHORT[-2:], "--force"]
         processes = [self.start(*several) for _ in range(3)]
-        done = [(process.communicate(timeout=120)[1], process.returncode) for process in processes]
+        done = [(process.communicate(timeout=900)[1], process.returncode) for process in processes]
         codes = [code for _, code in done]
         self.assertTrue(set(codes) <= {0, 1} and 0 in codes, done)
         for sentence, code in done:
@@ -173,7 +173,7 @@ class Locked(Folder):
             time.sleep(0.01)
         for process in processes:
             process.send_signal(signal.SIGTERM)
-            self.assertEqual((process.communicate(timeout=60)[1], process.returncode), ("", 143))
+            self.assertEqual((process.communicate(timeout=900)[1], process.returncode), ("", 143))
         self.assertEqual([path for path in self.out.iterdir() if path.name.startswith(".")], [])
 
 

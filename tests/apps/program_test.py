@@ -18,7 +18,7 @@ class Output(unittest.TestCase):
         # Short and long output, CLI11's and our own, in one piece and in many.
         for arguments in (["info"], ["info", "--settings"], ["tune", "--help"], ["--version"], ["run", "--print-config"]):
             with open("/dev/full", "w") as full:
-                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=900)
             self.assertEqual(done.returncode, 1, arguments)
             self.assertEqual(done.stderr, "olrank: Cannot write to standard output: No space left on device.\n", arguments)
 

@@ -127,7 +127,7 @@ class Recommend(InFolder):
                         break
                     time.sleep(0.02)
                 program.send_signal(number)
-                code = program.wait(timeout=60)
+                code = program.wait(timeout=900)
                 self.assertIn(code, (143, -number, 0))
                 self.assertFalse((out / "summary.json").exists() and code != 0)
                 self.assertEqual(olrank(*command[1:], "--resume").returncode, 0)

@@ -250,7 +250,7 @@ class Surroundings(Folder):
             self.assertIsNone(process.poll())
             time.sleep(0.01)
         process.send_signal(signal.SIGHUP)
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=900)[1]
         self.assertEqual(process.returncode, 129, said)
         self.assertTrue((self.trial() / "checkpoint/state.safetensors").exists())
         self.assertIn("run the same command with --resume in place of --force to continue", said)

@@ -172,7 +172,7 @@ class Resume(Folder):
             while not checkpoint.exists() and process.poll() is None:
                 time.sleep(0.01)
             process.send_signal(number)
-            _, complaint = process.communicate(timeout=60)
+            _, complaint = process.communicate(timeout=900)
             self.assertEqual(process.returncode, code, complaint)
             self.assertFalse((out / "trials/p2linrank/perfect/fold1/seed1/summary.json").exists())
 

@@ -200,7 +200,7 @@ class Tune(InFolder):
                 self.assertIsNone(running.poll())
                 time.sleep(0.005)
             running.send_signal(number)
-            stdout, stderr = running.communicate(timeout=60)
+            stdout, stderr = running.communicate(timeout=900)
             self.assertEqual((running.returncode, stdout), (code, b""), stderr)
             self.assertFalse((out / "winners.csv").exists())
             self.tune(part, code=2)

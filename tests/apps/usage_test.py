@@ -105,7 +105,7 @@ class Frame(unittest.TestCase):
             for arguments, action in ((["run", file], f"read '{file}'"), (["report", closed], f"read '{closed}/manifest.json'"),
                                       (["run", "--data", closed], f"read the folder '{closed}'"),
                                       (["run", "--data", "synth:small", "--out", closed], f"open the folder '{closed}'")):
-                done = subprocess.run([*user, PROGRAM, *arguments], capture_output=True, text=True, timeout=60, cwd="/")
+                done = subprocess.run([*user, PROGRAM, *arguments], capture_output=True, text=True, timeout=900, cwd="/")
                 self.assertEqual(done.stderr, f"olrank: Cannot {action}: Permission denied. Make it readable for you (chmod), "
                                  "or run as its owner.\n", arguments)
                 self.assertIn(done.returncode, (1, 2))

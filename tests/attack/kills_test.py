@@ -94,7 +94,7 @@ def die_starting():
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(draw.uniform(0.0, 0.4))
     process.send_signal(signal.SIGKILL)
-    process.wait(timeout=30)
+    process.wait(timeout=900)
 
 
 def live(life, moment):

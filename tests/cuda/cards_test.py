@@ -24,7 +24,7 @@ class Cards(unittest.TestCase):
 
     def olrank(self, *arguments, cards=THREE, **variables):
         environment = {**os.environ, "OLRANK_EMULATED_GPUS": cards, **variables}
-        return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, env=environment)
+        return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=900, env=environment)
 
     def run_on(self, device, name, *arguments, **variables):
         """Fingerprints by trial, and how many networks each GPU made."""

@@ -182,7 +182,7 @@ def test_package_on_emulated_gpus(script, tmp_path):
         pytest.skip("OLRANK_EMULATED_LIBRARY names no folder with a library on emulated GPUs")
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "OLRANK_EMULATED_GPUS": "Card=8GB,Card=8GB"}
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "ranker")], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", script, str(tmp_path / "ranker")], env=environment, capture_output=True, text=True, timeout=900
     )
     assert (done.returncode, done.stdout) == (0, "played\n"), done.stderr
 

@@ -82,7 +82,7 @@ def test_the_notebook_runs_and_shows_curves(tmp_path, monkeypatch):
         shown = eval(code[2], names)._repr_svg_()
     else:
         notebook = nbformat.read(ROOT / "examples/quickstart.ipynb", as_version=4)
-        nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        nbclient.NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(tmp_path)}}).execute()
         shown = notebook.cells[-1].outputs[0]["data"]["image/svg+xml"]
     assert shown.lstrip().startswith("<svg") and all(name in shown for name in ("clickgp", "pairrank", "network", "pdgd"))
 

@@ -309,7 +309,7 @@ def tuned(tmp_path_factory):
 def test_tuning_is_what_the_program_tunes(tuned, tmp_path, program):
     (tmp_path / "swept.toml").write_text((tuned.out / "tune.toml").read_text())
     command = [program, "tune", tmp_path / "swept.toml", "--out", tmp_path / "run", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True)
     assert tuned.winners == json.loads(done.stdout)["winners"]
     assert [winner["ranker"] for winner in tuned.winners] == ["linear", "net"]
     assert decided(tuned.out) == decided(tmp_path / "run")

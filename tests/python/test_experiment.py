@@ -95,7 +95,7 @@ def test_ctrl_c_keeps_a_checkpoint(tmp_path):
     while process.poll() is None and not (curve.exists() and curve.stat().st_size > 0):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=900)
     assert out == "interrupted\n", err
     assert "resume=True" in err
     rounds = json.loads(curve.read_text().splitlines()[-1])["round"]

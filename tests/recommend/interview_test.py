@@ -16,7 +16,7 @@ SMALL = ["--passes", "1", "--dimension", "5", "--user-depth", "3", "--item-depth
 
 
 def olrank(*words, answers=None):
-    return subprocess.run([PROGRAM, *map(str, words)], input=answers, capture_output=True, text=True, timeout=60)
+    return subprocess.run([PROGRAM, *map(str, words)], input=answers, capture_output=True, text=True, timeout=900)
 
 
 class Interviews(unittest.TestCase):

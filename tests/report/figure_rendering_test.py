@@ -56,7 +56,7 @@ def bring_fonts(folder):
 
 
 def run(*command):
-    subprocess.run([str(word) for word in command], check=True, capture_output=True, timeout=120)
+    subprocess.run([str(word) for word in command], check=True, capture_output=True, timeout=900)
 
 
 def browser_pictures(drawings, folder):

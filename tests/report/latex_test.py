@@ -54,7 +54,7 @@ def complaints_about(name, folders, arguments, work):
     (work / "a.tex").write_text(DOCUMENT % ", ".join(f"Table~\\ref{{{label}}}" for label in labels))
     for _ in range(2):  # the second run knows the labels
         done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "a.tex"], cwd=work,
-                              capture_output=True, text=True, errors="replace", timeout=120)
+                              capture_output=True, text=True, errors="replace", timeout=900)
     if done.returncode != 0:
         yield f"{name}: pdflatex failed:\n{done.stdout[-1500:]}"
     for fault in re.findall(r"Overfull \\hbox.*|LaTeX Warning: (?:Reference|Label).*|Missing character.*", done.stdout):

@@ -73,7 +73,7 @@ def measure(page, width, scheme, folder):
         [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr", "--v=0",
          f"--user-data-dir={folder}/profile", f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}",
          "--window-size=1400,900", "--virtual-time-budget=5000", "--dump-dom", framed(page, width).as_uri()],
-        capture_output=True, text=True, timeout=120)
+        capture_output=True, text=True, timeout=900)
     probe = re.search(r'<body[^>]* data-probe="([^"]*)"', done.stdout)
     if probe is None:
         sys.exit(f"the browser did not render the page ({done.returncode}): {done.stderr[-2000:]}")

@@ -399,7 +399,7 @@ class Unfinished(Report):
         other = json.loads((trial.parent / "seed2" / "summary.json").read_text())
         (trial / "summary.tmp").write_text(json.dumps(other))
         (trial / "summary.tmp").rename(trial / "summary.json")
-        output, complaint = process.communicate(timeout=30)
+        output, complaint = process.communicate(timeout=900)
         self.assertEqual(process.returncode, 0, complaint)
         self.assertIn("6 of 6 trials finished", output)
         self.assertIn("█", seen + output)
@@ -414,7 +414,7 @@ class Unfinished(Report):
                                        stderr=subprocess.PIPE, text=True)
             self.assertIn("running, 5 of 6 trials finished, 1 in progress", process.stdout.readline())
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            process.communicate(timeout=900)
         self.assertEqual(process.returncode, 130)
 
     def test_tables_fit_the_columns(self):

@@ -127,7 +127,7 @@ class FetchLibtorchTest(unittest.TestCase):
     def fetch(self, *more, **program):
         """The exit status and stderr."""
         with self.start(*more, **program) as process:
-            said = process.communicate(timeout=60)[1]
+            said = process.communicate(timeout=900)[1]
         return process.returncode, said
 
     def assert_fetched(self, *more):
@@ -202,7 +202,7 @@ class FetchLibtorchTest(unittest.TestCase):
         with self.start() as process:
             self.assertTrue(self.index.reached.wait(60))
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=900)
         self.index.go_on.set()
         self.assertEqual(process.returncode, 143)
         self.assertFalse((self.into / "libtorch-cpu").exists())
@@ -234,7 +234,7 @@ class FetchLibtorchTest(unittest.TestCase):
             with self.start() as second:
                 self.assertIn("waiting", second.stderr.readline())
                 self.index.go_on.set()
-                said = [process.communicate(timeout=60)[1] for process in (first, second)]
+                said = [process.communicate(timeout=900)[1] for process in (first, second)]
         self.assertEqual([first.returncode, second.returncode], [0, 0], said)
         self.assertEqual(sorted(self.index.asked), sorted([TORCH, RUNTIME]))
         self.assert_complete()

@@ -481,7 +481,7 @@ class FakeProgramsTest(Evidence):
 class RehearsalTest(Evidence):
     def test_a_rehearsal_runs_every_step_without_measuring(self) -> None:
         done = subprocess.run([sys.executable, SCRIPT, self.folder, "--rehearse", "--programs", Path(PROGRAM).parent],
-                              capture_output=True, text=True, check=False, timeout=400)
+                              capture_output=True, text=True, check=False, timeout=900)
         self.assertEqual(done.returncode, 0, done.stderr)
         found = self.read()
         self.assertEqual((found["kind"], found["targets"]), ("rehearsal", {"met": 0, "missed": 0}))

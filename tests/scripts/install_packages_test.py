@@ -28,7 +28,7 @@ class InstallPackages(unittest.TestCase):
         (self.folder / "locked").write_text(str(locked))
         (self.folder / "error").write_text(error)
         done = subprocess.run(["scripts/install-packages", "test"], env={**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"},
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=900)
         return done, [line.split()[-1] if "update" in line else "install" for line in (self.folder / "calls").read_text().splitlines()]
 
     def test_waits_for_the_lock_of_the_lists(self):

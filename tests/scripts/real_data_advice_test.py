@@ -20,7 +20,7 @@ class RealDataAdvice(unittest.TestCase):
 
     def run_in_folder(self, *command, **more):
         environment = {name: value for name, value in os.environ.items() if name != "OLRANK_REAL_DATA"}
-        return subprocess.run(command, cwd=self.folder, env={**environment, **more}, capture_output=True, text=True, timeout=100)
+        return subprocess.run(command, cwd=self.folder, env={**environment, **more}, capture_output=True, text=True, timeout=900)
 
     def run_tests(self, **more):
         return self.run_in_folder(TESTS, "--gtest_filter=RealData.*", **more)

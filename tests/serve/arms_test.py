@@ -216,7 +216,7 @@ class ArmsTest(ServiceTest):
         self.assertEqual((arms["rollbacks"], arms["arms"][0]["share"]), (1, 0), arms)
         self.assertEqual([change["to"] for change in arms["changes"]][:5], [0.95, 4.75, 23.75, 95, 0])
         self.assertIn("The learner's share of the traffic goes from 95 to 0 %", service.messages())
-        with urllib.request.urlopen(service.url + "/v1/overview", timeout=20) as answer:
+        with urllib.request.urlopen(service.url + "/v1/overview", timeout=900) as answer:
             self.assertEqual(json.load(answer)["arms"], arms)
 
     def test_refuses_arms_that_cannot_be_shown(self):

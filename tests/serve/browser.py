@@ -84,7 +84,7 @@ class Browser:
         """Of a JavaScript expression in the page."""
         return self.call("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
 
-    def wait_for(self, script, seconds=60):
+    def wait_for(self, script, seconds=600):
         until = time.monotonic() + seconds
         while not self.value(script):
             if time.monotonic() > until:

@@ -28,7 +28,7 @@ def words_of(key):
 def status(token):
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/stats", headers={"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=900) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         error.close()
@@ -67,7 +67,7 @@ with tempfile.TemporaryDirectory() as folder:
             assert (status(tokens[0]), status("another")) == (200, 401)
         finally:
             service.send_signal(signal.SIGTERM)
-        assert service.wait(timeout=60) == 0  # the entry point is the service itself, so that it gets the signal
+        assert service.wait(timeout=900) == 0  # the entry point is the service itself, so that it gets the signal
         service.stdout.close()
     assert tokens[0] == tokens[1] and len(tokens[0]) == 32, tokens
 

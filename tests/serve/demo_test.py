@@ -24,7 +24,7 @@ def demo(*arguments, temporary):
     try:
         yield process.stdout.readline().strip()
         process.send_signal(signal.SIGINT)
-        _, messages = process.communicate(timeout=60)
+        _, messages = process.communicate(timeout=900)
         if process.returncode != 0 or messages:
             raise AssertionError(f"exit code {process.returncode}: {messages}")
     finally:
@@ -34,12 +34,12 @@ def demo(*arguments, temporary):
 
 def ask(url, body=None):
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(url, data, {"Content-Type": "application/json"}), timeout=20) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, data, {"Content-Type": "application/json"}), timeout=900) as answer:
         return json.load(answer)
 
 
 def page_of(url):
-    with urllib.request.urlopen(url + "/", timeout=20) as answer:
+    with urllib.request.urlopen(url + "/", timeout=900) as answer:
         page = answer.read().decode()
         return answer.headers, page, json.loads(re.search(r'id="catalogue">(.*?)</script>', page, re.DOTALL)[1])
 

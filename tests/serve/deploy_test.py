@@ -25,7 +25,7 @@ kind = "pdgd"
 
 
 def call(arguments, **variables):
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env={**os.environ, **variables})
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=900, env={**os.environ, **variables})
     assert done.returncode == 0, (arguments, done.stderr)
 
 

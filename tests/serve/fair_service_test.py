@@ -55,7 +55,7 @@ class FairService(ServiceTest):
         self.assertEqual((stats["lists"], stats["fair_share"], stats["beta"], stats["epsilon"]), (300, 1.0, BETA, EPSILON))
         self.assertIn(f"\nolrank_unfairness {stats['unfairness']}\n", metrics)
         self.assertIn('\nolrank_exposure_total{group="B"} ', metrics)
-        with urllib.request.urlopen(service.url + "/v1/overview", timeout=20) as answer:
+        with urllib.request.urlopen(service.url + "/v1/overview", timeout=900) as answer:
             self.assertEqual(json.load(answer)["fairness"], stats)
         service.kill()
 

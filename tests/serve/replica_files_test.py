@@ -169,7 +169,7 @@ class Compose(unittest.TestCase):
     @staticmethod
     def stop(process):
         process.send_signal(signal.SIGTERM)
-        code = process.wait(timeout=60)
+        code = process.wait(timeout=900)
         process.stdout.close()
         assert code == 0, (process.args, code)
 
@@ -187,7 +187,7 @@ class Compose(unittest.TestCase):
         self.start(COMPOSE["services"]["redis"]["command"])
         health = COMPOSE["services"]["redis"]["healthcheck"]["test"][1:]
         health[-1] = health[-1].replace("$$", "$").replace("/run/secrets", str(self.folder)).replace("redis-cli", f"redis-cli -p {self.ports[0]}")
-        wait_until(lambda: subprocess.run(health, stderr=subprocess.DEVNULL).returncode == 0, 20, "redis is not healthy")
+        wait_until(lambda: subprocess.run(health, stderr=subprocess.DEVNULL).returncode == 0, "redis is not healthy")
         self.assertEqual(COMPOSE["services"]["standby"]["command"], COMPOSE["services"]["learner"]["command"])
 
         learner = self.serve("learner", self.ports[1], "--arms", "learner=50,incumbent=50")

@@ -42,14 +42,14 @@ class Redis:
         def answers():
             with socket.socket() as probe:
                 return probe.connect_ex(("127.0.0.1", self.port)) == 0
-        wait_until(answers, 20, "redis-server does not start")
+        wait_until(answers, "redis-server does not start")
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=900)
 
     def ask(self, *words):
-        done = subprocess.run(["redis-cli", "-p", str(self.port), *map(str, words)], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *map(str, words)], capture_output=True, text=True, timeout=900)
         return done.stdout.strip()
 
 
@@ -107,21 +107,21 @@ class ReplicasTest(ServiceTest):
         learner = self.start("learner", *log, "--role", "learner", "--token-file", token)
         for service, word in ((standby, None), (learner, "secret")):
             with service.client(token=word) as client:
-                wait_until(lambda: "olrank_archived_rounds_total 180\n" in client.metrics(), 20, "records are not archived")
+                wait_until(lambda: "olrank_archived_rounds_total 180\n" in client.metrics(), "records are not archived")
                 client.wait_until_learned()
         with replicas[0].client() as client:
-            wait_until(lambda: client.stats()["rounds"] == 180, 10, "the replica has an old model")
+            wait_until(lambda: client.stats()["rounds"] == 180, "the replica has an old model")
             stats = client.stats()
             self.assertEqual((stats["log_rounds"], stats["fingerprint"]), (180, None))
             mine = client.rank("q", Users(3, 4, docs=8).queries[0], k=5, explore=False)
         with learner.client(token="secret") as client, replicas[1].client() as other:
-            wait_until(lambda: other.stats()["rounds"] == 180, 10, "the replica has an old model")
+            wait_until(lambda: other.stats()["rounds"] == 180, "the replica has an old model")
             self.assertEqual(other.rank("q", Users(3, 4, docs=8).queries[0], k=5, explore=False)["docs"], mine["docs"])
             fingerprint = client.stats()["fingerprint"]
         self.assertIn("answers 401", self.refused("--follow", learner.url, "--wait-seconds", 0))
         follower = self.start(None, "--follow", learner.url, "--follow-token-file", token)
         with follower.client() as client:
-            wait_until(client.is_ready, 10, "the follower has no model")
+            wait_until(client.is_ready, "the follower has no model")
             ranked = client.rank("q", Users(3, 4, docs=8).queries[0], k=5)
             self.assertEqual((ranked["docs"], ranked["impression"]), (mine["docs"], None))
             with self.assertRaises(ServiceError) as refusal:
@@ -152,7 +152,7 @@ class ReplicasTest(ServiceTest):
             self.assertIn("cannot be reached", str(refusal.exception))
             self.assertIn("olrank_log_away 1", second.metrics())
             server.start()
-            wait_until(lambda: "olrank_log_away 0" in second.metrics(), 10, "the server stays away")
+            wait_until(lambda: "olrank_log_away 0" in second.metrics(), "the server stays away")
             for number, (impression, clicks) in enumerate(kept):
                 first.feedback(impression, clicks, attempts=5)
             first.wait_until_learned()
@@ -179,18 +179,18 @@ class ReplicasTest(ServiceTest):
             self.assertEqual({len(shown) for shown in arms.values()}, {1})  # sticky
             self.assertEqual(set.union(*arms.values()), {"learner", "incumbent"})
             with learner.client() as client:
-                wait_until(lambda: client.stats()["rounds"] == 120, 20, "windows stay open")
+                wait_until(lambda: client.stats()["rounds"] == 120, "windows stay open")
                 told = client.arms()
             self.assertEqual(sum(arm["lists"] for arm in told["arms"]), 120)
             self.assertEqual(sum(arm["reward"] for arm in told["arms"]), 60 * 3)
-            wait_until(lambda: second.arms() == told, 10, "the replica's figures differ")
+            wait_until(lambda: second.arms() == told, "the replica's figures differ")
         with self.start(None, "--follow", learner.url).client() as client:  # follows the learner alone
             client.wait_until_ready()
             self.assertIsNone(client.rank("q", docs, k=5)["impression"])
         # Other arms end the processes that have the earlier ones.
         learner.stop()
         self.start("learner", *log, "--role", "learner", "--arms", "none", "--window", "4", "--events", "click=1,cart=3")
-        self.assertEqual(replicas[0].process.wait(timeout=20), 1)
+        self.assertEqual(replicas[0].process.wait(timeout=900), 1)
         self.assertIn("The settings were replaced", replicas[0].messages())
         self.start(None, *log, "--role", "replica")
 

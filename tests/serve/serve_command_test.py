@@ -94,7 +94,7 @@ class ServeCommand(ServiceTest):
         self.addCleanup(folder.rmdir)
         folder.chmod(0o777)
         done = subprocess.run([*user, PROGRAM, "serve", "--state", folder / "state", *RANKER, "--port", "80"],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=900)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         self.assertIn("Port 80 is privileged: as an ordinary user, choose a --port from 1024 on", done.stderr)
         self.assertEqual(list(folder.iterdir()), [])
@@ -333,7 +333,7 @@ class ServeCommand(ServiceTest):
         service = self.start(*RANKER, "--token-file", self.token())
         client = pathlib.Path(__file__).resolve().parents[2] / "clients" / "python" / "olrank_client.py"
         done = subprocess.run([sys.executable, client, service.url, "--token-file", self.token(), "--rounds", "100"],
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=900)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("round 100:", done.stdout)
         self.assertEqual(json.loads(done.stdout[done.stdout.index("{"):])["rounds"], 100)
@@ -342,7 +342,7 @@ class ServeCommand(ServiceTest):
         self.assertEqual(refused.exception.status, 401)
         for arguments, sentence in (([service.url], "Name the file with its token"), (["http://127.0.0.1:1"], "gives no answer"),
                                     ([service.url, "--token-file", self.path("none")], "cannot be read")):
-            done = subprocess.run([sys.executable, client, *arguments], capture_output=True, text=True, timeout=120)
+            done = subprocess.run([sys.executable, client, *arguments], capture_output=True, text=True, timeout=900)
             self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (1, "", 1), done.stderr)
             self.assertIn(sentence, done.stderr)
 

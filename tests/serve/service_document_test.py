@@ -37,7 +37,7 @@ class Service:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        _, messages = self.process.communicate(timeout=60)
+        _, messages = self.process.communicate(timeout=900)
         assert self.process.returncode == 0, messages
 
 
@@ -85,7 +85,7 @@ with tempfile.TemporaryDirectory() as folder:
                         service = Service(first, folder, environment)
                 if lines:
                     done = subprocess.run(["bash", "-euo", "pipefail", "-c", "\n".join(lines)], cwd=folder, env=environment,
-                                          capture_output=True, text=True, timeout=120)
+                                          capture_output=True, text=True, timeout=900)
                     assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"
                     printed = done.stdout.splitlines()
                     curls += len(re.findall(r"\bcurl -", block))

@@ -64,12 +64,12 @@ def free_ports(count):
 
 def call(*arguments, **variables):
     environment = {**os.environ, "PATH": PATH, **variables}
-    done = subprocess.run([str(word) for word in arguments], capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run([str(word) for word in arguments], capture_output=True, text=True, timeout=900, env=environment)
     assert done.returncode == 0, (arguments, done.stdout, done.stderr)
     return done.stdout
 
 
-def until(condition, what, seconds=60):
+def until(condition, what, seconds=600):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{what} within {seconds} s"

@@ -219,7 +219,7 @@ class Ownership(StateTest):
                 client.feedback(impression, clicks)
             if isinstance(refused.exception, ServiceError):
                 self.assertEqual(refused.exception.status, 503)
-        self.assertEqual(service.process.wait(timeout=60), 1)
+        self.assertEqual(service.process.wait(timeout=900), 1)
         service._ended()
         self.assertIn(message, service.messages())
         self.assertEqual(contents(self.state), before)
@@ -246,7 +246,7 @@ class Ownership(StateTest):
         (self.state / "lock").unlink()
         self.assertIn("Another process writes this log", self.refused())
         os.kill(service.process.pid, 18)
-        self.assertEqual(service.process.wait(timeout=60), 1)
+        self.assertEqual(service.process.wait(timeout=900), 1)
         service._ended()
 
     def test_refuses_token_files_that_no_request_can_match(self):

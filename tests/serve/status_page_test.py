@@ -46,7 +46,7 @@ class PageTest(ServiceTest):
             client.wait_until_learned()
 
     def get(self, url, **headers):
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=900) as answer:
             return answer.headers, answer.read().decode()
 
 

@@ -33,7 +33,7 @@ class WindowTest(ServiceTest):
                 with self.assertRaises(ServiceError) as refused:
                     client.events(impression, events)
                 self.assertEqual((refused.exception.status, refused.exception.field), (422, field))
-            wait_until(lambda: client.stats()["rounds"] == 2, 20, "the windows close")
+            wait_until(lambda: client.stats()["rounds"] == 2, "the windows close")
             late = client.events(impression, [{"rank": 0, "type": "click"}])
             self.assertEqual((late["late"], late["duplicate"]), (True, False))
             stats = client.stats()
@@ -83,7 +83,7 @@ class WindowTest(ServiceTest):
         for thread in threads:
             thread.join()
         with service_of[0].client() as client:
-            wait_until(lambda: client.stats()["open_impressions"] == 0, 30, "all windows close")
+            wait_until(lambda: client.stats()["open_impressions"] == 0, "all windows close")
             client.wait_until_learned()
             fingerprint = client.stats()["fingerprint"]
         self.assertEqual(service_of[0].stop(), 0)
@@ -125,7 +125,7 @@ class WindowTest(ServiceTest):
         # A shorter window closes it at once.
         service = self.start("--window", "1")
         with service.client() as client:
-            wait_until(lambda: client.stats()["rounds"] == 1, 20, "the window closes")
+            wait_until(lambda: client.stats()["rounds"] == 1, "the window closes")
         self.assertEqual(service.stop(), 0)
         self.assertEqual(logged(self.state)[0]["clicks"], [1, 0, 0, 0, 0])
 

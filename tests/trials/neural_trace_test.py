@@ -41,7 +41,7 @@ KINK = 1e-6
 
 
 def olrank(*arguments):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=900)
     if done.returncode != 0:
         raise AssertionError(done.stderr)
     if "warning" in done.stderr.lower():

@@ -19,7 +19,7 @@ class WorstCase(unittest.TestCase):
             subprocess.run([PROGRAM, "run", "--data", DATA, "--data-normalise", "none", "--ranker", "pairrank", "--clicks",
                             "informational", "--rounds", "1000", "--seeds", "1-20", "--protocol-eval-every", "500",
                             "--out", folder, "--jobs", "2", "--quiet", *settings],
-                           check=True, capture_output=True, timeout=300)
+                           check=True, capture_output=True, timeout=900)
             with open(pathlib.Path(folder) / "summary.csv", newline="") as file:
                 rows = list(csv.DictReader(file))
         self.assertEqual(len(rows), 20)

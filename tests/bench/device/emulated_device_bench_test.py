@@ -11,7 +11,7 @@ PROGRAM = pathlib.Path(os.environ["OLRANK_PROGRAM"]).parent / "emulated_device_b
 
 
 def bench(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=900)
 
 
 class EmulatedDeviceBench(unittest.TestCase):

@@ -36,7 +36,7 @@ class Command : public Interface {
   virtual int run(const OutputFlags& output) = 0;
 };
 
-/// What is known of a command before it is made.
+/// The name, summary and maker of a command, known before it is made.
 struct CommandEntry {
   const char* path;  // "run"; "data split" is a command of "data"
   const char* summary;

@@ -66,7 +66,7 @@ class OpenLists {
   };
   using Place = std::list<List>::iterator;
 
-  /// What a list will take. Its clicks come with its feedback, which needs their memory.
+  /// Returns the bytes that a list will take. Its clicks come with its feedback, which needs their memory.
   static std::size_t bytes_of(const List& list);
   /// Adds a list as the youngest. It stays at its place.
   Place add(List list);

@@ -71,7 +71,7 @@ void add_pair_passes(CaseList& list) {
            });
 }
 
-/// What the steps read and write, in double, and θ in float.
+/// The steps read and write these in double, and θ in float.
 struct Step {
   explicit Step(std::int64_t p)
       : gradient(uniform_doubles(p, 6)),

@@ -226,7 +226,7 @@ void Evaluator::evaluate_query(const Input<Score>& input, std::int64_t query, Sc
   }
 }
 
-/// What a DCG is divided by; 0 where NDCG is 0 without it.
+/// A DCG is divided by this; 0 where NDCG is 0 without it.
 double Evaluator::ideal_of(const NamedMetric& metric, const List& list) const {
   if (metric.kind != MetricKind::kNdcg) return 1.0;
   const bool too_short = options_.short_lists == ShortLists::kZero && list.docs < metric.cutoff;

@@ -19,7 +19,7 @@ class Released {
   PyThreadState* state_;
 };
 
-/// What the work comes to, done while other threads of Python run.
+/// Returns the result of the work, done while other threads of Python run.
 template <class Work>
 auto unlocked(const Work& work) {
   const Released released;

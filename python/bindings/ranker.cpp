@@ -39,7 +39,7 @@ SharedRanker* made_by(Make make) {
   return unlocked([&] { return new SharedRanker(make()); });
 }
 
-/// What a function of the ranker returns, when its turn has come.
+/// Returns the result of a function of the ranker, called when its turn has come.
 template <class Result>
 auto in_turn(Result (Ranker::*function)() const) {
   return [function](SharedRanker& self) {

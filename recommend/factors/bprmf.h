@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What bprmf and nmf have learned: scores are u_i · v_j.
+/// The factors that bprmf and nmf have learned: scores are u_i · v_j.
 std::unique_ptr<Recommender> read_product(StateReader& state, const ReviewCounts& counts);
 
 /// Matrix factorisation for pairs: Rendle, Freudenthaler, Gantner, Schmidt-Thieme, "BPR: Bayesian

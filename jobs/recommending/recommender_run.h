@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/settings/schema.h"
+#include "core/settings/setting_sources.h"
 #include "jobs/recommending/recommender_file.h"
 #include "jobs/trial_job.h"
 #include "recommend/ranking_figures.h"

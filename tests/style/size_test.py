@@ -11,44 +11,43 @@ import sys
 
 # The goal of each folder stands beside its limit: limits only fall, and what a later change adds is paid for here.
 BUDGET = {
-    "core": 27_908,  # goal 26,000
-    "models": 21_872,  # goal 21,400
-    "cuda": 13_686,  # goal 13,000
-    "serve": 12_225,  # goal 10,600
-    "jobs": 9_970,  # goal 8,700
-    "report": 9_148,  # goal 7,700
-    "bench": 8_686,  # goal 6,000
-    "recommend": 8_271,  # goal 7,400
-    "apps": 6_323,  # goal 5,800
-    "python": 4_273,  # goal 4,100
-    "sim": 3_265,
-    "logs": 3_079,
-    "evidence": 3_036,  # goal 2,000
-    "scripts": 2_660,  # goal 1,900
-    "library": 2_376,  # goal 2,200
-    "studies": 2_093,  # goal 1,700
+    "core": 27_117,  # goal 26,000
+    "models": 21_197,
+    "cuda": 13_247,  # goal 13,000
+    "serve": 11_943,  # goal 10,600
+    "jobs": 9_754,  # goal 8,700
+    "report": 8_899,  # goal 7,700
+    "recommend": 7_827,  # goal 7,400
+    "bench": 7_711,  # goal 6,000
+    "apps": 5_772,
+    "python": 4_225,  # goal 4,100
+    "sim": 3_231,
+    "logs": 3_053,
+    "evidence": 2_829,  # goal 2,000
+    "scripts": 2_634,  # goal 1,900
+    "library": 2_341,  # goal 2,200
+    "studies": 2_084,  # goal 1,700
     "clients": 263,
     "examples": 226,
     "third_party": 145,
-    "(root)": 142,
-    ".ci": 63,
+    "(root)": 138,
+    ".ci": 55,
 }
-PRODUCT_LINES = 139_710  # goal 126,000
-TEST_LINES = 70_425  # goal 64,000
-FILES = 1_830  # goal 1,500
-PRODUCT_CPP_FILES = 854  # goal 650
+PRODUCT_LINES = 134_691  # goal 126,000
+TEST_LINES = 68_420  # goal 64,000
+FILES = 1_536  # goal 1,500
+PRODUCT_CPP_FILES = 827  # goal 650
 SETTINGS = 200
 PAIR_LINES = 500
 # Pairs of a header and a source that are longer. Each is one class or one algorithm, whose parts call each other.
 LONG_PAIRS = {
     "bench/device/covariance_cases": "the table of launches of covariances",
     "core/feedback/feedback_record": "every form of a feedback line, read and written",
+    "core/io/json": "one parser and its writers",
     "core/io/state_archive": "the reader and the writer of one format",
-    "core/metrics/evaluator": "all metrics in one pass over a query",
     "core/ops/list_loss_cpu": "losses of lists that share their lanes",
     "cuda/engine/resident_network": "one class",
     "cuda/engine/stacked_trainer": "one class",
-    "cuda/ops/pair_training": "kernels that share their tiles",
     "core/data/normaliser": "every normalisation, fitted and applied",
     "jobs/experiment": "one class",
     "jobs/experiment_setup": "the checks of a plan, in the order of its tables",
@@ -58,12 +57,8 @@ LONG_PAIRS = {
     "models/clickgp/click_regression": "one class",
     "models/neural/device_ranker": "one class",
     "models/posterior/inducing_posterior": "one class",
-    "recommend/mter/mter_step": "one step and its gradients",
-    "report/report": "one table and its units",
-    "serve/event_window": "one store; it merges with the other stores of open lists",
     "serve/http_server": "one class",
     "serve/learner": "one class",
-    "serve/redis_client": "one protocol",
     "serve/requests": "the readers of all requests",
     "serve/service": "one class",
     "serve/service_process": "one process: what starts, in which order it ends",

@@ -25,6 +25,7 @@
 #include "core/runtime/device.h"
 #include "core/text/byte_size.h"
 #include "cuda/engine/device_network.h"
+#include "cuda/runtime/device_array.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/emulator.h"
 

@@ -248,7 +248,7 @@ Eigen::MatrixXd random_gram(std::int64_t docs, std::uint64_t seed) {
 }
 
 /// Row-major, NaN above the diagonal, which the kernel must not read.
-std::vector<double> lower_triangle(const Eigen::MatrixXd& m) {
+std::vector<double> nan_above_diagonal(const Eigen::MatrixXd& m) {
   std::vector<double> values;
   for (Eigen::Index i = 0; i < m.rows(); ++i) {
     for (Eigen::Index j = 0; j < m.cols(); ++j)
@@ -260,7 +260,7 @@ std::vector<double> lower_triangle(const Eigen::MatrixXd& m) {
 TEST_P(PairCornerKernelTest, InvertsTheCholeskyFactor) {
   constexpr std::int64_t kDocs = 20;
   const Eigen::MatrixXd m = random_gram(kDocs, 53);
-  const auto m_there = on_device(lower_triangle(m));
+  const auto m_there = on_device(nan_above_diagonal(m));
   RngStream draws(test_key(54), 0);
   for (const std::int64_t count : {1, 2, 31, 33, 60}) {
     std::vector<PreferencePair> pairs;
@@ -297,7 +297,7 @@ TEST_P(PairCornerKernelTest, InvertsTheCholeskyFactor) {
 TEST_P(PairCornerKernelTest, ReportsAnIndefiniteCornerAndKeepsTheLogDeterminant) {
   Eigen::MatrixXd m = Eigen::MatrixXd::Zero(2, 2);
   m(0, 0) = -5.0;
-  const auto m_there = on_device(lower_triangle(m));
+  const auto m_there = on_device(nan_above_diagonal(m));
   const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
   DeviceArray<double> factor(1);
   DeviceArray<double> inverse(1);

@@ -84,9 +84,6 @@ inline void check_request_head(std::string_view bytes) {
       check_api_error(error);
     }
   }
-  ByteRange range;
-  if (find_range(head, 1000, range) == RangeKind::kPart)
-    promise(range.size >= 1 && range.begin < 1000 && range.size <= 1000 - range.begin);
 }
 
 inline void check_rank_request(std::string_view bytes, const RequestLimits& limits, bool is_search) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kRounds = 700;
 constexpr std::int64_t kEvalEvery = 100;
+const auto kKey = make_key({.seed = 7, .purpose = Purpose::kProbe});
 
 /// Seconds of a round of some ranker, of which the training grows, and of an evaluation.
 struct SimulatedRanker {
@@ -36,9 +37,10 @@ class SimulatedRun {
   SimulatedRun(std::vector<SimulatedRanker> rankers, std::int64_t seeds, int jobs, double noise,
                bool calibrated, std::int64_t queries = 1'000'000)
       : rankers_(std::move(rankers)),
+        trials_(order(seeds, rankers_.size())),
         jobs_(jobs),
         noise_(noise),
-        forecast_(order(seeds), kRounds, queries, jobs) {
+        forecast_(trials_, kRounds, queries, jobs) {
     if (calibrated) calibrate(queries);
   }
 
@@ -104,11 +106,12 @@ class SimulatedRun {
   }
 
  private:
-  std::vector<std::size_t> order(std::int64_t seeds) {
+  static std::vector<std::size_t> order(std::int64_t seeds, std::size_t rankers) {
+    std::vector<std::size_t> trials;
     for (std::int64_t seed = 0; seed < seeds; ++seed) {
-      for (std::size_t ranker = 0; ranker < rankers_.size(); ++ranker) trials_.push_back(ranker);
+      for (std::size_t ranker = 0; ranker < rankers; ++ranker) trials.push_back(ranker);
     }
-    return trials_;
+    return trials;
   }
   double noisy(double seconds) { return seconds * (1.0 + noise_ * (2.0 * coins_.uniform() - 1.0)); }
 
@@ -136,7 +139,7 @@ class SimulatedRun {
   std::vector<std::size_t> trials_;
   int jobs_;
   double noise_;
-  RngStream coins_{make_key({.seed = 7, .purpose = Purpose::kProbe}), 0};
+  RngStream coins_{kKey, 0};
   RunForecast forecast_;
 };
 
@@ -188,14 +191,15 @@ TEST(RunForecast, OneRankerNeedsNoCalibration) {
 TEST(RunForecast, SurvivesAChangeOfForm) {
   // A covariance whose cost grows with the pairs until another form is cheaper: no measurement announces
   // it.
-  const auto ranker = growing("dual, then primal", [](double t) { return t < 400 ? 1e-6 * t * t : 0.16; });
-  for (const auto& at : SimulatedRun({ranker}, 1, 1, 0.2, false).play()) {
+  const std::vector ranker{
+      growing("dual, then primal", [](double t) { return t < 400 ? 1e-6 * t * t : 0.16; })};
+  for (const auto& at : SimulatedRun(ranker, 1, 1, 0.2, false).play()) {
     if (at.share < 0.2) continue;
     EXPECT_TRUE(at.forecast <= 2.2 * at.truth + 1.0 && at.forecast >= at.truth / 1.5 - 1.0)
         << at.share << " " << at.forecast << " " << at.truth;
   }
   // The second trial knows.
-  for (const auto& at : SimulatedRun({ranker}, 2, 1, 0.2, false).play()) {
+  for (const auto& at : SimulatedRun(ranker, 2, 1, 0.2, false).play()) {
     if (at.share < 0.5) continue;
     EXPECT_TRUE(at.forecast <= 1.1 * at.truth + 1.0 && at.forecast >= at.truth / 1.1 - 1.0)
         << at.share << " " << at.forecast << " " << at.truth;

@@ -32,7 +32,7 @@ def olrank(*arguments, env=None, **options):
                           if not name.startswith(("SLURM_", "JOB_COMPLETION")) and name not in ("RANK", "WORLD_SIZE")}
     arguments = [str(word) for word in arguments]
     loads = [{pair for pair in one.items() if pair[0].startswith(READ_BY_LIBRARIES)} for one in (environment, os.environ)]
-    if not options and FORKING.exists() and loads[0] == loads[1]:
+    if not options and FORKING.exists() and loads[0] == loads[1] and PROGRAM == str(FORKING.parents[1] / "olrank"):
         return forked(arguments, environment)
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=environment, **options)
 

@@ -309,6 +309,7 @@ TEST(FirstAnswersTest, AListOfAnEarlierRunTakesItsFeedbackUntilItExpires) {
   answered.start(true);
   EXPECT_EQ(answered.lists->counts().open, 0U);
   const std::string last = answered.open(now);
+  answered.prefix = "0123456789abcdef";
   answered.start(true);
   EXPECT_EQ(status_of([&] { answered.add(last, {}, steady + 1'001'000'000); }), 410);
 }

@@ -43,7 +43,7 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
 [[noreturn]] void refuse_other_clicks(std::uint64_t round);
 /// Milliseconds since 1970.
 std::int64_t utc_milliseconds();
-/// Milliseconds of a clock that nobody sets.
+/// Returns the milliseconds of a clock that never goes back.
 std::int64_t steady_milliseconds();
 
 struct EventJournal;

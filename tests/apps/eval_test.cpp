@@ -125,7 +125,7 @@ TEST_F(EvalTest, AveragesOverFolds) {
   EXPECT_NE(eval_table(folds).find("mean over 2 folds"), std::string::npos);
 }
 
-/// What the command says of these words.
+/// Returns what the command says when it refuses these words.
 std::string complaint_about(const std::string& words) {
   CLI::App app;
   const std::unique_ptr<Command> command = kEvalCommand.make();

@@ -18,8 +18,8 @@
 namespace olrank {
 namespace {
 
-// What the device bench measures, with the kernels' own source on the CPU: that each case runs, and that
-// its form in LibTorch calls computes the same.
+// The cases of the device bench, with the kernels' own source on the CPU: each runs, and its form in
+// LibTorch calls computes the same.
 
 std::string identity_of(const DeviceCase& one) {
   std::string text = one.name;

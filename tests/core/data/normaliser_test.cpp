@@ -336,7 +336,7 @@ LetorOptions sparse() {
   return {.layout = FeatureLayout::kSparse};
 }
 
-/// The same features with their zeros.
+/// Returns the features with their zeros.
 std::vector<float> dense_values(const Dataset& data) {
   std::vector<float> values(data.docs() * data.features());
   for (std::int64_t doc = 0; doc < data.docs(); ++doc) {

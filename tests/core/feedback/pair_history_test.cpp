@@ -466,7 +466,7 @@ TEST(RepeatPairsTest, WholeWeightsRepeatTheWinnersPairs) {
   EXPECT_EQ(loss_of({PairRule::kAll, {}}, shown, clicks, nothing).pairs, Pairs{});
 }
 
-/// Of 40,000 rounds, how many have one copy more than ⌊w⌋: χ² with a false-alarm rate of 1e-10 each.
+/// Counts which of 40,000 rounds have one copy more than ⌊w⌋: χ² with a false-alarm rate of 1e-10 each.
 TEST(RepeatPairsTest, TheMeanNumberOfCopiesIsTheWeight) {
   constexpr std::int64_t kRounds = 40'000;
   const Docs shown = {4, 2, 9};
@@ -504,7 +504,7 @@ TEST(PreferencePairsTest, MatchedPairsAreAFunctionOfTheStream) {
 }
 
 TEST(PreferencePairsTest, PairsDependOnPositionsNotDocuments) {
-  // The same clicks on renamed documents give renamed pairs, under every rule.
+  // Clicks on renamed documents give renamed pairs, under every rule.
   const Clicks clicks = {1, 0, 0, 1, 1, 0, 0, 0};
   const Docs shown = {0, 1, 2, 3, 4, 5, 6, 7};
   const Docs renamed = {12, 3, 40, 0, 7, 99, 1, 2};

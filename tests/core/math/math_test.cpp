@@ -55,7 +55,7 @@ TEST(PairWidthTest, TheProductOfAPairWithItselfIsItsSquaredWidth) {
   EXPECT_EQ(pair_product(1.0, 2.0, 4.0, 8.0), 3.0);
 }
 
-// What accepts without a hyperbolic tangent must not decide otherwise than the formula that it stands for.
+// A sampler that accepts without a hyperbolic tangent must decide as the formula that it stands for.
 // The early rejection of uncertain orders, within rounding of the threshold, comes before either.
 TEST(CertaintyTest, AcceptsNothingEarlyThatTheFormulaRejects) {
   RngStream draws(make_key({.seed = 43, .purpose = Purpose::kProbe}), 0);

@@ -9,6 +9,7 @@
 #include "core/data/join.h"
 #include "core/io/fingerprint.h"
 #include "core/random/rng_stream.h"
+#include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
@@ -170,6 +171,8 @@ class OffPolicy {
     const bool is_logged = request.policy.is_logged();
     for (const std::string& model : is_logged ? std::vector<std::string>{""} : request.models)
       policies_.emplace_back(model, request, data, context);
+    scored_.resize(policies_.size());
+    targets_.resize(policies_.size());
   }
 
   OffPolicyResult run() {
@@ -244,9 +247,6 @@ class OffPolicy {
       ++result_.without_order;
       return;
     }
-    if (documents_.candidates(record_, list_) == record_.shown() && data_ == nullptr &&
-        !record_.has_unshown && !is_logged)
-      ++result_.without_candidates;
     rewards_.clear();
     bool first = true;
     for (std::size_t rank = 0; rank < record_.clicks.size(); ++rank) {
@@ -256,22 +256,31 @@ class OffPolicy {
                                                      : 0.0);
       first = first && record_.clicks[rank] == 0;
     }
-    expect_shown();
-    for (ComparedPolicy& policy : policies_) {
-      target_.resize(list_.shown.size());
-      if (is_logged) score_logged_order();
-      const std::span<const double> scores =
-          is_logged ? scores_ : policy.scores(record_, list_, data_, context_.scratch());
-      request_.policy.probabilities(scores, list_.shown, target_);
-      ComparedList compared{list_.cluster, rewards_, {}, target_};
-      if (!result_.by_model_alone) compared.logged = record_.propensity;
-      forecast(scores, policy, compared);
-      try {
-        policy.estimates().add(compared);
-      } catch (const InvalidArgument& wrong) {
-        throw DataError(file, number, 1, wrong.what());
-      }
+    if (is_logged) score_logged_order();
+    const std::span<const double> logged =
+        result_.by_model_alone ? std::span<const double>() : record_.propensity;
+    bool is_weighable = true;  // by all policies, as they are compared on the same lists
+    for (std::size_t i = 0; i < policies_.size(); ++i) {
+      scored_[i] = is_logged ? scores_ : policies_[i].scores(record_, list_, data_, context_.scratch());
+      targets_[i].resize(list_.shown.size());
+      request_.policy.probabilities(scored_[i], list_.shown, targets_[i]);
+      is_weighable = is_weighable && policies_[i].estimates().can_weigh({0, rewards_, logged, targets_[i]});
     }
+    if (!is_weighable) {
+      if (result_.beyond_weight++ == 0)
+        log_warning("{}:{}: The probabilities of this list are too small for a weight: left out.", file,
+                    number);
+      return;
+    }
+    expect_shown();
+    for (std::size_t i = 0; i < policies_.size(); ++i) {
+      ComparedList compared{list_.cluster, rewards_, logged, targets_[i]};
+      forecast(scored_[i], policies_[i], compared);
+      policies_[i].estimates().add(compared);
+    }
+    if (documents_.candidates(record_, list_) == record_.shown() && data_ == nullptr &&
+        !record_.has_unshown && !is_logged)
+      ++result_.without_candidates;
     ++result_.lists;
     result_.longest = std::max(result_.longest, record_.shown());
   }
@@ -356,6 +365,9 @@ class OffPolicy {
               ? fmt::format("None of the lists in {} has the order of an incumbent: send 'incumbent' with "
                             "requests.",
                             request_.log)
+          : result_.beyond_weight > 0
+              ? fmt::format("No list in {} has a weight: the probabilities of {} are too small for one.",
+                            request_.log, result_.beyond_weight)
           : result_.without_propensity > 0
               ? fmt::format("None of the {} lists in {} has probabilities ('propensity'), which estimates "
                             "for other rankers need. Lists of posterior samples, of fair and of "
@@ -391,8 +403,9 @@ class OffPolicy {
   FeedbackRecord record_;
   LoggedList list_;
   std::vector<double> rewards_;
-  std::vector<double> target_;
   std::vector<double> scores_;
+  std::vector<std::span<const double>> scored_;  // by policy: the scores of the candidates
+  std::vector<std::vector<double>> targets_;     // by policy
   std::vector<std::int32_t> candidate_numbers_;  // of the record, without data
   std::vector<std::int32_t> drawn_;
   std::vector<std::int32_t> numbered_;

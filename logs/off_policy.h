@@ -54,6 +54,7 @@ struct OffPolicyResult {
   std::int64_t lists = 0;    // used
   std::int64_t longest = 0;  // ranks of the longest of them
   std::int64_t without_propensity = 0;
+  std::int64_t beyond_weight = 0;  // left out: their probabilities are too small for any weight
   std::int64_t of_other_arms = 0;  // left out, too: they were not the learner's
   std::int64_t without_candidates =
       0;  // lists whose log has the shown documents alone; used, as if these were all

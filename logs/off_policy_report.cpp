@@ -96,6 +96,9 @@ std::vector<std::string> gap_sentences(const OffPolicyResult& result) {
   if (result.without_propensity > 0)
     sentences.push_back(
         fmt::format("{} lists without probabilities were left out.", result.without_propensity));
+  if (result.beyond_weight > 0)
+    sentences.push_back(fmt::format("Left out for probabilities that are too small for any weight: {}.",
+                                    counted(result.beyond_weight, "list")));
   if (result.of_other_arms > 0)
     sentences.push_back(
         fmt::format("{} lists of other arms than the learner were left out.", result.of_other_arms));
@@ -161,6 +164,7 @@ nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const Of
                                  {"lists", result.lists},
                                  {"left_out",
                                   {{"without_propensity", result.without_propensity},
+                                   {"beyond_weight", result.beyond_weight},
                                    {"of_other_arms", result.of_other_arms},
                                    {"without_order", result.without_order}}},
                                  {"without_candidates", result.without_candidates},

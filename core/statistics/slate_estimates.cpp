@@ -35,6 +35,13 @@ int poisson_of(std::uint32_t bits) {
   return count;
 }
 
+constexpr double kLargestWeight = 1e100;
+
+/// The weight of a prefix that is longer by one rank. Nothing follows a prefix that is never shown.
+double extended(double weight, const ComparedList& list, std::int64_t rank) {
+  return weight > 0.0 ? weight * (list.target[rank] / list.logged[rank]) : 0.0;
+}
+
 }  // namespace
 
 SlateEstimates::SlateEstimates(const Settings& settings)
@@ -45,7 +52,18 @@ SlateEstimates::SlateEstimates(const Settings& settings)
       of_list_(static_cast<std::size_t>(width_)),
       prefixes_(static_cast<std::size_t>(settings.ranks)) {}
 
+bool SlateEstimates::can_weigh(const ComparedList& list) const {
+  if (settings_.clip > 0.0 || list.logged.empty()) return true;
+  const auto ranks = std::min<std::int64_t>(std::ssize(list.rewards), settings_.ranks);
+  double weight = 1.0;
+  for (std::int64_t rank = 0; rank < ranks && weight <= kLargestWeight; ++rank)
+    weight = extended(weight, list, rank);
+  return weight <= kLargestWeight;
+}
+
 void SlateEstimates::add(const ComparedList& list) {
+  if (!can_weigh(list))
+    throw InvalidArgument("The probabilities of this list are so small that its weight is not finite.");
   const auto ranks = std::min<std::int64_t>(std::ssize(list.rewards), settings_.ranks);
   const bool by_item = !list.logged_item.empty() && !list.target_item.empty();
   const bool by_model = !list.expected.empty();
@@ -60,10 +78,7 @@ void SlateEstimates::add(const ComparedList& list) {
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     reward += list.rewards[rank];
     if (!is_weighed) continue;
-    weight *= list.target[rank] / list.logged[rank];
-    constexpr double kLargest = 1e100;
-    if (!(weight <= kLargest))
-      throw InvalidArgument("The probabilities of this list are so small that its weight is not finite.");
+    weight = std::min(extended(weight, list, rank), kLargestWeight);
     const double used = clipped(weight);
     double* at = of_list_.data() + kTotals + kAtRank * rank;
     at[kRankLists] = 1.0;

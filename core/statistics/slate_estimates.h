@@ -96,7 +96,9 @@ class SlateEstimates {
   };
   explicit SlateEstimates(const Settings& settings);
 
-  /// Throws InvalidArgument for a list whose weight is beyond all numbers, and takes nothing of it.
+  /// Whether the list's weight is a number that sums can hold. With a clip it always is.
+  bool can_weigh(const ComparedList& list) const;
+  /// Throws InvalidArgument for a list that it cannot weigh, and takes nothing of it.
   void add(const ComparedList& list);
 
   std::int64_t lists() const { return lists_; }

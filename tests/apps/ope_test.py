@@ -238,6 +238,26 @@ class OffPolicy(CommandTest):
         for name, estimate in clicks["policies"][0]["estimates"].items():
             self.assertAlmostEqual(weight["policies"][0]["estimates"][name]["value"]["value"], 3 * estimate["value"]["value"], 9)
 
+    def test_lists_whose_probabilities_are_too_small_are_left_out(self):
+        """All the others count as without them, for all policies alike; a clip bounds their weights."""
+        broken, without = self.folder / "broken.jsonl", self.folder / "unbroken.jsonl"
+        lines = self.trace.read_text().splitlines(True)
+        changed = json.loads(lines[7])
+        changed["propensity"][1] = 1e-320
+        broken.write_text("".join([*lines[:7], json.dumps(changed) + "\n", *lines[8:]]))
+        without.write_text("".join([*lines[:7], *lines[8:]]))
+        arguments = ["--data", self.data, "--model", self.model, "--model", self.folder / "shown/trials/pdgd/navigational/fold1/seed1",
+                     "--policy", "epsilon=0.3", "--at", RANKS, "--estimators", "ips,rips,snips,snrips", "--json"]
+        done = olrank("ope", "--log", broken, *arguments)
+        self.assertIn(f"{broken}:8: The probabilities of this list are too small for a weight: left out.", done.stderr)
+        told, expected = json.loads(done.stdout), json.loads(succeed("ope", "--log", without, *arguments))
+        self.assertEqual((told["lists"], told["left_out"]["beyond_weight"], expected["left_out"]["beyond_weight"]), (599, 1, 0))
+        self.assertEqual((told["shown"], told["policies"]), (expected["shown"], expected["policies"]))
+        clipped = json.loads(succeed("ope", "--log", broken, *arguments, "--clip", 10))
+        self.assertEqual((clipped["lists"], clipped["policies"][0]["whole_lists"]["largest_weight"]), (600, 10))
+        broken.write_text(json.dumps(changed) + "\n")
+        self.refused(2, "the probabilities of 1 are too small", "ope", "--log", broken, *arguments[:-3])
+
     def test_threads_and_repetitions_change_nothing(self):
         self.assertEqual(self.ope("--json", "--threads", 1).stdout, self.ope("--json", "--threads", 2).stdout)
         self.assertNotEqual(self.ope("--json").stdout, self.ope("--json", "--seed", 2).stdout)

@@ -306,6 +306,15 @@ TEST(SlateEstimatesTest, GivesNoIntervalsToFewQueriesAndTakesNoWeightBeyondNumbe
   EXPECT_TRUE(std::isnan(estimates.shown().low));
   EXPECT_THROW(estimates.add({1, rewards, std::vector<double>{1e-200, 1e-200}, sure}), InvalidArgument);
   EXPECT_EQ(estimates.lists(), 190);
+  // What the other policy never shows weighs nothing, however small the probability of the log.
+  const std::vector<double> tiny = {1e-320, 1e-320};
+  EXPECT_FALSE(estimates.can_weigh({1, rewards, tiny, sure}));
+  EXPECT_TRUE(estimates.can_weigh({1, rewards, tiny, std::vector<double>{0.0, 1.0}}));
+  EXPECT_TRUE(estimates.can_weigh({1, rewards, {}, sure}));
+  SlateEstimates clipped({.ranks = 2, .replicates = 50, .clip = 5.0});
+  clipped.add({1, rewards, tiny, sure});
+  EXPECT_EQ(clipped.whole_support().largest_weight, 5.0);
+  EXPECT_EQ(clipped.estimates().front().value.value, 5.0);
   estimates.add({77, rewards, sure, sure});
   EXPECT_EQ(estimates.shown().low, 1.0);
   // A list of one rank among those of two.

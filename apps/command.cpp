@@ -10,6 +10,7 @@
 #include "core/io/standard_output.h"
 #include "core/runtime/progress.h"
 #include "core/throw_error.h"
+#include "serve/state_folder.h"
 
 namespace olrank {
 
@@ -74,6 +75,19 @@ int OutputFlags::columns() const {
 
 void OutputFlags::print(const nlohmann::ordered_json& result, std::string_view text) const {
   write_output(json ? dump_json(result, 2) + "\n" : text);
+}
+
+std::string refuse_negative(const std::string& text) {
+  return text.find('-') == std::string::npos ? "" : "It must be a whole number from 0, not " + text + ".";
+}
+
+CLI::Option* add_output(CLI::App& app, const char* name, std::string& path, const char* type,
+                        const std::string& help) {
+  const auto refuse = [name](const std::string& given) {
+    if (!given.empty() && given != "-") require_outside_state(given, name);
+    return std::string();
+  };
+  return add_option(app, name, path, type, help)->check(refuse);
 }
 
 Commands::Commands(CLI::App& program) {

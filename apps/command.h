@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,11 +76,26 @@ class Commands {
   std::vector<Declared> commands_;  // each behind the one whose command it is
 };
 
+template <class T>
+constexpr bool kIsCount = std::is_unsigned_v<T> && !std::is_same_v<T, bool>;
+template <class T>
+constexpr bool kIsCount<std::optional<T>> = kIsCount<T>;
+
+/// Refuses a negative number, which CLI11 would wrap around.
+std::string refuse_negative(const std::string& text);
+
 /// A flag or argument with a value, which --help names `type`.
 template <class T>
 CLI::Option* add_option(CLI::App& app, const char* name, T& value, const char* type,
                         const std::string& help) {
-  return app.add_option(name, value, help)->type_name(type);
+  CLI::Option* option = app.add_option(name, value, help)->type_name(type);
+  if constexpr (kIsCount<T>) option->check(refuse_negative);
+  return option;
 }
+
+/// A flag or argument with a file or folder that the command writes; - is standard output. Those in the
+/// state folder of a service are refused.
+CLI::Option* add_output(CLI::App& app, const char* name, std::string& path, const char* type,
+                        const std::string& help);
 
 }  // namespace olrank

@@ -72,9 +72,9 @@ class EvalCommand : public Command {
                         "how queries without relevant documents count: zero, one or skip");
     max_grade_ = add_option(app, "--max-grade", max_grade_value_, "G",
                             "highest possible grade, for ERR [default: the highest in the data]");
-    add_option(app, "--per-query", request_.per_query, "FILE",
+    add_output(app, "--per-query", request_.per_query, "FILE",
                "also write the metrics of every query as CSV");
-    add_option(app, "--latex", latex_, "FILE", "also write the comparison as a LaTeX table");
+    add_output(app, "--latex", latex_, "FILE", "also write the comparison as a LaTeX table");
     add_option(app, "--threads", threads_, "N", "CPU threads; 0 uses every core [default: 0]");
   }
 

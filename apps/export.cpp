@@ -14,7 +14,6 @@
 #include "models/export/torch_script.h"
 #include "models/files/model_file.h"
 #include "serve/service_setup.h"
-#include "serve/state_folder.h"
 
 namespace olrank {
 namespace {
@@ -42,7 +41,7 @@ class ExportCommand : public Command {
         app, "--to", format_, "FORMAT",
         "output format: safetensors, pt, torchscript, onnx, json, c, ltr (OpenSearch, Elasticsearch) or "
         "solr");
-    add_option(
+    add_output(
         app, "--out", out_, "FILE",
         "output file; with --to c, its name is the prefix of the function names, and with --to ltr and "
         "solr the model's name");
@@ -62,7 +61,6 @@ class ExportCommand : public Command {
       throw InvalidArgument(
           "--to is required: choose safetensors, pt, torchscript, onnx, json, c, ltr or solr.");
     if (out_.empty()) throw InvalidArgument("--out is required: name the file to write.");
-    require_outside_state(out_, "--out");
     const auto format = parse_choice<ExportFormat>("--to", format_);
     LoadedModel model = state_.empty()
                             ? load_model(model_file_of(model_), code_if(trust_code_))

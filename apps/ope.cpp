@@ -38,7 +38,7 @@ class OpeCommand : public Command {
     add_option(app, "--click-model", names_.click_model, "NAME",
                "click model of direct, cascade-dr and intervention-aware, which is fitted to the log: "
                "pbm, cascade, dcm, dbn, ubm or two-tower [default: pbm]");
-    add_option(app, "--page", page_, "FILE", "file for an HTML page with the estimates side by side");
+    add_output(app, "--page", page_, "FILE", "file for an HTML page with the estimates side by side");
     at_ = add_option(app, "--at", request_.estimates.ranks, "K", "ranks that count [default: 10]");
     add_option(app, "--data", data_.source, "SOURCE",
                "data set that the documents of a trace refer to, as in run --data");

@@ -89,8 +89,8 @@ int run_checked(int argc, char** argv) {
                   "progress on stderr: bar, lines, json (one object for each event, docs/CONTRACTS.md), "
                   "none, or auto: a bar on a terminal, else lines [default: auto]")
       ->type_name("STYLE");
-  program.add_option("--log", log_file, "append what is logged to FILE, with times; unaffected by --quiet")
-      ->type_name("FILE");
+  add_output(program, "--log", log_file, "FILE",
+             "append what is logged to FILE, with times; unaffected by --quiet");
   program.add_flag("--wide", output.wide, "do not fit tables to the width of the terminal");
   bool show_version = false;
   program.add_flag("--version", show_version, "print the version and exit");

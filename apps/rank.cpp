@@ -21,7 +21,6 @@
 #include "jobs/ranked_lists.h"
 #include "jobs/saved_trial.h"
 #include "models/files/model_scorer.h"
-#include "serve/state_folder.h"
 
 namespace olrank {
 namespace {
@@ -84,10 +83,10 @@ class RankCommand : public Command {
                "files [default: false]");
     add_option(app, "--data", data_.source, "SOURCE",
                "data to rank: a file, a folder, synth:NAME?key=value&…, or - for standard input");
-    add_option(app, "--out", out_, "FILE", "output file; - is standard output");
+    add_output(app, "--out", out_, "FILE", "output file; - is standard output");
     add_option(app, "--format", format_text_, "FORMAT",
                "trec (a TREC run) or scores (one score per document) [default: trec]");
-    add_option(app, "--qrels", qrels_, "FILE",
+    add_output(app, "--qrels", qrels_, "FILE",
                "also write the grades of the data as TREC judgements: lines 'qid 0 docno grade'");
     app.add_flag("--explore", explore_,
                  "write the lists that the trial's ranker would show next, including random exploration");
@@ -134,8 +133,6 @@ class RankCommand : public Command {
       throw InvalidArgument("--out is required: name the file to write, or - for standard output.");
     if (qrels_ == out_)
       throw_error<InvalidArgument>("--out and --qrels both name '{}': give each a file of its own.", out_);
-    if (out_ != "-") require_outside_state(out_, "--out");
-    if (!qrels_.empty() && qrels_ != "-") require_outside_state(qrels_, "--qrels");
     if (threads_ < 0) throw_error<InvalidArgument>("--threads must be at least 0, not {}.", threads_);
     if (fold_ < 1) throw_error<InvalidArgument>("--fold must be at least 1, not {}.", fold_);
   }

@@ -71,11 +71,11 @@ class ReportCommand : public Command {
                "svg (for light and dark ground), pdf, or svg,pdf")
         ->delimiter(',')
         ->capture_default_str();
-    add_option(app, "--latex", latex_, "FILE", "write LaTeX tables (booktabs), one for each user");
+    add_output(app, "--latex", latex_, "FILE", "write LaTeX tables (booktabs), one for each user");
     add_option(app, "--latex-users", latex_users_, "NAMES",
                "put these users side by side into one table; given several times, into several tables");
-    add_option(app, "--csv", csv_, "FILE", "write final metrics and mean curves as CSV");
-    add_option(app, "--json", json_, "FILE",
+    add_output(app, "--csv", csv_, "FILE", "write final metrics and mean curves as CSV");
+    add_output(app, "--json", json_, "FILE",
                "write metrics, curves and significance tests as JSON; without FILE, print them")
         ->expected(0, 1);
     add_option(app, "--baseline", baseline_, "NAME",

@@ -24,7 +24,7 @@ class RunCommand : public Command {
     app.add_flag("--dry-run", dry_run_, "print trials, memory and estimated time, and exit");
     experiment_.declare(app);
     add_option(app, "--replay", replay_, "FILE", "learn from recorded feedback instead of simulated users");
-    add_option(app, "--trace", trace_, "FILE", "write a trace of every round; requires exactly one trial");
+    add_output(app, "--trace", trace_, "FILE", "write a trace of every round; requires exactly one trial");
     app.add_flag("--trace-detail", trace_detail_,
                  "add parameters, squared widths and certain orders to the trace");
     flags_.declare(app);

@@ -208,11 +208,12 @@ void StateFolder::require_lock() const {
 void require_outside_state(const fs::path& file, std::string_view flag) {
   std::error_code failed;
   // Where a symbolic link leads is what would be written.
-  const fs::path folder = fs::weakly_canonical(fs::absolute(file, failed), failed).parent_path();
-  if (failed || !fs::exists(folder / "service.toml", failed)) return;
-  throw_error<InvalidArgument>(
-      "{} {} is in the state folder of a service, {}: choose a file in another folder.", flag,
-      file.string(), folder.string());
+  fs::path folder = fs::weakly_canonical(fs::absolute(file, failed), failed);
+  if (failed) return;
+  if (!fs::is_directory(folder, failed)) folder = folder.parent_path();
+  if (!fs::exists(folder / "service.toml", failed)) return;
+  throw_error<InvalidArgument>("{} {} is in the state folder of a service, {}: choose another folder.",
+                               flag, file.string(), folder.string());
 }
 
 }  // namespace olrank

@@ -71,7 +71,7 @@ class StateFolder {
   std::string holder_before_;  // what the lock said
 };
 
-/// Throws InvalidArgument for a file that `flag` would write into the state folder of a service.
+/// Throws InvalidArgument for a file or folder that `flag` would write into the state folder of a service.
 void require_outside_state(const std::filesystem::path& file, std::string_view flag);
 
 }  // namespace olrank

@@ -278,7 +278,7 @@ void warn_if_other_machine(const Machine& before, const Machine& now) {
 }  // namespace
 
 void MeasurementFlags::declare(CLI::App& app) {
-  json_option_ = add_option(app, "--json", json_, "FILE",
+  json_option_ = add_output(app, "--json", json_, "FILE",
                             "write the measurements to FILE as JSON; without FILE, print them")
                      ->expected(0, 1);
   add_option(app, "--compare", compare_, "FILE", "compare with measurements written by --json FILE");

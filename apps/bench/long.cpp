@@ -59,7 +59,7 @@ class BenchLongCommand : public Command {
     app.add_option("--span", span_, "rounds between two measurements [default: 1000]")
         ->check(CLI::PositiveNumber);
     json_option_ =
-        add_option(app, "--json", json_, "FILE", "write the report to FILE as JSON; without FILE, print it")
+        add_output(app, "--json", json_, "FILE", "write the report to FILE as JSON; without FILE, print it")
             ->expected(0, 1);
     flags_.declare(app);
   }

@@ -80,7 +80,7 @@ class ConvertCommand : public Command {
  public:
   void declare(CLI::App& app) override {
     add_option(app, "in", in_, "IN", "LETOR text or binary file; - is standard input")->required();
-    add_option(app, "out", out_, "OUT",
+    add_output(app, "out", out_, "OUT",
                "output file: .olrank is binary, .gz and .zst are compressed text, anything else is "
                "plain text; - is standard output")
         ->required();
@@ -109,7 +109,7 @@ class SynthCommand : public Command {
   void declare(CLI::App& app) override {
     add_option(app, "source", source_, "NAME?key=value", "NAME or NAME?key=value&…, as in synth:NAME")
         ->required();
-    add_option(app, "--out", out_, "DIR", "output folder")->required();
+    add_output(app, "--out", out_, "DIR", "output folder")->required();
     app.add_option("--ending", ending_, "file format [default: .txt]")
         ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
     app.add_flag("--force", force_, "overwrite train, vali and test of this format in the output folder");

@@ -29,7 +29,7 @@ class InspectCommand : public Command {
     add_option(app, "--groups", groups_, "SETTINGS",
                "two groups of documents, as key=value,… of [groups]: feature=128,quantile=0.65 or "
                "file=groups.csv; shows their sizes, mean grades and β");
-    add_option(app, "--discriminant", discriminant_, "FILE.svg",
+    add_output(app, "--discriminant", discriminant_, "FILE.svg",
                "draw the training part's documents in the plane in which a linear function separates "
                "their grades best; of one PATH");
     add_option(app, "--fold", fold_, "N", "the fold of --groups and --discriminant [default: 1]");

@@ -22,7 +22,7 @@ class SplitCommand : public Command {
  public:
   void declare(CLI::App& app) override {
     add_option(app, "in", in_, "IN", "LETOR text or binary file; - is standard input")->required();
-    add_option(app, "--out", out_, "DIR", "output folder")->required();
+    add_output(app, "--out", out_, "DIR", "output folder")->required();
     parts_flag_ = add_option(app, "--parts", parts_, "N",
                              "number of equal parts S1, S2, …; five parts make five folds [default: 5]");
     for (CLI::Option* share : {app.add_option("--train", train_, "fraction of queries in the training set"),

@@ -94,7 +94,7 @@ class RecommendSynthCommand : public Command {
  public:
   void declare(CLI::App& app) override {
     add_option(app, "source", source_, "NAME?key=value", generator_help())->required();
-    add_option(app, "--out", out_, "FILE", "file of JSON lines; .gz and .zst compress")->required();
+    add_output(app, "--out", out_, "FILE", "file of JSON lines; .gz and .zst compress")->required();
     app.add_flag("--force", force_, "overwrite the file");
     add_option(app, "--threads", threads_, "N", "CPU threads [default: every core]")
         ->check(CLI::Range(1, 4096));

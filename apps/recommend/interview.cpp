@@ -25,9 +25,9 @@ class RecommendInterviewCommand : public Command {
   void declare(CLI::App& app) override {
     add_option(app, "--model", model_, "DIR", "folder of 'recommend train', or its model file")->required();
     add_option(app, "--k", k_, "K", "length of the list [default: 10]")->check(CLI::Range(1, 1'000));
-    add_option(app, "--html", html_, "FILE",
+    add_output(app, "--html", html_, "FILE",
                "write a page with both trees and the interview, and ask nothing here");
-    add_option(app, "--trees", trees_, "FILE", "write both trees as JSON, and ask nothing here");
+    add_output(app, "--trees", trees_, "FILE", "write both trees as JSON, and ask nothing here");
   }
 
   int run(const OutputFlags& output) override {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -10,6 +12,8 @@
 
 #include "apps/command.h"
 #include "core/text/text_table.h"
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
@@ -29,6 +33,63 @@ std::vector<std::string> help_of_every_command(int columns) {
   for (const CLI::App* app : program.get_subcommands([](const CLI::App*) { return true; }))
     collect_help(*app, pages);
   return pages;
+}
+
+/// Says why the command line, split at blanks, is refused.
+std::string refused(const std::string& line) {
+  CLI::App program;
+  program.allow_extras();
+  const Commands commands(program);
+  return message_of<std::exception>([&] { program.parse(line); });
+}
+
+TEST(Commands, CountsTakeNoNegativeNumber) {
+  for (const std::string line :
+       {"serve --to-round", "serve --checkpoint-every", "serve --connections", "serve --max-impressions",
+        "serve --log-keep", "log show --from-round", "log show --query q --to-round", "log cut --to-round",
+        "log cut --from-round", "data split in --out out --seed"}) {
+    const std::string flag = line.substr(line.rfind("--"));
+    EXPECT_EQ(refused(line + " -1"), flag + ": It must be a whole number from 0, not -1.");
+    EXPECT_EQ(refused(line + " 1"), kNoError);
+  }
+}
+
+TEST(Commands, WriteNothingIntoTheStateOfAService) {
+  const TemporaryFolder folder;
+  const std::string state = folder / "state";
+  std::filesystem::create_directory(state);
+  std::ofstream(state + "/service.toml") << "olrank = 1\n";
+  const std::string link = folder / "link";
+  std::filesystem::create_symlink(state + "/feedback.jsonl", link);
+  const std::string other = folder / "new";
+  for (const std::string line : {"rank --out",
+                                 "rank --qrels",
+                                 "export --out",
+                                 "clicks fit --out",
+                                 "eval --per-query",
+                                 "eval --latex",
+                                 "report --latex",
+                                 "report --csv",
+                                 "report --json",
+                                 "recommend synth name --out",
+                                 "recommend interview --model m --html",
+                                 "recommend interview --model m --trees",
+                                 "ope --page",
+                                 "bench ops --json",
+                                 "bench long --json",
+                                 "data inspect in --discriminant",
+                                 "data convert in",
+                                 "data split in --out",
+                                 "data synth name --out",
+                                 "run --trace"}) {
+    for (const std::string& file : {state + "/new", state + "/feedback.jsonl", state, link}) {
+      const std::string said = refused(line + " " + file);
+      EXPECT_NE(said.find(file + " is in the state folder of a service, "), std::string::npos)
+          << line << said;
+    }
+    EXPECT_EQ(refused(line + " " + other), kNoError);
+    EXPECT_EQ(refused(line + " -"), kNoError);
+  }
 }
 
 TEST(HelpFormatter, EveryCommandFitsItsColumns) {

@@ -65,6 +65,10 @@ void read_csv_line(const TextLines& lines, std::size_t columns, std::vector<std:
   if (lines.number() == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
   if (!is_utf8(line)) lines.fail(line, "The line is not UTF-8.");
   if (const std::string wrong = split_csv(line, fields); !wrong.empty()) lines.fail(line, wrong);
+  for (auto name = fields.begin(); columns == 0 && name != fields.end(); ++name) {
+    if (!name->empty() && std::find(fields.begin(), name, *name) != name)
+      lines.fail(line, fmt::format("The header has the column '{}' twice.", excerpt(*name)));
+  }
   if (columns != 0 && fields.size() != columns)
     lines.fail(line, fmt::format("The line has {}, and the header has {}.", counted(fields.size(), "field"),
                                  columns));
@@ -156,8 +160,10 @@ const float* ListFeatures::find(const std::string& query, const std::string& doc
 using nlohmann::ordered_json;
 
 ordered_json json_object(const TextLines& lines) {
-  ordered_json json = try_parse_json(lines.line());
+  std::optional<std::string> repeated;
+  ordered_json json = try_parse_json(lines.line(), repeated);
   if (!json.is_object()) lines.fail(lines.line(), "The line is not a JSON object.");
+  if (repeated) lines.fail(lines.line(), fmt::format("The line has '{}' twice.", excerpt(*repeated)));
   return json;
 }
 

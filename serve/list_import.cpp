@@ -7,11 +7,13 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/data/normaliser.h"
 #include "core/io/atomic_file.h"
+#include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
@@ -137,6 +139,7 @@ ListImportResult import_lists(const ListImport& request) {
   const auto lists = ShownLists::open(request.source);
   InputJoin join(request, lists->features(), result);
   AtomicFile file(request.out);
+  std::unordered_set<std::uint64_t> impressions;  // by hash
   for (ShownListRecord list; lists->next(list);) {
     if (!join.add_inputs(list)) {
       ++result.lost_lists;
@@ -145,6 +148,10 @@ ListImportResult import_lists(const ListImport& request) {
     FeedbackRecord& record = list.record;
     ++result.lists;
     if (record.impression.empty()) record.impression = fmt::format("imported-{}", result.lists);
+    if (!impressions.insert(fingerprint_of(record.impression).low).second)
+      throw DataError(
+          request.source.lists.string(), list.line, 1,
+          fmt::format("An earlier list has the impression '{}', too.", excerpt(record.impression)));
     result.documents += record.shown();
     for (const std::uint8_t click : record.clicks) result.clicks += click;
     file.write(record_line(static_cast<std::uint64_t>(result.lists), record_body(record)));

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "core/text/message_text.h"
@@ -44,6 +45,20 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text) {
 
 nlohmann::ordered_json try_parse_json(std::string_view text) {
   return nlohmann::ordered_json::parse(up_to_deep_json(text), nullptr, false);
+}
+
+nlohmann::ordered_json try_parse_json(std::string_view text, std::optional<std::string>& repeated) {
+  using Json = nlohmann::ordered_json;
+  std::vector<std::set<std::string>> names;  // of the objects that are open
+  const auto see = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event != Json::parse_event_t::key) return true;
+    const auto& name = parsed.get_ref<const std::string&>();
+    if (!names.back().insert(name).second && !repeated) repeated = name;
+    return true;
+  };
+  return Json::parse(up_to_deep_json(text), see, false);
 }
 
 nlohmann::ordered_json number_or_null(double number) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text);
 
 /// Returns a discarded value for a text that is not JSON.
 nlohmann::ordered_json try_parse_json(std::string_view text);
+/// `repeated` gets the first name that an object of the text has twice; it stays as it is without one.
+nlohmann::ordered_json try_parse_json(std::string_view text, std::optional<std::string>& repeated);
 
 /// The number, or null for one that JSON does not have: infinities and NaN.
 nlohmann::ordered_json number_or_null(double number);

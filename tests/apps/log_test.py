@@ -142,11 +142,13 @@ class Import(Folder):
         broken = self.write("broken", json.dumps(good) + "\n{\"query\"\n")
         late = self.write("late", [good, {"query": "q0", "docs": ["d0-0"], "clicks": ["d0-1"]}])
         repeated = self.write("repeated", [{"query": "q0", "docs": ["d0-0", "d0-1", "d0-2"], "clicks": [0, 0, 1]}])
+        # The second list's own impression would be the name that the importer gives to it.
+        same = self.write("same", [{**good, "impression": "imported-2"}, good])
         huge = self.write("huge", "doc,f\nd0-0,1e20\n")
         nothing = self.write("nothing", "\n")
         twice = self.write("twice", "1 qid:a 1:0.5\n0 qid:a 1:0.5\n")
         before = sorted(self.folder.iterdir())
-        for _ in self.refusals("log import", lists=lists, broken=broken, late=late, repeated=repeated, huge=huge, nothing=nothing, twice=twice,
+        for _ in self.refusals("log import", lists=lists, broken=broken, late=late, repeated=repeated, same=same, huge=huge, nothing=nothing, twice=twice,
                                table=self.table, log=self.log, folder=self.folder):
             self.assertEqual(sorted(self.folder.iterdir()), before)
 
@@ -240,6 +242,7 @@ class OfAService(Folder):
                             ["log", "cut", "--log", copy], ["clicks", "fit", "--log", copy], ["export", "model", "--to", "json"],
                             ["rank", "--model", "model", "--data", "data"]):
                 self.refused(2, "is in the state folder of a service", *command, "--out", out)
+        self.refused(2, "--log", "data", "inspect", features, "--log", self.log)  # which is where a command logs to
         self.assertEqual(self.files(), before)
         self.assertEqual(service.stop(), 0)
         self.assertEqual([json.loads(line)["impression"] for line in copy.read_text().splitlines()],

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/io/json.h"
+#include "core/runtime/interrupt.h"
 #include "core/throw_error.h"
 
 namespace olrank {
@@ -139,7 +140,10 @@ std::optional<std::string> HttpFile::fetch() {
   };
   wait([&] { stream.async_connect(places, done); });
   wait([&] { http::async_write(stream, request, done); });
-  wait([&] { http::async_read(stream, buffer, parser, done); });
+  while (!failed && !parser.is_done()) {
+    if (InterruptGuard::requested() != 0) throw_error<IoError>("{}: The process is about to end.", url());
+    wait([&] { http::async_read_some(stream, buffer, parser, done); });
+  }
   if (failed) throw_error<IoError>("{} cannot be read: {}.", url(), failed.message());
   const auto& answer = parser.get();
   if (answer.result() == http::status::not_modified) return std::nullopt;

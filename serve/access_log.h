@@ -36,13 +36,14 @@ std::string read_token(const std::filesystem::path& file);
 /// A file of a service, asked for again and again.
 class HttpFile {
  public:
-  /// `url` is http://HOST[:PORT]; `token` may be empty. Throws InvalidArgument for another scheme.
+  /// `url` is http://HOST[:PORT]; `token` may be empty. `timeout` limits each time without progress: a
+  /// large file may take as long as its line is slow. Throws InvalidArgument for another scheme.
   HttpFile(std::string_view url, std::string path, std::string token,
            std::chrono::milliseconds timeout = std::chrono::seconds(5));
 
   std::string url() const;
   /// Its bytes; nothing if they are those of the last time. Throws IoError if they cannot be had at the
-  /// moment, and another Error if the service refuses.
+  /// moment or a signal ends the process, and another Error if the service refuses.
   std::optional<std::string> fetch();
 
  private:

@@ -16,8 +16,17 @@ namespace olrank {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{100};
+constexpr std::chrono::seconds kQuietAfterNews{30};
 
 }  // namespace
+
+void FollowingLog::tell(const std::string& problem, Time now) {
+  if (problem == said_ || (said_at_ && now - *said_at_ < kQuietAfterNews)) return;
+  said_ = problem;
+  said_at_ = now;
+  log_warning("{}",
+              problem.empty() ? "The latest model is read again." : "The last model stays: " + problem);
+}
 
 ModelFollower::ModelFollower(SnapshotReader reader, Fetch fetch, std::string origin)
     : reader_(std::move(reader)),
@@ -67,6 +76,7 @@ void ModelFollower::follow() {
     const std::lock_guard lock(mutex_);
     confirmed_ = std::chrono::steady_clock::now();
     problem_.clear();
+    log_.tell(problem_, confirmed_);
     if (!next) return;
     bytes_ = std::move(*bytes);
     latest_.swap(next);
@@ -79,8 +89,7 @@ void ModelFollower::follow() {
     problem = error.what();
   } catch (const std::exception& error) {
     problem = error.what();
-    const std::lock_guard lock(mutex_);
-    if (problem_ != problem) log_warning("The last model stays: {}", problem);
+    log_.tell(problem, std::chrono::steady_clock::now());
   }
   const std::lock_guard lock(mutex_);
   problem_ = std::move(problem);

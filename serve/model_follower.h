@@ -18,6 +18,18 @@
 
 namespace olrank {
 
+/// Logs a failure and its end. What changes again within half a minute is logged then, as it is by then.
+class FollowingLog {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  /// `problem` is empty while all is well.
+  void tell(const std::string& problem, Time now);
+
+ private:
+  std::string said_;
+  std::optional<Time> said_at_;
+};
+
 /// The ranker of a process without a learner: the latest one that a learner elsewhere has published.
 class ModelFollower : public RankerSource {
  public:
@@ -53,6 +65,7 @@ class ModelFollower : public RankerSource {
   std::shared_ptr<const PublishedRanker> latest_ = std::make_shared<PublishedRanker>();
   std::string bytes_;  // of latest_
   std::string problem_;
+  FollowingLog log_;
   std::chrono::steady_clock::time_point confirmed_ = std::chrono::steady_clock::now();
   std::exception_ptr failure_;
   bool refused_ = false;  // the last snapshot, which is not fetched again

@@ -35,7 +35,7 @@ const std::vector<Route>& routes() {
        [](Service& service, Body) { return service.model(); }},
       {"GET", "/v1/snapshot", Route::kWaiting, "application/octet-stream", Route::kNoBody, true,
        [](Service& service, Body) { return service.snapshot(); },
-       [](const Service& service) { return service.snapshot_tag(); }},
+       [](Service& service) { return service.snapshot_tag(); }},
       {"GET", "/metrics", Route::kWaiting, "text/plain; version=0.0.4", Route::kNoBody, false,
        [](Service& service, Body) { return service.metrics(); }},
       {"GET", "/readyz", Route::kWaiting, kJson, Route::kNoBody, false,

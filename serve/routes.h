@@ -35,8 +35,9 @@ struct Route {
   Body body;     // of a POST; other methods have none
   bool is_file;  // whether clients can ask if it has changed
   std::function<std::string(Service&, const std::string& body)> answer;
-  /// Gives the ETag of a file that is expensive to make, without making it. Else the content gives it.
-  std::string (*tag)(const Service&) = nullptr;
+  /// Gives the ETag of a file that is expensive to make; `answer` then gives that file or a newer one.
+  /// Without it the content gives the ETag.
+  std::string (*tag)(Service&) = nullptr;
 };
 
 /// Throws ApiError 404 for an unknown path, 405 for a method that the path does not have. HEAD is GET

@@ -483,13 +483,23 @@ std::string Service::model() const {
   }
 }
 
-std::string Service::snapshot() {
+std::shared_ptr<const Service::SharedSnapshot> Service::shared_snapshot() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kInterval{100};
+  constexpr int kRestPerSnapshot = 9;
+  const std::lock_guard lock(snapshot_mutex_);
+  if (snapshot_ && (Clock::now() < snapshot_->until || snapshot_->round == learner_.latest()->round))
+    return snapshot_;
   try {
+    const RankerSource::Snapshot made = learner_.snapshot();
     StateWriter settings;
     settings.put_text("follow.identity", parts_.identity);
     settings.put_text("follow.model", parts_.start_model);
-    settings.put_text("follow.snapshot", learner_.snapshot().bytes);
-    return settings.bytes();
+    settings.put_text("follow.snapshot", made.bytes);
+    const auto rest = std::max<Clock::duration>(kInterval, kRestPerSnapshot * made.made_in);
+    snapshot_ =
+        std::make_shared<SharedSnapshot>(SharedSnapshot{made.round, settings.bytes(), Clock::now() + rest});
+    return snapshot_;
   } catch (const IoError&) {
     throw;
   } catch (const Error& error) {
@@ -497,8 +507,8 @@ std::string Service::snapshot() {
   }
 }
 
-std::string Service::snapshot_tag() const {
-  return fmt::format("{}-{}", parts_.start, learner_.latest()->round);
+std::string Service::snapshot_tag() {
+  return fmt::format("{}-{}", parts_.start, shared_snapshot()->round);
 }
 
 std::string Service::metrics() const {

@@ -62,10 +62,11 @@ class Service {
   /// The status page shows this. Unlike the stats it never waits for the learner.
   std::string overview() const;
   std::string model() const;
-  /// Another process needs this to follow this one: settings and snapshot.
-  std::string snapshot();
-  /// Names the snapshot's content.
-  std::string snapshot_tag() const;
+  /// Another process needs this to follow this one: settings and snapshot. However many follow, learning
+  /// stands still for at most a tenth of the time, as they share a snapshot that is younger than that.
+  std::string snapshot() { return shared_snapshot()->bytes; }
+  /// Names the content of the snapshot that snapshot() then gives, unless it gives a newer one.
+  std::string snapshot_tag();
   /// Throws ApiError 404 for a service without arms.
   std::string arms() const;
   /// Logs the lists whose window has closed. Does nothing without a window.
@@ -95,7 +96,13 @@ class Service {
     std::size_t bytes();  // of the buffers that grow with a request
   };
   class Lease;
+  struct SharedSnapshot {
+    std::uint64_t round = 0;
+    std::string bytes;
+    std::chrono::steady_clock::time_point until;  // a newer one is made only then
+  };
 
+  std::shared_ptr<const SharedSnapshot> shared_snapshot();
   std::string ranked(std::string_view path,
                      void (*parse)(std::string_view, const RequestLimits&, RankRequest&),
                      std::string_view body);
@@ -127,6 +134,9 @@ class Service {
   std::atomic<std::uint32_t> ranked_{0};
   std::atomic<std::uint64_t> accepted_{0};
   std::atomic<std::uint64_t> duplicates_{0};
+
+  std::mutex snapshot_mutex_;
+  std::shared_ptr<const SharedSnapshot> snapshot_;  // the latest; null before anybody has asked
 
   std::mutex pool_mutex_;
   std::vector<std::unique_ptr<Workspace>> pool_;

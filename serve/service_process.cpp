@@ -475,11 +475,19 @@ void follow(const ServiceOptions& options, Listener& listener) {
       resolve_stored(parse_identity(first.identity, file.url()), options.request, file.url());
   resolved.model = first.model;
   check_device(resolved.identity, options);
-  const auto fetch = [&file, first]() mutable -> std::optional<std::string> {
+  const auto fetch = [&file, first, damage = std::string()]() mutable -> std::optional<std::string> {
     if (!first.snapshot.empty()) return std::exchange(first.snapshot, {});
     std::optional<std::string> bytes = file.fetch();
+    if (!bytes && !damage.empty()) throw IoError(damage);  // of the file that has not changed since
     if (!bytes) return std::nullopt;
-    Followed next = parse_followed(std::move(*bytes), file.url());
+    Followed next;
+    try {
+      damage.clear();
+      next = parse_followed(std::move(*bytes), file.url());
+    } catch (const IoError& error) {
+      damage = error.what();
+      throw;
+    }
     if (next.identity != first.identity || next.model != first.model)
       throw SettingsReplaced(file.url() + " is another service now: start this process again.");
     return std::move(next.snapshot);

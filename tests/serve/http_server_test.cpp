@@ -19,9 +19,12 @@
 #include <utility>
 #include <vector>
 
+#include "serve/access_log.h"
 #include "serve/listener.h"
+#include "serve/routes.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/cases.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -471,6 +474,125 @@ TEST(WorkerThreadsTest, DoesAllJobsOnAtMostItsThreads) {
   EXPECT_EQ(done, 60);
   EXPECT_EQ(most, 3);
   EXPECT_EQ(seen.size(), 3U);
+}
+
+/// A model whose rounds are learned elsewhere, and which takes a while to copy.
+struct NumberedSource : RankerSource {
+  std::shared_ptr<const PublishedRanker> latest() const override {
+    PublishedRanker published;
+    published.round = round;
+    return std::make_shared<PublishedRanker>(published);
+  }
+  std::optional<std::string> failure() const override { return std::nullopt; }
+  bool learns_from_unshown() const override { return false; }
+  State state() override { return {}; }
+  State write_checkpoint() override { return {}; }
+  Snapshot snapshot() override {
+    ++made;
+    return {round, fmt::format("round {}", round), made_in};
+  }
+
+  std::uint64_t round = 1;
+  std::chrono::nanoseconds made_in{};
+  std::atomic<int> made = 0;
+};
+
+Answer snapshot_answer(Service& service, const std::string& known = "") {
+  RequestHead head;
+  head.method = "GET";
+  head.target = "/v1/snapshot";
+  if (!known.empty()) head.fields.emplace_back("If-None-Match", known);
+  return answer_request(find_route(head), service, head, "");
+}
+
+TEST(SharedSnapshotTest, FollowersShareOneUntilLearningHasRested) {
+  const FeedbackLog log;
+  NumberedSource source;
+  source.made_in = std::chrono::hours(1);
+  Service service(small_parts(), nullptr, log, source);
+  std::vector<std::thread> followers;
+  for (int follower = 0; follower < 8; ++follower)
+    followers.emplace_back([&] { EXPECT_EQ(snapshot_answer(service).tag, "\"test-1\""); });
+  for (std::thread& follower : followers) follower.join();
+  source.round = 2;
+  const Answer answer = snapshot_answer(service);
+  EXPECT_EQ(answer.tag, "\"test-1\"");
+  EXPECT_NE(answer.body.find("round 1"), std::string::npos);
+  EXPECT_EQ(snapshot_answer(service, answer.tag).status, 304);
+  EXPECT_EQ(source.made, 1);
+}
+
+TEST(SharedSnapshotTest, IsMadeAgainOnceItsModelIsNotTheLatest) {
+  const FeedbackLog log;
+  NumberedSource source;
+  Service service(small_parts(), nullptr, log, source);
+  const std::string first = snapshot_answer(service).tag;
+  std::this_thread::sleep_for(milliseconds(110));
+  EXPECT_EQ(snapshot_answer(service, first).status, 304);
+  EXPECT_EQ(source.made, 1);
+  source.round = 2;
+  const Answer answer = snapshot_answer(service, first);
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.tag, "\"test-2\"");
+  EXPECT_NE(answer.body.find("round 2"), std::string::npos);
+  EXPECT_EQ(snapshot_answer(service, answer.tag).status, 304);
+  EXPECT_EQ(source.made, 2);
+}
+
+/// Answers one request with as many pieces as are asked for, of a file of ten, and then falls silent.
+class SlowFile {
+ public:
+  SlowFile(int pieces, milliseconds pause) : socket_(Listener(any_port()).release()) {
+    thread_ = std::thread([this, pieces, pause] {
+      const int client = ::accept(socket_, nullptr, nullptr);
+      char request[4096];
+      ::recv(client, request, sizeof request, 0);
+      send(client, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"a\"\r\n\r\n");
+      for (int piece = 0; piece < pieces; ++piece) {
+        std::this_thread::sleep_for(pause);
+        send(client, "x");
+      }
+      ::recv(client, request, sizeof request, 0);  // until the client gives up or has all
+      ::close(client);
+    });
+  }
+  ~SlowFile() {
+    thread_.join();
+    ::close(socket_);
+  }
+  SlowFile(const SlowFile&) = delete;
+  SlowFile& operator=(const SlowFile&) = delete;
+
+  std::string url() const {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
+    return fmt::format("http://127.0.0.1:{}", ntohs(address.sin_port));
+  }
+
+ private:
+  static HttpSettings any_port() {
+    HttpSettings settings;
+    settings.port = 0;
+    return settings;
+  }
+  static void send(int client, std::string_view bytes) {
+    ::send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+
+  int socket_;
+  std::thread thread_;
+};
+
+TEST(HttpFileTest, ArrivesHoweverSlowTheLineAndFailsWhereItStandsStill) {
+  const milliseconds timeout(800);
+  const SlowFile slow(10, milliseconds(100));  // 1 s in all
+  EXPECT_EQ(HttpFile(slow.url(), "/", "", timeout).fetch(), "xxxxxxxxxx");
+  const SlowFile stalled(5, milliseconds(1));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_NE(message_of<IoError>([&] { HttpFile(stalled.url(), "/", "", timeout).fetch(); }).find("timeout"),
+            std::string::npos);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, timeout);
 }
 
 TEST(WorkerThreadsTest, StartsThreadsForJobsThatWait) {

@@ -294,6 +294,28 @@ TEST(ModelFollowerTest, ARefusedModelIsRememberedUntilTheNextOne) {
   EXPECT_EQ(warnings.count("The last model stays"), 1);
 }
 
+TEST(ModelFollowerTest, AFailureAndItsEndAreLoggedOnce) {
+  const ExpectedWarnings warnings;
+  FollowingLog log;
+  FollowingLog::Time now{};
+  const auto pass = [&](int polls, const auto& problem_of) {
+    for (int poll = 0; poll < polls; ++poll)
+      log.tell(problem_of(poll), now += std::chrono::milliseconds(100));
+  };
+  using Lines = std::vector<std::string>;
+  pass(10, [](int) { return ""; });
+  EXPECT_EQ(warnings.messages(), Lines());
+  pass(250, [](int poll) { return poll % 2 == 0 ? "Refused." : poll % 3 == 0 ? "" : "Timeout."; });
+  EXPECT_EQ(warnings.messages(), Lines({"The last model stays: Refused."}));
+  pass(600, [](int) { return ""; });
+  EXPECT_EQ(warnings.messages(),
+            Lines({"The last model stays: Refused.", "The latest model is read again."}));
+  pass(600, [](int) { return "Refused."; });
+  EXPECT_EQ(warnings.count("Refused."), 2);
+  pass(1, [](int) { return ""; });
+  EXPECT_EQ(warnings.count("read again"), 2);  // at once after a long failure
+}
+
 TEST_F(RedisTest, OnlyTheSameSettingsShareAPrefix) {
   EXPECT_FALSE(log->settings().has_value());
   log->begin(some_settings(), false);

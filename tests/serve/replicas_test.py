@@ -1,6 +1,7 @@
 """Several processes on one log: learner, standby and replicas with a Redis server, and followers over HTTP. Any replica takes the
 feedback of any list, what is learned is what one process would have learned, and each wrong start ends with one sentence."""
 
+import http.server
 import os
 import pathlib
 import random
@@ -193,6 +194,39 @@ class ReplicasTest(ServiceTest):
         self.assertEqual(replicas[0].process.wait(timeout=900), 1)
         self.assertIn("The settings were replaced", replicas[0].messages())
         self.start(None, *log, "--role", "replica")
+
+    def test_a_damaged_model_is_not_taken_for_the_newest(self):
+        """Between the follower and the learner stands a server that damages every model but the first."""
+        learner = self.start("learner", *SETTINGS)
+        with urllib.request.urlopen(learner.url + "/v1/snapshot") as answer:
+            model = answer.read()
+        asked = []
+
+        class Between(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                known = self.headers["If-None-Match"]
+                asked.append(known)
+                self.send_response(304 if known == '"damaged"' else 200)
+                body = b"" if known == '"damaged"' else model if known is None else model[:100]
+                self.send_header("ETag", '"good"' if known is None else '"damaged"')
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *arguments):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between) as between:
+            threading.Thread(target=between.serve_forever).start()
+            self.addCleanup(between.shutdown)
+            follower = self.start(None, "--follow", f"http://127.0.0.1:{between.server_port}")
+            with follower.client() as client:
+                wait_until(lambda: len(asked) > 12, "the follower does not ask")
+                self.assertTrue(client.is_ready())
+                self.assertGreater(float(client.metrics().partition("\nolrank_model_age_seconds ")[2].split()[0]), 0.7)
+            self.assertEqual(asked[:3], [None, '"good"', '"damaged"'])
+            self.assertEqual(follower.messages().count("The last model stays: "), 1)
+            self.assertEqual(follower.stop(), 0)
 
     def test_wrong_starts_end_with_a_sentence(self):
         server = self.start_redis()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -239,6 +240,8 @@ class ServeCommand : public Command {
       throw_error<InvalidArgument>("{} must be from {} to {}, not {}.", flag, lowest, highest, value);
     };
     require("--port", options_.http.port, 0, 65535);
+    if (std::filesystem::path(options_.http.access_log).filename() == "feedback.jsonl")
+      throw InvalidArgument("--access-log: feedback.jsonl is the log of a service: choose another name.");
     if (request_.cutoff) require("--cutoff", *request_.cutoff, 1, 1'000'000);
     require("--connections", static_cast<std::int64_t>(options_.http.connections), 1, 10'000);
     require("--max-docs", options_.most_docs, 1, 1'000'000);

@@ -58,7 +58,7 @@ TEST(Commands, WriteNothingIntoTheStateOfAService) {
   const TemporaryFolder folder;
   const std::string state = folder / "state";
   std::filesystem::create_directory(state);
-  std::ofstream(state + "/service.toml") << "olrank = 1\n";
+  for (const char* name : {"/service.toml", "/feedback.jsonl"}) std::ofstream(state + name) << "\n";
   const std::string link = folder / "link";
   std::filesystem::create_symlink(state + "/feedback.jsonl", link);
   const std::string other = folder / "new";

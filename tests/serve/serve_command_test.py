@@ -47,6 +47,7 @@ class ServeCommand(ServiceTest):
         self.assertIn("--features D", self.refused("--state", self.state, "--ranker", "pairrank"))
         self.assertIn("contains no service yet", self.refused("--state", self.state, "--alpha", "0.1"))
         self.assertIn("--port", self.refused("--state", self.state, *RANKER, "--port", "70000"))
+        self.assertIn("--access-log", self.refused("--state", self.state, *RANKER, "--access-log", self.state / "feedback.jsonl"))
         self.assertIn("requires --token-file", self.refused("--state", self.path("a"), *RANKER, "--address", "0.0.0.0", "--port", "0"))
         self.assertIn("zscore requires means", self.refused("--state", self.path("b"), *RANKER, "--normalise", "zscore"))
         self.assertIn("which a service does not have",

@@ -51,9 +51,16 @@ std::vector<float> weights_of_docs(const std::string& file) {
 }  // namespace
 
 std::string weights_file_of(const std::string& path) {
+  namespace fs = std::filesystem;
   std::string file = path + std::string(kEnding);
   std::error_code unknown;
-  return std::filesystem::is_regular_file(file, unknown) ? file : std::string();
+  if (!fs::exists(fs::symlink_status(file, unknown))) return {};
+  if (fs::is_regular_file(file, unknown)) return file;
+  throw DataError(
+      file, 0, 0,
+      fmt::format("This is {}, not a file with the weights of {}: remove or rename it, or make it "
+                  "a file.",
+                  fs::exists(file, unknown) ? "a folder, a pipe or a device" : "a link to no file", path));
 }
 
 std::vector<float> read_weights(const std::string& file, const DocTable& docs, const std::string& path) {

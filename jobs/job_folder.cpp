@@ -100,12 +100,6 @@ bool JobFolder::finished(const Recipe& recipe) const {
 }
 
 ordered_json JobFolder::summary() const {
-  ordered_json summary = whole_summary();
-  summary.erase(kChecksums);
-  return summary;
-}
-
-ordered_json JobFolder::whole_summary() const {
   const fs::path file = path_ / kSummaryFile;
   ordered_json parsed = parse_checked_json(read_file(file, kLargestJson), file.string(), way_to_restart());
   if (!parsed.is_object() || !parsed.contains("recipe")) {
@@ -129,7 +123,7 @@ std::string JobFolder::way_to_restart() const {
 
 /// Throws IoError for a file of the finished job that has changed since.
 void JobFolder::check_files() const {
-  const ordered_json checksums = whole_summary().value(kChecksums, ordered_json::object());
+  const ordered_json checksums = summary().value(kChecksums, ordered_json::object());
   for (const std::string_view name : {kCurve, kModelFile, kQueriesFile}) {
     const fs::path file = path_ / name;
     if (!checksums.contains(name) || !fs::exists(file)) continue;

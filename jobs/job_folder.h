@@ -116,7 +116,6 @@ class JobFolder {
 
   void check_finished(Recipe recipe) const;
   void check_files() const;
-  nlohmann::ordered_json whole_summary() const;
   Fingerprinter first_of_curve(std::uint64_t bytes) const;
   void check_checkpoint(const Checkpoint& checkpoint, const Recipe& recipe) const;
   void check_rounds(std::int64_t there, std::int64_t here) const;

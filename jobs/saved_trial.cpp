@@ -179,13 +179,13 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
 
 std::vector<std::vector<float>> take_start_thetas(LoadedModel& model) {
   std::vector<std::vector<float>> thetas = std::move(model.members);
+  // Rankers have the scale of their parameterisation, so that the last layer takes another one.
   const double usual = model.is_linear() ? 1.0 : output_scale_of(model.settings);
+  const auto factor = static_cast<float>(model.shape.output_scale / usual);
   for (std::vector<float>& theta : thetas) {
-    // Rankers have the scale of their parameterisation, so that the last layer takes another one.
-    const auto factor = static_cast<float>(model.shape.output_scale / usual);
-    for (std::size_t i = model.shape.layer(model.shape.depth - 1).weight;
-         factor != 1.0F && i < theta.size(); ++i)
-      theta[i] *= factor;
+    if (factor != 1.0F)
+      std::for_each(theta.begin() + model.shape.layer(model.shape.depth - 1).weight, theta.end(),
+                    [factor](float& value) { value *= factor; });
     for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.first));
     for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.second));
   }

@@ -279,8 +279,9 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
       throw DataError(source.log.string(), number, column, sentence);
     };
     if (const auto failure = parse_record(line, record)) {
-      const char* advice =
-          log.rounds() > 0 ? "" : " Lists that another program has shown need 'olrank log import' first.";
+      const char* advice = log.rounds() > 0 || !check_of(line).empty()
+                               ? ""
+                               : " Lists that another program has shown need 'olrank log import' first.";
       refuse(failure->column, failure->message + advice);
     }
     if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");

@@ -58,9 +58,8 @@ std::string weights_file_of(const std::string& path) {
   if (fs::is_regular_file(file, unknown)) return file;
   throw DataError(
       file, 0, 0,
-      fmt::format("This is {}, not a file with the weights of {}: remove or rename it, or make it "
-                  "a file.",
-                  fs::exists(file, unknown) ? "a folder, a pipe or a device" : "a link to no file", path));
+      "This is a folder, a pipe, a device or a link to no file: remove or rename it, or make it a "
+      "file with a weight for each document.");
 }
 
 std::vector<float> read_weights(const std::string& file, const DocTable& docs, const std::string& path) {

@@ -237,41 +237,44 @@ class Reader {
   const std::string& origin_;
 };
 
-/// Covers the metadata, but for the checksum itself, and then the tensors, both sorted by name, so that
-/// another program may write the same model in another order.
-Fingerprint content_checksum(ModelMetadata metadata, std::span<const TensorView> tensors) {
+/// Covers the metadata and then the tensors, both sorted by name, so that another program may write the
+/// same model in another order.
+Fingerprint content_checksum(ModelMetadata metadata, std::vector<TensorView> tensors) {
   Fingerprinter checksum;
   const auto add = [&](std::string_view text) { checksum.add(std::string(text) + '\0'); };
   std::sort(metadata.begin(), metadata.end());
   for (const auto& [key, text] : metadata) {
-    if (key == kModelChecksumKey) continue;
     add(key);
     add(text);
   }
-  std::vector<const TensorView*> order;
-  for (const TensorView& tensor : tensors) order.push_back(&tensor);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
-  for (const TensorView* tensor : order) {
-    add(tensor->name);
-    add(tensor->dtype);
-    add(fmt::format("[{}]", fmt::join(tensor->shape, ", ")));
-    checksum.add(tensor->bytes);
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (const TensorView& tensor : tensors) {
+    add(tensor.name);
+    add(tensor.dtype);
+    add(fmt::format("[{}]", fmt::join(tensor.shape, ", ")));
+    checksum.add(tensor.bytes);
   }
   return checksum.value();
 }
 
-bool is_checksum(const std::pair<std::string, std::string>& entry) {
-  return entry.first == kModelChecksumKey;
+/// Takes the checksum out of the metadata; empty without one.
+std::string take_checksum(ModelMetadata& metadata) {
+  std::string taken;
+  for (auto& [key, text] : metadata) {
+    if (key == kModelChecksumKey) taken = std::move(text);
+  }
+  std::erase_if(metadata, [](const auto& entry) { return entry.first == kModelChecksumKey; });
+  return taken;
 }
 
 }  // namespace
 
 std::string checked_safetensors_bytes(std::span<const NamedTensor> tensors, ModelMetadata metadata) {
-  std::erase_if(metadata, is_checksum);
+  take_checksum(metadata);
   std::vector<TensorView> views;
   for (const NamedTensor& tensor : tensors)
     views.push_back({tensor.name, tensor.values.dtype, tensor.shape, text_of(tensor.values)});
-  metadata.emplace_back(kModelChecksumKey, content_checksum(metadata, views).hex());
+  metadata.emplace_back(kModelChecksumKey, content_checksum(metadata, std::move(views)).hex());
   return safetensors_bytes(tensors, metadata);
 }
 
@@ -313,17 +316,12 @@ SafetensorsContents parse_safetensors(std::string_view bytes, const std::string&
   SafetensorsView view = view_safetensors(bytes, origin);
   SafetensorsContents contents;
   contents.metadata = std::move(view.metadata);
-  const auto checksum = std::find_if(contents.metadata.begin(), contents.metadata.end(), is_checksum);
-  if (checksum != contents.metadata.end()) {
-    if (content_checksum(contents.metadata, view.tensors).hex() != checksum->second) {
-      throw DataError(
-          origin, 0, 0,
-          fmt::format("This model file is damaged: its checksum does not match. Restore it, or make "
-                      "it again; a program that has changed it has to remove '{}' from its metadata.",
-                      kModelChecksumKey));
-    }
-    contents.metadata.erase(checksum);
-  }
+  const std::string checksum = take_checksum(contents.metadata);
+  if (!checksum.empty() && checksum != content_checksum(contents.metadata, view.tensors).hex())
+    throw DataError(
+        origin, 0, 0,
+        "This model file is damaged: its checksum does not match. Restore it, or make it again; a "
+        "program that has changed it has to remove 'olrank_checksum' from its metadata.");
   for (const TensorView* tensor : in_value_order(view.tensors)) {
     if (tensor->dtype != "F32") {
       fail(origin, "Tensor '{}' has the dtype {}, but only F32 is supported here.", tensor->name,

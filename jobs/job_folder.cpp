@@ -26,6 +26,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kCurve = "curve.jsonl";
 constexpr std::string_view kCheckpoints = "checkpoint";
+constexpr std::string_view kChecksums = "checksums";  // in the summary: of the other files
 /// The latest checkpoint, then the one before it, and so on.
 constexpr std::string_view kStates[JobFolder::kMostCheckpoints] = {
     "state.safetensors",   "state-1.safetensors", "state-2.safetensors",
@@ -100,7 +101,7 @@ bool JobFolder::finished(const Recipe& recipe) const {
 
 ordered_json JobFolder::summary() const {
   const fs::path file = path_ / kSummaryFile;
-  ordered_json parsed = try_parse_json(read_file(file, kLargestJson));
+  ordered_json parsed = parse_checked_json(read_file(file, kLargestJson), file.string(), way_to_restart());
   if (!parsed.is_object() || !parsed.contains("recipe")) {
     throw_error<IoError>("{}: This is not a {} summary. To continue, {}.", file.string(), noun_,
                          way_to_restart());
@@ -120,9 +121,30 @@ std::string JobFolder::way_to_restart() const {
                      path_.string(), noun_);
 }
 
+/// Throws IoError for a file of the finished job that has changed since.
+void JobFolder::check_files() const {
+  const ordered_json checksums = summary().value(kChecksums, ordered_json::object());
+  for (const std::string_view name : {kCurve, kModelFile, kQueriesFile}) {
+    const fs::path file = path_ / name;
+    if (!checksums.contains(name) || !fs::exists(file)) continue;
+    if (checksums[name] == fingerprint_of(read_file(file)).hex()) continue;
+    throw_error<IoError>(
+        "{}: This file has changed since its {} finished: its checksum does not match. To continue, {}.",
+        file.string(), noun_, way_to_restart());
+  }
+}
+
+/// The content of the curve up to a checkpoint.
+Fingerprinter JobFolder::first_of_curve(std::uint64_t bytes) const {
+  Fingerprinter content;
+  content.add(std::string_view(read_file(path_ / kCurve)).substr(0, bytes));
+  return content;
+}
+
 void JobFolder::check(const Recipe& recipe) const {
   if (finished()) {
     check_finished(recipe);
+    check_files();
     if (finished(recipe)) return;
     if (!has_checkpoint()) {
       throw_error<InvalidArgument>(
@@ -190,6 +212,13 @@ JobFolder::Checkpoint JobFolder::open_checkpoint(const fs::path& file, int age,
     throw_error<IoError>("{}: The curve is shorter than at its checkpoint. To continue, {}.",
                          (path_ / kCurve).string(), restart);
   }
+  // Checkpoints of earlier versions have no checksum.
+  if (state.is_next("job.curve_checksum") &&
+      state.get_text("job.curve_checksum") != first_of_curve(curve_bytes).value().hex()) {
+    throw_error<IoError>(
+        "{}: The curve has changed since its checkpoint: its checksum does not match. To continue, {}.",
+        (path_ / kCurve).string(), restart);
+  }
   return checkpoint;
 }
 
@@ -237,9 +266,11 @@ void JobFolder::begin() {
   make_folder(path_ / kCheckpoints);
   remove_leftovers();
   open_curve(true);
+  curve_content_ = {};
 }
 
 void JobFolder::append(std::string_view line) {
+  curve_content_.add(line);
   write_all(curve_, line, path_ / kCurve);
 }
 
@@ -266,6 +297,7 @@ void JobFolder::write_checkpoint(const Job& job, const Recipe& recipe) {
   state.put("job.steps", job.steps());
   state.put("job.seconds", seconds());
   state.put("job.curve_bytes", job.curve_bytes());
+  state.put_text("job.curve_checksum", curve_content_.value().hex());
   job.save(state);
   checkpoint_writer_.begin(std::move(state), std::string(kStates[0]), [this] {
     sync_curve();
@@ -295,6 +327,7 @@ void JobFolder::restore(Job& job, const Recipe& recipe) {
     fs::create_hard_link(checkpoint_file(latest.age), checkpoint_file(0), without_links);
     if (without_links) fs::rename(checkpoint_file(latest.age), checkpoint_file(0), ignored);
   }
+  curve_content_ = first_of_curve(job.curve_bytes());
   open_curve(false);
   if (::ftruncate(curve_, static_cast<off_t>(job.curve_bytes())) != 0)
     throw IoError("truncate", (path_ / kCurve).string(), errno);
@@ -312,12 +345,16 @@ void JobFolder::reopen() const {
 void JobFolder::finish(const Job& job, const Recipe& recipe, std::span<const ResultFile> files,
                        ordered_json summary) {
   finish_checkpoint();
-  for (const auto& [name, content] : files) write_file_atomically(path_ / name, content);
+  summary[kChecksums][kCurve] = curve_content_.value().hex();
+  for (const auto& [name, content] : files) {
+    write_file_atomically(path_ / name, content);
+    summary[kChecksums][name] = fingerprint_of(content).hex();
+  }
   summary["finished"] = utc_now();
   summary["version"] = version();
   summary["commit"] = revision();
   for (const auto& [name, text] : recipe) summary["recipe"][name] = text;
-  write_file_atomically(path_ / kSummaryFile, dump_json(summary, 2) + "\n");
+  write_file_atomically(path_ / kSummaryFile, dump_checked_json(summary, 2));
   write_checkpoint(job, recipe);
   finish_checkpoint();
 }

@@ -46,8 +46,8 @@ class Job : public Interface {
 using ResultFile = std::pair<std::string_view, std::string>;
 
 /// The files of one job. The curve grows by whole lines; all other files appear by atomic rename, the
-/// summary last: a job is finished if it has a summary. A checkpoint records the length of the curve, and
-/// restoring truncates the curve to it, so a run may stop at any moment.
+/// summary last: a job is finished if it has a summary. A checkpoint records the length of the curve and
+/// the checksum of these bytes, and restoring truncates the curve to it, so a run may stop at any moment.
 class JobFolder {
  public:
   static constexpr std::string_view kModelFile = "model.safetensors";
@@ -115,6 +115,8 @@ class JobFolder {
   };
 
   void check_finished(Recipe recipe) const;
+  void check_files() const;
+  Fingerprinter first_of_curve(std::uint64_t bytes) const;
   void check_checkpoint(const Checkpoint& checkpoint, const Recipe& recipe) const;
   void check_rounds(std::int64_t there, std::int64_t here) const;
   Checkpoint open_checkpoint(const std::filesystem::path& file, int age, const std::string& restart) const;
@@ -132,6 +134,7 @@ class JobFolder {
   std::string noun_;
   int checkpoints_;
   int curve_ = -1;
+  Fingerprinter curve_content_;
   Stopwatch opened_;
   double earlier_seconds_ = 0.0;  // of runs before this one, up to the checkpoint
   CheckpointWriter checkpoint_writer_;

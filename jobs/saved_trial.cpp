@@ -8,7 +8,7 @@
 
 #include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
-#include "core/io/fingerprint.h"
+#include "core/io/safetensors.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"
@@ -179,7 +179,13 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
 
 std::vector<std::vector<float>> take_start_thetas(LoadedModel& model) {
   std::vector<std::vector<float>> thetas = std::move(model.members);
+  // Rankers have the scale of their parameterisation, so that the last layer takes another one.
+  const double usual = model.is_linear() ? 1.0 : output_scale_of(model.settings);
+  const auto factor = static_cast<float>(model.shape.output_scale / usual);
   for (std::vector<float>& theta : thetas) {
+    if (factor != 1.0F)
+      std::for_each(theta.begin() + model.shape.layer(model.shape.depth - 1).weight, theta.end(),
+                    [factor](float& value) { value *= factor; });
     for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.first));
     for (const InputPair pair : model.normaliser.products) theta.push_back(static_cast<float>(pair.second));
   }
@@ -198,7 +204,7 @@ std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker) {
   for (const auto& [key, text] : model.metadata) {
     if (key == "normalisation") start->normalisation = text;
   }
-  start->fingerprint = fingerprint_of(bytes).hex();
+  start->fingerprint = model_fingerprint(bytes).hex();
   return start;
 }
 

@@ -76,7 +76,8 @@ bool WorkCells::has(const WorkCell& cell) const {
 
 nlohmann::ordered_json WorkCells::read(const WorkCell& cell) const {
   const std::filesystem::path file = file_of(cell);
-  nlohmann::ordered_json json = try_parse_json(read_file(file, kLargestJson));
+  nlohmann::ordered_json json = parse_checked_json(read_file(file, kLargestJson), file.string(),
+                                                   "remove it, or start again with --force");
   if (!json.is_object() || !json.contains(naming_.recipe)) {
     throw_error<IoError>("{}: This is not a cell of '{}': remove it, or start again with --force.",
                          file.string(), naming_.command);
@@ -92,7 +93,7 @@ nlohmann::ordered_json WorkCells::read(const WorkCell& cell) const {
 
 void WorkCells::write(const WorkCell& cell, const nlohmann::ordered_json& result) const {
   make_folder(folder_ / kCells);
-  write_file_atomically(file_of(cell), dump_json(result, 1) + "\n");
+  write_file_atomically(file_of(cell), dump_checked_json(result, 1));
 }
 
 void WorkCells::clear() const {

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 void read_summary(const fs::path& file, TrialResults& trial) {
-  const json summary = parse_json(read_file(file, kLargestJson));
+  const json summary = parse_checked_json(read_file(file, kLargestJson), file.string(), "use --resume");
   trial.last = read_evaluation(summary.at("last"), trial.cutoff).values;
   trial.posterior_bytes = number_or_nan(summary.at("last"), "posterior_bytes");
   if (const auto areas = summary.find("area"); areas != summary.end()) {

@@ -12,8 +12,8 @@
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/feedback/feedback_record.h"
-#include "core/io/fingerprint.h"
 #include "core/io/mapped_memory.h"
+#include "core/io/safetensors.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/device.h"
 #include "core/runtime/log.h"
@@ -162,7 +162,7 @@ std::optional<LoadedModel> start_model(const ResolvedService& service) {
   if (service.identity.model.empty()) return std::nullopt;
   const std::string bytes =
       service.model.empty() ? read_own_file(service.model_file).value_or("") : service.model;
-  if (fingerprint_of(bytes).hex() != service.identity.model) {
+  if (model_fingerprint(bytes).hex() != service.identity.model) {
     throw_error<IoError>("{}: This is not the model that the service started from.",
                          service.model_file.string());
   }
@@ -194,7 +194,7 @@ ResolvedService new_service(const ServiceRequest& request) {
     }
     const bool trusted = said.trust_code;
     model = parse_model(described.model, request.model, code_if(trusted));
-    identity.model = fingerprint_of(described.model).hex();
+    identity.model = model_fingerprint(described.model).hex();
     if (!request.names_kind)
       overrides.push_back({"ranker", "", "kind", std::string(kind_for(*model)), "--model"});
   } else if (request.features < 1 && request.feature_names.empty()) {
@@ -212,7 +212,7 @@ ResolvedService new_service(const ServiceRequest& request) {
     if (has_module_file(identity.ranker.network)) {
       described.model_file = identity.ranker.network.module;
       described.model = model_of_file(identity.ranker, normaliser);
-      identity.model = fingerprint_of(described.model).hex();
+      identity.model = model_fingerprint(described.model).hex();
     }
   }
   if (request.features > 0 && request.features != normaliser.features) {
@@ -235,7 +235,7 @@ ResolvedService new_service(const ServiceRequest& request) {
 /// The stored identity with the changes that the command line asks for.
 ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceRequest& request) {
   ServiceIdentity requested = stored;
-  if (!request.model.empty()) requested.model = fingerprint_of(read_file(request.model)).hex();
+  if (!request.model.empty()) requested.model = model_fingerprint(read_file(request.model)).hex();
   if (request.features > 0) requested.features = request.features;
   if (!request.feature_names.empty()) requested.feature_names = feature_names_text(request.feature_names);
   if (!request.normalise.empty() &&
@@ -279,8 +279,9 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
       throw DataError(source.log.string(), number, column, sentence);
     };
     if (const auto failure = parse_record(line, record)) {
-      const char* advice =
-          log.rounds() > 0 ? "" : " Lists that another program has shown need 'olrank log import' first.";
+      const char* advice = log.rounds() > 0 || !check_of(line).empty()
+                               ? ""
+                               : " Lists that another program has shown need 'olrank log import' first.";
       refuse(failure->column, failure->message + advice);
     }
     if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");
@@ -399,7 +400,7 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
       throw_error<InvalidArgument>(
           "--arms: '{0}' is neither learner nor incumbent: name its file with --arm-model {0}=FILE.", name);
     resolved.bytes.push_back(read_file(kept ? folder.arm_model(name) : model_file_of(given->second)));
-    if (!kept) resolved.plan->models.push_back(fingerprint_of(resolved.bytes.back()).hex());
+    if (!kept) resolved.plan->models.push_back(model_fingerprint(resolved.bytes.back()).hex());
   }
   return stored_arms(resolved.plan, std::move(resolved.bytes), identity,
                      kept ? folder.path().string() : "--arm-model");
@@ -416,7 +417,7 @@ ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::st
   const std::vector<std::string> names = plan->model_names();
   for (std::size_t arm = 0; arm < names.size(); ++arm) {
     if (arm >= resolved.bytes.size() || arm >= plan->models.size() ||
-        plan->models[arm] != fingerprint_of(resolved.bytes[arm]).hex())
+        plan->models[arm] != model_fingerprint(resolved.bytes[arm]).hex())
       throw_error<IoError>("{}: This is not the model of arm '{}'.", place, names[arm]);
     resolved.models.emplace_back(parse_model(
         resolved.bytes[arm], fmt::format("the model of arm '{}'", names[arm]), ModelCode::kRefuse));

@@ -212,7 +212,9 @@ std::optional<std::string> find_file(const std::filesystem::path& folder, const 
   for (const char* ending : {".txt", ".txt.gz", ".txt.zst", ".olrank"}) {
     const std::filesystem::path path = folder / (stem + ending);
     std::error_code unreadable;
-    if (std::filesystem::exists(path, unreadable)) found.push_back(path.string());
+    // A link to nothing is found, too, so that the part is refused and not taken for one that is not there.
+    if (std::filesystem::exists(std::filesystem::symlink_status(path, unreadable)))
+      found.push_back(path.string());
   }
   if (found.empty()) return std::nullopt;
   if (found.size() > 1) {

@@ -51,9 +51,15 @@ std::vector<float> weights_of_docs(const std::string& file) {
 }  // namespace
 
 std::string weights_file_of(const std::string& path) {
+  namespace fs = std::filesystem;
   std::string file = path + std::string(kEnding);
   std::error_code unknown;
-  return std::filesystem::is_regular_file(file, unknown) ? file : std::string();
+  if (!fs::exists(fs::symlink_status(file, unknown))) return {};
+  if (fs::is_regular_file(file, unknown)) return file;
+  throw DataError(
+      file, 0, 0,
+      "This is a folder, a pipe, a device or a link to no file: remove or rename it, or make it a "
+      "file with a weight for each document.");
 }
 
 std::vector<float> read_weights(const std::string& file, const DocTable& docs, const std::string& path) {

@@ -13,6 +13,7 @@
 namespace olrank {
 
 /// The file with the weights of a text's documents, FILE.weight next to FILE; empty where there is none.
+/// Throws DataError where that name is a folder, a pipe, a device or a link to nothing.
 std::string weights_file_of(const std::string& path);
 
 /// One weight on each line, for the documents in the order of their text. Throws DataError for a text that

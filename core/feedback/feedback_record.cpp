@@ -59,9 +59,19 @@ class RecordReader final : public JsonHandler {
   std::optional<RecordFailure> read() {
     if (parse_json_events(line_, *this)) {
       column = 1;
-      if (finish()) return std::nullopt;
+      if (finish() && has_whole_line()) return std::nullopt;
     }
     return std::move(failure_);
+  }
+
+  /// Whether the line has no checksum, or the right one.
+  bool has_whole_line() {
+    const std::string_view line = line_.substr(0, line_.find_last_not_of(" \t\r") + 1);
+    if (check_column_ == 0 || has_valid_check(line)) return true;
+    column = check_column_;
+    return fail(
+        "The line has changed since it was written: its 'check' does not match. Restore it from a copy, or "
+        "remove it; if you have changed it, remove its 'check'.");
   }
 
   bool finish() {
@@ -138,6 +148,7 @@ class RecordReader final : public JsonHandler {
     return add_input(read.ec == std::errc{} ? value : static_cast<float>(number.value()));
   }
   bool string(std::string& value) override {
+    if (is_check_ && depth_ == 1 && value.size() == kHexDigits) check_column_ = column;
     if (is_list_of_ids()) return add_id({value, false});
     if (depth_ == 1 && field_ == kQid) return set_query(value);
     if (depth_ == 1 && field_ == kImpression) return set(record_.impression, value);
@@ -156,6 +167,7 @@ class RecordReader final : public JsonHandler {
   }
   bool key(std::string& name) override {
     if (depth_ != 1) return true;
+    is_check_ = name == "check";
     field_ = kOther;
     for (int known = 0; known < kOther; ++known) {
       if (name == kNames[known]) field_ = static_cast<Field>(known);
@@ -351,6 +363,8 @@ class RecordReader final : public JsonHandler {
   std::size_t clicks_column_ = 1;
   std::size_t rewards_column_ = 1;
   bool has_config_ = false;
+  bool is_check_ = false;
+  std::size_t check_column_ = 0;  // of a checksum; 0 without one
   std::vector<DocId> shown_;
   std::vector<DocId> unshown_;
   std::optional<RecordFailure> failure_;

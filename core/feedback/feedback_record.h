@@ -80,7 +80,7 @@ struct RecordFailure {
   std::string message;
 };
 
-/// Parses a line. Skips unknown keys; the round is optional, and the checksum is not verified.
+/// Parses a line. Skips unknown keys; round and checksum are optional, and a checksum has to match.
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record);
 
 /// Where a line has what a replay compares with the data, in bytes from 1.

@@ -1,5 +1,6 @@
 #include "core/io/json.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 #include <set>
 #include <vector>
 
+#include "core/io/fingerprint.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -67,6 +70,25 @@ nlohmann::ordered_json number_or_null(double number) {
 
 std::string dump_json(const nlohmann::ordered_json& json, int indent) {
   return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string dump_checked_json(const nlohmann::ordered_json& object, int indent) {
+  std::string text = dump_json(object, indent);
+  text.resize(text.rfind('\n'));
+  const std::string check = fingerprint_of(text).hex();
+  return text + fmt::format(",\n{:{}}\"check\": \"{}\"\n}}\n", "", indent, check);
+}
+
+nlohmann::ordered_json parse_checked_json(std::string_view text, std::string_view origin,
+                                          std::string_view restart) {
+  nlohmann::ordered_json object = try_parse_json(text);
+  if (!object.is_object() || !object.contains("check")) return object;
+  if (object["check"] != fingerprint_of(text.substr(0, text.rfind(",\n"))).hex())
+    throw_error<IoError>(
+        "{}: This file has changed since it was written: its 'check' does not match. To continue, {}.",
+        origin, restart);
+  object.erase("check");
+  return object;
 }
 
 namespace {

@@ -32,6 +32,14 @@ nlohmann::ordered_json number_or_null(double number);
 /// Writes on one line, or indented by `indent` spaces; invalid UTF-8 in strings is replaced.
 std::string dump_json(const nlohmann::ordered_json& json, int indent = -1);
 
+/// Writes an object, indented, with a last member "check": the XXH3-128 of all text before its comma.
+std::string dump_checked_json(const nlohmann::ordered_json& object, int indent);
+/// Parses such a text, and one without a "check" as try_parse_json() does; the object loses the member.
+/// Throws IoError, with `origin` as the file, for a text that has changed since; `restart` completes "To
+/// continue, …".
+nlohmann::ordered_json parse_checked_json(std::string_view text, std::string_view origin,
+                                          std::string_view restart);
+
 // JSON without values in between, for large or untrusted texts. Light to include.
 
 /// A number with a fraction or an exponent.

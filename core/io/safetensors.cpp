@@ -1,6 +1,7 @@
 #include "core/io/safetensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -27,7 +28,26 @@ Order values_order(std::span<const NamedTensor> tensors) {
   return order;
 }
 
+constexpr std::size_t kLengthBytes = 8;
+
+/// The length that the header has, little-endian, at the beginning of a file; 0 where the file ends before.
+std::uint64_t length_in(std::string_view file) {
+  std::uint64_t length = 0;
+  for (std::size_t byte = file.size() < kLengthBytes ? 0 : kLengthBytes; byte > 0; --byte)
+    length = length << 8 | static_cast<unsigned char>(file[byte - 1]);
+  return length;
+}
+
 /// Length and header, padded so that the values are aligned to eight bytes.
+std::string with_length(std::string text) {
+  text.append((8 - text.size() % 8) % 8, ' ');
+  std::string bytes;
+  for (std::size_t byte = 0; byte < kLengthBytes; ++byte) {
+    bytes += static_cast<char>(std::uint64_t{text.size()} >> (8 * byte) & 0xFFU);
+  }
+  return bytes + text;
+}
+
 std::string header_of(std::span<const NamedTensor> tensors, const Order& order,
                       const ModelMetadata& metadata) {
   auto header = nlohmann::ordered_json::object();
@@ -40,13 +60,7 @@ std::string header_of(std::span<const NamedTensor> tensors, const Order& order,
         {"dtype", tensor->values.dtype}, {"shape", tensor->shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');
-  std::string bytes;
-  for (int byte = 0; byte < 8; ++byte) {
-    bytes += static_cast<char>(std::uint64_t{text.size()} >> (8 * byte) & 0xFFU);
-  }
-  return bytes + text;
+  return with_length(header.dump());
 }
 
 std::string_view text_of(const TensorValues& values) {
@@ -55,7 +69,6 @@ std::string_view text_of(const TensorValues& values) {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kLengthBytes = 8;
 /// The format's own library allows headers up to this length.
 constexpr std::uint64_t kLongestHeader = 100'000'000;
 
@@ -135,9 +148,7 @@ class Reader {
   ordered_json parse_header() {
     if (bytes_.size() < kLengthBytes)
       fail("It has {} bytes, but the length of the header alone takes 8.", bytes_.size());
-    std::uint64_t length = 0;
-    for (std::size_t byte = kLengthBytes; byte > 0; --byte)
-      length = length << 8 | static_cast<unsigned char>(bytes_[byte - 1]);
+    const std::uint64_t length = length_in(bytes_);
     const std::uint64_t behind = bytes_.size() - kLengthBytes;
     if (length > behind) fail("Its header should have {} bytes, but only {} follow.", length, behind);
     if (length > kLongestHeader)
@@ -226,7 +237,60 @@ class Reader {
   const std::string& origin_;
 };
 
+/// Covers the metadata and then the tensors, both sorted by name, so that another program may write the
+/// same model in another order.
+Fingerprint content_checksum(ModelMetadata metadata, std::vector<TensorView> tensors) {
+  Fingerprinter checksum;
+  const auto add = [&](std::string_view text) { checksum.add(std::string(text) + '\0'); };
+  std::sort(metadata.begin(), metadata.end());
+  for (const auto& [key, text] : metadata) {
+    add(key);
+    add(text);
+  }
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (const TensorView& tensor : tensors) {
+    add(tensor.name);
+    add(tensor.dtype);
+    add(fmt::format("[{}]", fmt::join(tensor.shape, ", ")));
+    checksum.add(tensor.bytes);
+  }
+  return checksum.value();
+}
+
+/// Takes the checksum out of the metadata; empty without one.
+std::string take_checksum(ModelMetadata& metadata) {
+  std::string taken;
+  for (auto& [key, text] : metadata) {
+    if (key == kModelChecksumKey) taken = std::move(text);
+  }
+  std::erase_if(metadata, [](const auto& entry) { return entry.first == kModelChecksumKey; });
+  return taken;
+}
+
 }  // namespace
+
+std::string checked_safetensors_bytes(std::span<const NamedTensor> tensors, ModelMetadata metadata) {
+  take_checksum(metadata);
+  std::vector<TensorView> views;
+  for (const NamedTensor& tensor : tensors)
+    views.push_back({tensor.name, tensor.values.dtype, tensor.shape, text_of(tensor.values)});
+  metadata.emplace_back(kModelChecksumKey, content_checksum(metadata, std::move(views)).hex());
+  return safetensors_bytes(tensors, metadata);
+}
+
+Fingerprint model_fingerprint(std::string_view bytes) {
+  const std::size_t header_end = kLengthBytes + std::min(length_in(bytes), std::uint64_t{bytes.size()});
+  std::string header(bytes.substr(0, header_end));
+  const std::string entry = fmt::format(",\"{}\":\"", kModelChecksumKey);
+  const std::size_t begin = header.find(entry);
+  if (begin == std::string::npos) return fingerprint_of(bytes);
+  header.erase(begin, entry.size() + Fingerprint().hex().size() + 1);
+  header.erase(header.find_last_not_of(' ') + 1);
+  Fingerprinter fingerprinter;
+  fingerprinter.add(with_length(header.substr(kLengthBytes)));
+  fingerprinter.add(bytes.substr(header_end));
+  return fingerprinter.value();
+}
 
 std::string safetensors_bytes(std::span<const NamedTensor> tensors, const ModelMetadata& metadata) {
   const Order order = values_order(tensors);
@@ -252,6 +316,12 @@ SafetensorsContents parse_safetensors(std::string_view bytes, const std::string&
   SafetensorsView view = view_safetensors(bytes, origin);
   SafetensorsContents contents;
   contents.metadata = std::move(view.metadata);
+  const std::string checksum = take_checksum(contents.metadata);
+  if (!checksum.empty() && checksum != content_checksum(contents.metadata, view.tensors).hex())
+    throw DataError(
+        origin, 0, 0,
+        "This model file is damaged: its checksum does not match. Restore it, or make it again; a "
+        "program that has changed it has to remove 'olrank_checksum' from its metadata.");
   for (const TensorView* tensor : in_value_order(view.tensors)) {
     if (tensor->dtype != "F32") {
       fail(origin, "Tensor '{}' has the dtype {}, but only F32 is supported here.", tensor->name,

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/io/fingerprint.h"
+
 namespace olrank {
 
 /// The values of a tensor, which must outlive it, with their type as the format names it.
@@ -37,6 +39,14 @@ using ModelMetadata = std::vector<std::pair<std::string, std::string>>;
 /// The bytes of a safetensors file: a little-endian length, a JSON header with the tensors in the order
 /// given, and the values. Values of wider types come first, so that all are aligned.
 std::string safetensors_bytes(std::span<const NamedTensor> tensors, const ModelMetadata& metadata);
+
+/// The metadata of a model file with this key is the checksum of all that it holds (docs/MODELS.md,
+/// Checksum).
+inline constexpr std::string_view kModelChecksumKey = "olrank_checksum";
+/// Such a file with its checksum as the last metadata; one that `metadata` may have is replaced.
+std::string checked_safetensors_bytes(std::span<const NamedTensor> tensors, ModelMetadata metadata);
+/// The fingerprint of that file without its checksum, so that it is the same as before files had one.
+Fingerprint model_fingerprint(std::string_view bytes);
 
 /// Writes such a file atomically, without a second copy of the values.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
@@ -73,8 +83,8 @@ struct SafetensorsContents {
 /// overlaps.
 SafetensorsView view_safetensors(std::string_view bytes, const std::string& origin);
 
-/// Reads a file whose tensors are all float32. Throws DataError as view_safetensors does, and for another
-/// type.
+/// Reads a file whose tensors are all float32. Throws DataError as view_safetensors does, for another type,
+/// and for a checksum that does not match; the metadata lose it.
 SafetensorsContents parse_safetensors(std::string_view bytes, const std::string& origin);
 
 }  // namespace olrank

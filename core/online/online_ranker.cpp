@@ -12,7 +12,7 @@ std::string model_bytes(const ModelTensors& model, const ModelMetadata& metadata
   ModelMetadata about = {{"format", "pt"}, {"producer", fmt::format("olrank {}", version())}};
   about.insert(about.end(), model.architecture.begin(), model.architecture.end());
   about.insert(about.end(), metadata.begin(), metadata.end());
-  return safetensors_bytes(tensors, about);
+  return checked_safetensors_bytes(tensors, std::move(about));
 }
 
 }  // namespace olrank

@@ -207,7 +207,7 @@ class FrozenRanker : public Interface {
   virtual ModelTensors model() const = 0;
 };
 
-/// The bytes of a model file: its tensors, its architecture and then `metadata`.
+/// The bytes of a model file: its tensors, its architecture, then `metadata` and its checksum.
 std::string model_bytes(const ModelTensors& model, const ModelMetadata& metadata);
 
 /// The keys of a trial's random draws. They contain no ranker's name and no running number, so that

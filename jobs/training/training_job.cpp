@@ -272,7 +272,7 @@ void TrainingJob::finish(JobFolder& folder, const Recipe& recipe, const ModelMet
 }
 
 TrainedModel read_trained_model(const fs::path& folder, std::int64_t fold, std::int64_t seed) {
-  return {fold, seed, parse_ordered_json(read_file(folder / "summary.json", kLargestJson)),
+  return {fold, seed, JobFolder(folder, {.noun = "training"}).summary(),
           read_training_curve(folder / "curve.jsonl")};
 }
 

@@ -38,7 +38,7 @@ std::string safetensors_of(const LoadedModel& model) {
   ModelMetadata metadata = complete_metadata(model);
   if (model.settings.module_file)
     metadata.emplace_back(kTorchScriptKey, base64_of(*model.settings.module_file));
-  return safetensors_bytes(views, metadata);
+  return checked_safetensors_bytes(views, std::move(metadata));
 }
 
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name) {

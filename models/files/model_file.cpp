@@ -63,6 +63,7 @@ class Model {
       fail("Its architecture is '{}'; olrank knows 'linear', 'additive', 'relu' and 'module'.",
            architecture);
     }
+    if (find_text("output_scale") != nullptr && !model.module) model.shape.output_scale = output_scale();
     model.normaliser = normaliser_for((model.shape.inputs - std::ssize(products)) / (1 + cosines));
     model.normaliser.cosines = cosines;
     model.normaliser.products = std::move(products);
@@ -99,6 +100,16 @@ class Model {
     const auto [rest, error] = std::from_chars(said.data(), said.data() + said.size(), value);
     if (error != std::errc{} || rest != said.data() + said.size() || value < lowest || value > highest)
       fail("Its {} is '{}' instead of a number from {} to {}.", key, said, lowest, highest);
+    return value;
+  }
+
+  double output_scale() const {
+    const std::string& said = text("output_scale");
+    double value = 0.0;
+    const auto [rest, error] = std::from_chars(said.data(), said.data() + said.size(), value);
+    if (error != std::errc{} || rest != said.data() + said.size() || value == 0.0 ||
+        !std::isfinite(static_cast<float>(value)))
+      fail("Its output_scale is '{}' instead of a finite number other than 0.", said);
     return value;
   }
 

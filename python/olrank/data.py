@@ -233,6 +233,14 @@ def _numbers(name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
         raise DataError(f"{name} cannot be read: {error}.") from error
 
 
+def _beside(name: str, kind: str) -> str | None:
+    """The file NAME.KIND; none where there is no such name."""
+    beside = f"{name}.{kind}"
+    if os.path.lexists(beside) and not os.path.isfile(beside):
+        raise DataError(f"{beside} is a folder, a pipe, a device or a link to no file: remove or rename it, or make it a file.")
+    return beside if os.path.lexists(beside) else None
+
+
 def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | None = None) -> Dataset:
     """LightGBM's data file, grade first: LibSVM, or numbers between tabs or commas; its queries' sizes are in PATH.query.
 
@@ -241,14 +249,15 @@ def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | No
     of the shown lists, as by click_log().
     """
     name = as_path(path)
-    if log is None and os.path.exists(f"{name}.position"):
+    if log is None and _beside(name, "position"):
         warnings.warn(f"{name}.position is not used: where grades are clicks, log=… makes a log of the shown lists.", stacklevel=2)
-    beside = next((f"{name}.{kind}" for kind in ("query", "group") if os.path.exists(f"{name}.{kind}")), None)
+    beside = _beside(name, "query") or _beside(name, "group")
     if beside is None:
         raise DataError(f"{name}.query is missing: write the number of documents of each query into it, one on each line.")
     group = _numbers(beside, np.int64)
-    position = None if log is None else _numbers(f"{name}.position", np.int64)
-    weight = _numbers(f"{name}.weight", np.float64) if os.path.exists(f"{name}.weight") else None
+    position = None if log is None else _numbers(_beside(name, "position") or f"{name}.position", np.int64)
+    weights = _beside(name, "weight")
+    weight = None if weights is None else _numbers(weights, np.float64)
     try:
         with open(name, encoding="utf-8") as file:
             rows = [re.split(r"[\s,]+", line.strip()) for line in file if line.strip()]

@@ -47,15 +47,17 @@ class Rank(InFolder):
         self.assertEqual(done.stdout, "1\n-2\n-0.5\n0\n")
 
     def test_scores_are_the_mean_over_members(self):
-        write_safetensors(self.model, {"members.0.layers.0.weight": ([1, 1], [2.0]), "members.0.layers.0.bias": ([1], [-1.0]),
-                                       "members.0.layers.1.weight": ([1, 1], [3.0]), "members.0.layers.1.bias": ([1], [0.5]),
-                                       "members.1.layers.0.weight": ([1, 1], [-1.0]), "members.1.layers.0.bias": ([1], [4.0]),
-                                       "members.1.layers.1.weight": ([1, 1], [1.0]), "members.1.layers.1.bias": ([1], [0.0])},
-                          {"architecture": "relu", "width": "1", "depth": "2", "parameterisation": "standard",
-                           "members": "2"})
+        tensors = {"members.0.layers.0.weight": ([1, 1], [2.0]), "members.0.layers.0.bias": ([1], [-1.0]),
+                   "members.0.layers.1.weight": ([1, 1], [3.0]), "members.0.layers.1.bias": ([1], [0.5]),
+                   "members.1.layers.0.weight": ([1, 1], [-1.0]), "members.1.layers.0.bias": ([1], [4.0]),
+                   "members.1.layers.1.weight": ([1, 1], [1.0]), "members.1.layers.1.bias": ([1], [0.0])}
+        about = {"architecture": "relu", "width": "1", "depth": "2", "parameterisation": "standard", "members": "2"}
+        write_safetensors(self.model, tensors, about)
         data = self.file("d.txt", "0 qid:1 1:0\n0 qid:1 1:1\n0 qid:1 1:10\n")
         # (0.5 + 4) / 2, (3.5 + 3) / 2, (57.5 + 0) / 2
         self.assertEqual(self.ranked(data, "--format", "scores"), "2.25\n3.25\n28.75\n")
+        write_safetensors(self.model, tensors, about | {"output_scale": "-2"})
+        self.assertEqual(self.ranked(data, "--format", "scores"), "-4.5\n-6.5\n-57.5\n")
 
     def lines(self, queries=60):
         draw = random.Random(7)

@@ -14,6 +14,7 @@ def read_safetensors(path):
     length = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + length])
     metadata = header.pop("__metadata__")
+    metadata.pop("olrank_checksum", None)  # of the file, not of its model
     values = data[8 + length:]
     tensors = {}
     for name, entry in header.items():

@@ -16,15 +16,19 @@
 #include "core/data/doc_table.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 #include "core/metrics/score_files.h"
 #include "core/online/online_ranker.h"
 #include "jobs/eval_request.h"
+#include "jobs/experiment.h"
 #include "jobs/ranked_lists.h"
+#include "jobs/study.h"
 #include "models/export/export_format.h"
 #include "models/files/model_scorer.h"
 #include "models/ranker_factory.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/fuzz/core_checks.h"
+#include "tests/sim/small_trial.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/mutated.h"
 #include "tests/support/temporary_folder.h"
@@ -61,6 +65,7 @@ class MemoryLimit {
 using std::literals::operator""sv;
 
 constexpr std::uint32_t kMutants = 500;
+constexpr std::uint32_t kFlips = 300;  // of each kind of file
 constexpr rlim_t kMoreMemory = 512'000'000;
 constexpr std::int64_t kFeatures = 5;
 constexpr std::string_view kTelling = "0123456789{}[]\":,.-eE\\\n \0\xFF"sv;
@@ -215,6 +220,30 @@ TEST(ModelMutants, AreRefusedOrGiveFiniteScores) {
   EXPECT_LT(accepted, 450);
 }
 
+TEST(ModelMutants, FlippedBitsAreRefusedOrChangeNothing) {
+  const Dataset data = read_text(small_text());
+  ExecutionContext context;
+  const auto scores_of = [&](const std::string& bytes) {
+    return scores_of_all(ModelScorer(parse_model(bytes, "model", ModelCode::kRefuse)), data, context);
+  };
+  std::vector<std::string> files = models();
+  files.push_back(model_bytes(
+      additive_tensors(std::vector<float>{1, -2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3},
+                       std::vector<InputPair>{{0, 3}}),
+      {}));
+  for (const std::string& file : files) {
+    const std::vector<double> expected = scores_of(file);
+    std::uint32_t refused = 0;
+    for (std::uint32_t number = 0; number < kFlips; ++number) {
+      RngStream rng = draws(number);
+      std::vector<double> scores = expected;
+      refused += refuses([&] { scores = scores_of(with_flipped_bit(file, rng)); }) ? 1 : 0;
+      ASSERT_EQ(scores, expected) << number;
+    }
+    EXPECT_GT(refused, kFlips * 9 / 10);  // not of the checksum's own name
+  }
+}
+
 /// Contents with one lie in them, under a fingerprint that is right for them.
 Dataset forged_data(const Dataset& honest, std::vector<float>& values, std::vector<std::uint8_t>& grades,
                     std::vector<std::int64_t>& offsets, ThreadPool& pool, RngStream& rng) {
@@ -262,6 +291,132 @@ TEST(CacheMutants, ForgedContentsAreRefusedOrSound) {
   }
   EXPECT_GT(refused, 100);
   EXPECT_LT(refused, 450);
+}
+
+TEST(CacheMutants, FlippedBitsAreRefusedOrChangeNothing) {
+  const TemporaryFolder folder;
+  ThreadPool pool(2);
+  const Dataset honest = read_text(small_text());
+  const std::string path = (folder / "data.olrank").string();
+  write_dataset_file(honest, {}, path);
+  const std::string file = read_file(path);
+  std::uint32_t refused = 0;
+  for (std::uint32_t number = 0; number < kFlips; ++number) {
+    RngStream rng = draws(number);
+    write_file(path, with_flipped_bit(file, rng));
+    Fingerprint found = honest.fingerprint();
+    refused += refuses([&] {
+      const Dataset data = DatasetCache().read(path, {}, pool);
+      found = content_fingerprint(data.contents(), pool);
+    });
+    ASSERT_EQ(found, honest.fingerprint()) << number;
+  }
+  EXPECT_GT(refused, kFlips * 8 / 10);
+}
+
+/// One trial of a real ranker, with everything that a resume reads.
+ExperimentPlan trial_plan(const std::filesystem::path& out, std::int64_t rounds) {
+  ExperimentPlan plan;
+  plan.out = out;
+  plan.rankers.push_back({"linear",
+                          "kind = linear\n",
+                          [](const RankerData& data, const TrialKeys& keys) {
+                            return make_ranker(
+                                RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended),
+                                data.train.features, keys, 10);
+                          },
+                          {}});
+  plan.users.push_back({"perfect",
+                        [](int max_grade) {
+                          return make_user("perfect", ClickSettings::defaults(ProtocolName::kPaper), {},
+                                           max_grade);
+                        },
+                        [](int) { return "perfect"; }});
+  plan.folds = {1};
+  plan.seeds = {1};
+  plan.trial = {.rounds = rounds, .cutoff = 10, .eval_every = 2};
+  plan.protocol = fmt::format("rounds = {}\n", rounds);
+  plan.version = "test";
+  static const auto fold = std::make_shared<const FoldData>(
+      FoldData{small_trial_data("synth:small?queries=8&test_queries=3"), "data", {}, std::nullopt});
+  plan.data = std::make_shared<FoldCache>([](std::int64_t) { return fold; });
+  plan.existing = Existing::kResume;
+  return plan;
+}
+
+/// What the trial says, without its seconds.
+std::vector<std::string> results_of(const std::filesystem::path& trial) {
+  std::string curve;
+  const std::string timed = read_file(trial / "curve.jsonl");
+  for (std::size_t begin = 0; begin < timed.size(); begin = timed.find('\n', begin) + 1)
+    curve += timed.substr(begin, timed.find(",\"seconds\"", begin) - begin) + "\n";
+  const auto summary = parse_ordered_json(read_file(trial / "summary.json"));
+  return {curve,
+          read_file(trial / "queries.csv"),
+          read_file(trial / "model.safetensors"),
+          summary.at("last").dump(),
+          summary.at("area").dump(),
+          summary.at("result_fingerprint").dump()};
+}
+
+// A resume of the same rounds skips the finished trial, and one of more rounds goes on from its checkpoint.
+TEST(TrialMutants, FlippedBitsAreRefusedOrChangeNothing) {
+  constexpr std::int64_t kRounds = 4;
+  const TemporaryFolder folder;
+  const auto play = [&](const std::string& name, std::int64_t rounds) {
+    const ExperimentPlan plan = trial_plan(folder / name, rounds);
+    check_existing(plan);
+    run_experiment(plan);
+  };
+  const std::filesystem::path inside = TrialIdentity{"linear", "perfect", 1, 1}.path();
+  for (const std::int64_t rounds : {kRounds, 2 * kRounds}) {
+    const std::string whole = fmt::format("whole{}", rounds);
+    play(whole, rounds);
+    const std::vector<std::string> expected = results_of(folder / whole / inside);
+    for (const char* name : {"curve.jsonl", "summary.json", "queries.csv", "model.safetensors",
+                             "checkpoint/state.safetensors"}) {
+      SCOPED_TRACE(fmt::format("{} to round {}", name, rounds));
+      std::uint32_t refused = 0;
+      for (std::uint32_t number = 0; number < kFlips; ++number) {
+        std::filesystem::remove_all(folder / "flipped");
+        std::filesystem::copy(folder / fmt::format("whole{}", kRounds), folder / "flipped",
+                              std::filesystem::copy_options::recursive);
+        const std::filesystem::path file = folder / "flipped" / inside / name;
+        RngStream rng = draws(number);
+        write_file(file, with_flipped_bit(read_file(file), rng));
+        if (refuses([&] { play("flipped", rounds); })) {
+          ++refused;
+        } else {
+          ASSERT_EQ(results_of(folder / "flipped" / inside), expected) << number;
+        }
+      }
+      // Only a trial that goes on reads its checkpoint. Some bytes of a file say nothing.
+      const bool is_read = rounds > kRounds || !std::string_view(name).starts_with("checkpoint");
+      EXPECT_GE(refused, is_read ? kFlips * 8 / 10 : 0);
+    }
+  }
+}
+
+TEST(CellMutants, FlippedBitsAreRefusedOrChangeNothing) {
+  const TemporaryFolder folder;
+  const WorkCells store(folder.path(),
+                        {"olrank bench generalisation", "recipe", [](auto) { return true; }});
+  const WorkCell cell{"one", "of these sizes"};
+  const nlohmann::ordered_json result = {{"recipe", cell.recipe}, {"rows", {1.5, 2.25, 1e-3}}};
+  store.write(cell, result);
+  const std::string file = read_file(folder / "cells/one.json");
+  std::uint32_t refused = 0;
+  for (std::uint32_t number = 0; number < kFlips; ++number) {
+    RngStream rng = draws(number);
+    write_file(folder / "cells/one.json", with_flipped_bit(file, rng));
+    nlohmann::ordered_json read;
+    if (refuses([&] { read = store.read(cell); })) {
+      ++refused;
+    } else {
+      ASSERT_EQ(read["rows"], result["rows"]) << number;
+    }
+  }
+  EXPECT_GT(refused, kFlips * 8 / 10);
 }
 
 }  // namespace

@@ -14,6 +14,8 @@
 
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
+#include "serve/service_setup.h"
+#include "serve/state_folder.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/mutated.h"
 
@@ -235,6 +237,34 @@ TEST(LogMutants, AreRefusedOrServeAValidBeginning) {
   fmt::print("{} refused, {} served\n", refused, served);
   EXPECT_GT(refused, 200);
   EXPECT_GT(served, 50);
+}
+
+// A log that another service imports.
+TEST(LogMutants, FlippedBitsAreNotImportedOrChangeNothing) {
+  const TemporaryFolder folder;
+  FittedNormaliser normaliser;
+  normaliser.features = kServedFeatures;
+  const auto imported = [&](const std::string& log) {
+    fs::remove_all(folder / "state");
+    fs::create_directory(folder / "state");
+    write(folder / "log", log);
+    const StateFolder state(folder / "state");
+    ImportedLog(state, {folder / "log", "", 1}, normaliser, false, false).commit();
+    return read_file(state.log());
+  };
+  const std::string expected = imported(original().log());
+  int refused = 0;
+  constexpr int kFlips = 300;
+  for (std::uint32_t flip = 0; flip < kFlips; ++flip) {
+    RngStream rng = stream_of(30'000 + flip);
+    try {
+      ASSERT_EQ(imported(with_flipped_bit(original().log(), rng)), expected) << flip;
+    } catch (const DataError& error) {
+      ++refused;
+      EXPECT_TRUE(std::string(error.what()).starts_with((folder / "log").string() + ":")) << error.what();
+    }
+  }
+  EXPECT_GT(refused, kFlips * 9 / 10);
 }
 
 std::string mutant_checkpoint(RngStream& rng) {

@@ -3,6 +3,8 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/safetensors.h"
 #include "core/runtime/execution_context.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/settings/configuration.h"
@@ -38,6 +40,40 @@ TEST(ModuleFilesTest, TheContentOfAFileIsPartOfTheRecipe) {
   EXPECT_NE(first.find("# module " + script.string() + " has the content "), std::string::npos) << first;
   EXPECT_NE(recipe(2), first);
   EXPECT_EQ(recipe(1), first);
+}
+
+TEST(ModelFilesTest, AServiceStartsFromTheWholeFunctionOfAFile) {
+  const TemporaryFolder folder;
+  const std::vector<float> hidden = {1, 2, 3, 4};
+  const std::vector<float> output = {0.5F, -2};
+  const std::vector<float> biases = {0.25F, 1};
+  const std::vector<float> bias = {8};
+  const std::vector<NamedTensor> tensors = {{"layers.0.weight", {2, 2}, hidden},
+                                            {"layers.0.bias", {2}, biases},
+                                            {"layers.1.weight", {1, 2}, output},
+                                            {"layers.1.bias", {1}, bias}};
+  const ModelMetadata about = {{"architecture", "relu"},
+                               {"width", "2"},
+                               {"depth", "2"},
+                               {"parameterisation", "standard"},
+                               {"output_scale", "3"}};
+  ServiceRequest request;
+  request.model = (folder / "model.safetensors").string();
+  std::string identity;
+  for (const std::string& file :
+       {safetensors_bytes(tensors, about), checked_safetensors_bytes(tensors, about)}) {
+    write_file_atomically(request.model, file);
+    const ResolvedService service = resolve_service(StateFolder(folder / "state"), request);
+    const ModelTensors started = make_service_ranker(service, available_memory())->model();
+    ASSERT_EQ(started.tensors.size(), 4U);
+    EXPECT_EQ(started.tensors[0].values, hidden);
+    EXPECT_EQ(started.tensors[1].values, biases);
+    EXPECT_EQ(started.tensors[2].values, (std::vector<float>{1.5F, -6}));
+    EXPECT_EQ(started.tensors[3].values, (std::vector<float>{24}));
+    // The service is the same one whether an earlier version wrote the file or this one.
+    if (identity.empty()) identity = service.identity.model;
+    EXPECT_EQ(service.identity.model, identity);
+  }
 }
 
 TEST(ModuleFilesTest, AServiceKeepsItsFile) {

@@ -75,9 +75,9 @@ def pool(processes=1):
 
 
 def without_times(value):
-    """What repeats: no times, no memory, no name of the folder."""
+    """What repeats: no times, no memory, no name of the folder, and no checksums of files with times."""
     if isinstance(value, dict):
-        changing = ("seconds", "started", "finished", "peak_memory_bytes", "out")
+        changing = ("seconds", "started", "finished", "peak_memory_bytes", "out", "check", "curve.jsonl")
         return {key: without_times(entry) for key, entry in value.items() if key not in changing and "second" not in key}
     return [without_times(entry) for entry in value] if isinstance(value, list) else value
 

@@ -2,6 +2,7 @@
 
 import decimal
 import json
+import os
 import sys
 
 import numpy as np
@@ -131,6 +132,19 @@ def test_lightgbms_files(tmp_path):
         (tmp_path / "rank.train.weight").write_text(weights)
         with pytest.raises(error, match=sentence):
             olrank.load_lightgbm(tmp_path / "rank.train")
+
+
+def test_lightgbms_files_beside_must_be_files(tmp_path):
+    (tmp_path / "rank.train").write_text("2 0:0.5\n0 0:1\n")
+    (tmp_path / "rank.train.query").write_text("2\n")
+    for kind in ("weight", "position", "query"):
+        beside = tmp_path / f"rank.train.{kind}"
+        beside.unlink(missing_ok=True)
+        for make in (lambda: beside.symlink_to("nowhere"), lambda: os.mkfifo(beside)):
+            make()
+            with pytest.raises(olrank.DataError, match=f"rank.train.{kind} is a folder, a pipe, a device or a link to no file: remove"):
+                olrank.load_lightgbm(tmp_path / "rank.train")
+            beside.unlink()
 
 
 def test_lightgbms_positions_make_a_log(tmp_path):

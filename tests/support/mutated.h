@@ -40,4 +40,11 @@ inline std::string mutated(std::string bytes, const std::vector<std::string>& ot
   return bytes;
 }
 
+/// The bytes with one bit turned over.
+inline std::string with_flipped_bit(std::string bytes, RngStream& rng) {
+  const std::uint32_t bit = rng.index(static_cast<std::uint32_t>(8 * bytes.size()));
+  bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
+  return bytes;
+}
+
 }  // namespace olrank

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -49,6 +50,28 @@ std::string some_text(int queries) {
     }
   }
   return text;
+}
+
+TEST(DataInspect, RefusesWeightsThatAreNoFile) {
+  const TemporaryFolder folder;
+  const std::string in = (folder / "in.txt").string();
+  const std::string weights = in + ".weight";
+  write_file(in, some_text(5));
+  const auto refusal = [&] { return message_of<DataError>([&] { run({"inspect", in}); }); };
+  const std::string sentence =
+      ": This is a folder, a pipe, a device or a link to no file: remove or rename it, or make it a file "
+      "with a "
+      "weight for each document.";
+  std::filesystem::create_directory(weights);
+  EXPECT_EQ(refusal(), weights + sentence);
+  std::filesystem::remove(weights);
+  ASSERT_EQ(::mkfifo(weights.c_str(), 0600), 0);
+  EXPECT_EQ(refusal(), weights + sentence);
+  std::filesystem::remove(weights);
+  std::filesystem::create_symlink("nowhere", weights);
+  EXPECT_EQ(refusal(), weights + sentence);
+  write_file(folder / "nowhere", "of another program\n");
+  EXPECT_TRUE(refusal().starts_with(weights + ":1: A weight must be")) << refusal();
 }
 
 TEST(DataConvert, RoundTripsAreExact) {

@@ -75,6 +75,15 @@ TEST(DataFolder, FindsNamedPartsAndFolds) {
             std::string::npos);
 }
 
+TEST(DataFolder, RefusesAPartThatIsALinkToNothing) {
+  const TemporaryFolder folder;
+  ExecutionContext context;
+  write_parts(folder.path(), "1 qid:1 1:1\n0 qid:1 1:2\n", "", "1 qid:2 1:1\n0 qid:2 1:2\n");
+  std::filesystem::create_symlink("nowhere", folder / "vali.txt");
+  const std::string said = message_of<IoError>([&] { load_parts(settings_of(folder.path()), 1, context); });
+  EXPECT_NE(said.find((folder / "vali.txt").string()), std::string::npos) << said;
+}
+
 TEST(DataFolder, ErrorListsKnownLayouts) {
   const TemporaryFolder folder;
   const std::string said = message_of<InvalidArgument>([&] { find_part_files(folder.path(), 1); });

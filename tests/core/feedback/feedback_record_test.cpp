@@ -136,6 +136,27 @@ TEST(FeedbackRecord, ChecksumDetectsEveryChangedByte) {
   }
 }
 
+TEST(FeedbackRecord, RefusesALineThatHasChanged) {
+  const std::string whole = record_line(3, record_body(small_record()));
+  const std::string line(without_newline(whole));
+  FeedbackRecord record;
+  ReplayColumns columns;
+  std::string changed = line;
+  changed.replace(changed.find("\"clicks\":[1"), 11, "\"clicks\":[0");
+  ASSERT_NE(changed, line);
+  for (const auto& failure : {parse_record(changed, record), parse_replay_line(changed, record, columns)}) {
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->column, static_cast<std::int64_t>(line.find("\"check\":") + 9));
+    EXPECT_TRUE(failure->message.starts_with(
+        "The line has changed since it was written: its 'check' does not match."))
+        << failure->message;
+  }
+  EXPECT_FALSE(parse_record(line + "\r", record));  // as an editor of another system leaves it
+  EXPECT_FALSE(parse_record(changed.substr(0, changed.find(",\"check\"")) + "}", record));
+  EXPECT_FALSE(
+      parse_record(R"({"qid":"1","shown":["a"],"clicks":[0],"check":"of another program"})", record));
+}
+
 TEST(FeedbackRecord, ReadsReplayLines) {
   const FeedbackRecord record = read(
       R"({"qid": 10, "shown": ["x", 2], "clicks": [true, 0], "ndcg": 0.5, "pairs": [[1, 2]], "extra": {"a": []}})");

@@ -161,6 +161,38 @@ TEST(SafetensorsTest, HeaderIsAnObjectWithoutTensors) {
   EXPECT_TRUE(parsed.values.empty());
 }
 
+// As docs/MODELS.md describes it.
+TEST(SafetensorsTest, ChecksumCoversMetadataAndTensorsByName) {
+  const std::vector<NamedTensor> tensors = {{"b", {2, 3}, kMatrix}, {"a", {1}, kBias}};
+  const ModelMetadata metadata = {{"text", "\"α\"\n{}"}, {"architecture", "linear"}};
+  const std::string file = checked_safetensors_bytes(tensors, metadata);
+  const auto bytes = [](const std::vector<float>& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()), 4 * values.size());
+  };
+  using std::literals::operator""s;
+  const std::string said = "architecture\0linear\0text\0\"α\"\n{}\0"s + "a\0F32\0[1]\0"s + bytes(kBias) +
+                           "b\0F32\0[2, 3]\0"s + bytes(kMatrix);
+  EXPECT_EQ(parse(file).header.at("__metadata__").at("olrank_checksum"), fingerprint_of(said).hex());
+
+  EXPECT_EQ(parse_safetensors(file, "x").metadata, metadata);
+  // The same model in another order, and one that has no checksum, as other programs write them.
+  const std::vector<NamedTensor> turned = {tensors[1], tensors[0]};
+  const ModelMetadata turned_metadata = {
+      {"olrank_checksum", fingerprint_of(said).hex()}, metadata[1], metadata[0]};
+  EXPECT_EQ(parse_safetensors(safetensors_bytes(turned, turned_metadata), "x").tensors.size(), 2U);
+  EXPECT_EQ(parse_safetensors(safetensors_bytes(tensors, metadata), "x").tensors.size(), 2U);
+  const std::string other = safetensors_bytes(tensors, {{"olrank_checksum", std::string(32, '0')}});
+  EXPECT_EQ(
+      message_of<DataError>([&] { parse_safetensors(other, "some.safetensors"); }),
+      "some.safetensors: This model file is damaged: its checksum does not match. Restore it, or make it "
+      "again; a program that has changed it has to remove 'olrank_checksum' from its metadata.");
+  // A model is the same to a service whether its file has a checksum or not.
+  EXPECT_EQ(model_fingerprint(file), fingerprint_of(safetensors_bytes(tensors, metadata)));
+  EXPECT_EQ(checked_safetensors_bytes(tensors, {metadata[0], {"olrank_checksum", "old"}, metadata[1]}),
+            file);
+  for (std::size_t length = 0; length < file.size(); ++length) model_fingerprint(file.substr(0, length));
+}
+
 TEST(SafetensorsTest, PythonsLibraryReadsIt) {
   if (std::system("python3 -c 'import safetensors.numpy' 2>/dev/null") != 0) {
     GTEST_SKIP() << "this python3 has no safetensors; the format is read by the tests above";

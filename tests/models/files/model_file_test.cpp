@@ -80,6 +80,38 @@ TEST_F(ModelFileTest, EveryRankerReadsBack) {
   }
 }
 
+// It is part of the function, whatever the parameterisation would give.
+TEST_F(ModelFileTest, OutputScaleIsThatOfTheFile) {
+  const Dataset data = read_text("1 qid:1 1:1 2:-2\n0 qid:1 1:0.5 2:4\n");
+  ExecutionContext context;
+  for (ModelTensors model :
+       {LinearModel(2).tensors(std::vector<float>{1.0F, -0.5F}),
+        additive_tensors(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}),
+        network_tensors(network(Parameterisation::kStandard, 1, 2), standard_shape(2, 1, 2),
+                        std::vector<float>{1.0F, -1.0F, 0.5F, 2.0F, -1.0F})}) {
+    std::erase_if(model.architecture, [](const auto& entry) { return entry.first == "output_scale"; });
+    write(file_, model);
+    const std::vector<double> plain =
+        scores_of_all(ModelScorer(load_model(file_, ModelCode::kRefuse)), data, context);
+    for (const double scale : {3.0, -0.25}) {
+      ModelTensors scaled = model;
+      scaled.architecture.emplace_back("output_scale", fmt::format("{}", scale));
+      write(file_, scaled);
+      const std::vector<double> scores =
+          scores_of_all(ModelScorer(load_model(file_, ModelCode::kRefuse)), data, context);
+      ASSERT_NE(plain[0], 0.0);
+      for (std::size_t doc = 0; doc < plain.size(); ++doc)
+        EXPECT_DOUBLE_EQ(scores[doc], scale * plain[doc]);
+    }
+    for (const char* wrong : {"0", "nan", "1e39", "two", ""}) {
+      ModelTensors refused = model;
+      refused.architecture.emplace_back("output_scale", wrong);
+      expect_refusal(
+          refused, fmt::format("Its output_scale is '{}' instead of a finite number other than 0.", wrong));
+    }
+  }
+}
+
 TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   const NetworkSettings settings = network(Parameterisation::kStandard, 4, 2);
   const NetworkShape shape = network_shape(settings, 3);

@@ -183,6 +183,7 @@ class ServeCommand : public Command {
     if (shares) {
       shared_.server.address = RedisAddress::parse(log_text_);
       shared_.role = parse_choice<ServiceRole>("--role", role_text_.empty() ? "both" : role_text_);
+      shared_.server.ranks = shared_.role != ServiceRole::kLearner;
       const char* password = std::getenv("OLRANK_LOG_PASSWORD");
       if (!password_file_.empty()) {
         shared_.server.password = read_token(password_file_);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/io/json.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "serve/api_error.h"
 #include "serve/file_log.h"
@@ -77,6 +78,19 @@ std::int64_t EventTypes::index(std::string_view name) const {
   return found == names.end() ? -1 : found - names.begin();
 }
 
+void EventTypes::require_all(const std::map<std::string, std::int64_t>& events,
+                             std::string_view place) const {
+  std::string unknown;
+  for (const auto& [name, count] : events) {
+    if (index(name) < 0) unknown += fmt::format("{}{} ({})", unknown.empty() ? "" : ", ", name, count);
+  }
+  if (unknown.empty()) return;
+  throw_error<InvalidArgument>(
+      "{}: Lists whose window is open have acknowledged events of types that this start does not name: {}. "
+      "Give --window and --events as before; TYPE=0 keeps a type out of the rewards.",
+      place, unknown);
+}
+
 std::vector<std::pair<std::int64_t, std::int64_t>> places_of(
     const EventTypes& types, std::span<const DocId> shown, std::span<const ImpressionStore::Event> events) {
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
@@ -138,6 +152,9 @@ void require_late(const EventTypes& types, const std::string& id,
 
 EventWindow::EventWindow(Settings settings, std::string prefix, FileLog& log)
     : settings_(std::move(settings)), prefix_(std::move(prefix)), log_(log) {
+  if (!settings_.only_counts)
+    log_.say_of_disk({"Lists whose window has closed wait for the disk; ranking continues.",
+                      "Lists whose window has closed are logged again."});
   take_up();
 }
 
@@ -166,30 +183,36 @@ void EventWindow::take_up() {
     }
   }
   const auto written = lists.empty() ? std::unordered_set<std::string>() : logged_impressions(log_);
+  const std::int64_t now = settings_.utc();
+  const std::int64_t steady = settings_.steady();
+  std::map<std::string, std::int64_t> counts;  // events of each type
   for (auto& [list, journal] : lists) {
     const std::string id = list.impression;
     if (written.contains(id) || open_.find(id) != open_.end()) continue;
     const std::int64_t shown = list.shown();
-    const OpenLists::Place added = add(std::move(list), shown);
+    const std::int64_t age = std::max<std::int64_t>(now - list.time, 0);
+    const OpenLists::Place added = add(std::move(list), shown, steady - age);
     added->record.clicks.clear();
     added->journal = journal;
     ++journal->open;
     for (const std::string& line : events[id]) {
       const nlohmann::json told = parse_json(line);
       for (const auto& event : told.at("events")) {
-        const std::int64_t type = settings_.types.index(event.at(1).get<std::string>());
+        const auto name = event.at(1).get<std::string>();
+        const std::int64_t type = settings_.types.index(name);
         const auto rank = event.at(0).get<std::int64_t>();
+        ++counts[name];
         if (type >= 0 && rank >= 0 && rank < shown) added->seen[rank] |= std::uint32_t{1} << type;
       }
     }
   }
+  if (!settings_.only_counts) settings_.types.require_all(counts, settings_.folder.string());
   open_.sort_by_age();
   remove_old_journals();
 }
 
-OpenLists::Place EventWindow::add(FeedbackRecord list, std::int64_t shown) {
-  const std::int64_t time = list.time;
-  OpenLists::List open{std::move(list), shown, time};
+OpenLists::Place EventWindow::add(FeedbackRecord list, std::int64_t shown, std::int64_t since) {
+  OpenLists::List open{std::move(list), shown, since};
   open.seen.assign(shown, 0);
   return open_.add(std::move(open));
 }
@@ -223,19 +246,19 @@ std::shared_ptr<EventJournal> EventWindow::current_journal() {
 std::string EventWindow::open(FeedbackRecord list, std::int64_t shown) {
   const std::lock_guard lock(mutex_);
   list.impression = fmt::format("{}-{}", prefix_, ++opened_);
-  return add(std::move(list), shown)->record.impression;
+  return add(std::move(list), shown, settings_.steady())->record.impression;
 }
 
 bool EventWindow::is_due(const OpenLists::List& list, std::int64_t now) const {
   return now - list.since >= std::chrono::milliseconds(settings_.window).count();
 }
 
-EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Event> events,
-                                      std::int64_t now) {
+EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Click>,
+                                      std::span<const Event> events) {
   std::unique_lock lock(mutex_);
   const OpenLists::Place list = open_.find(id);
-  if (list == open_.end() || (!list->claimed && is_due(*list, now)))
-    return lock.unlock(), add_late(id, events, now);
+  if (list == open_.end() || (!list->claimed && is_due(*list, settings_.steady())))
+    return lock.unlock(), add_late(id, events);
   list->require_unclaimed();
   const auto places = places_of(settings_.types, std::span(list->record.docs).first(list->shown), events);
   bool is_new = false;
@@ -254,7 +277,7 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Eve
       list->journal = journal;
       ++journal->open;
     }
-    bodies.push_back(events_body(id, events, places, now));
+    bodies.push_back(events_body(id, events, places, settings_.utc()));
     list->claimed = true;
     lock.unlock();
     std::exception_ptr failure;
@@ -280,8 +303,7 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Eve
           finished_record(settings_.types, list->record, list->seen).clicks};
 }
 
-EventWindow::Outcome EventWindow::add_late(const std::string& id, std::span<const Event> events,
-                                           std::int64_t now) {
+EventWindow::Outcome EventWindow::add_late(const std::string& id, std::span<const Event> events) {
   require_late(settings_.types, id, events);
   if (events.empty()) return {true, true};
   {
@@ -291,14 +313,15 @@ EventWindow::Outcome EventWindow::add_late(const std::string& id, std::span<cons
       late_log_->guard_writes(settings_.guard);
     }
   }
-  late_log_->append_all({events_body(id, events, {}, now)});
+  late_log_->append_all({events_body(id, events, {}, settings_.utc())});
   const std::lock_guard lock(mutex_);
   late_ += events.size();
   return {false, true};
 }
 
-std::vector<std::vector<std::uint8_t>> EventWindow::close_due(std::int64_t now) {
+std::vector<std::vector<std::uint8_t>> EventWindow::close_due() {
   std::unique_lock lock(mutex_);
+  const std::int64_t now = settings_.steady();
   std::vector<OpenLists::Place> due;
   std::vector<std::string> bodies;
   std::vector<std::vector<std::uint8_t>> clicks;
@@ -346,7 +369,15 @@ void EventWindow::keep_open() {
   }
   if (kept.empty()) return;
   const std::shared_ptr<EventJournal> journal = current_journal();
-  journal->log.append_all(std::move(bodies));
+  journal->log.say_of_disk({});
+  try {
+    journal->log.append_all(std::move(bodies));
+  } catch (const StateLost&) {
+    throw;
+  } catch (const IoError& error) {
+    throw_error<IoError>("{} {} without events, whose window was open, could not be kept.", error.what(),
+                         counted(kept.size(), "list"));
+  }
   for (const OpenLists::Place& list : kept) list->journal = journal;
   journal->open += kept.size();
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -30,6 +31,8 @@ struct EventTypes {
   static EventTypes parse(std::string_view text);
   /// −1 for an unknown type.
   std::int64_t index(std::string_view name) const;
+  /// Throws InvalidArgument if the open lists of a place have so many events of types that these lack.
+  void require_all(const std::map<std::string, std::int64_t>& events, std::string_view place) const;
 };
 
 /// The (rank, type) of each event. ApiError 422 for unknown types and documents that were not shown.
@@ -65,34 +68,35 @@ class EventWindow : public ImpressionStore {
     ImpressionLimits limits;  // of lists whose window is open: the oldest close early
     std::function<void()> guard;
     bool starts_over = false;  // sets journals of earlier runs aside
+    bool only_counts = false;  // what earlier runs have left open, whatever the types of its events
+    // The second times windows, as it never goes back; the first tells the age of a list after a restart.
+    std::function<std::int64_t()> utc = [] { return utc_milliseconds(); };
+    std::function<std::int64_t()> steady = steady_milliseconds;
   };
   /// Takes up the lists of earlier runs that are not in the log yet. `prefix` starts the ID of each list.
+  /// Throws InvalidArgument if they have events of other types: those were acknowledged, too.
   EventWindow(Settings settings, std::string prefix, FileLog& log);
 
   /// Keeps the journals of a state folder from being taken up.
   static void set_journals_aside(const std::filesystem::path& folder);
 
   std::string open(FeedbackRecord list, std::int64_t shown) override;
-  Outcome add(const std::string& id, std::span<const Click>, std::span<const Event> events) override {
-    return add(id, events, utc_milliseconds());
-  }
-  Outcome add(const std::string& id, std::span<const Event> events, std::int64_t now);
-  std::vector<std::vector<std::uint8_t>> close_due() override { return close_due(utc_milliseconds()); }
-  std::vector<std::vector<std::uint8_t>> close_due(std::int64_t now);
+  Outcome add(const std::string& id, std::span<const Click>, std::span<const Event> events) override;
+  std::vector<std::vector<std::uint8_t>> close_due() override;
   /// Keeps lists without events for the next start, too.
   void keep_open() override;
   Counts counts() const override;
 
  private:
   void take_up();
-  OpenLists::Place add(FeedbackRecord list, std::int64_t shown);
+  OpenLists::Place add(FeedbackRecord list, std::int64_t shown, std::int64_t since);
   void erase(OpenLists::Place list);
   /// The newest journal, or a new one if that is large.
   std::shared_ptr<EventJournal> current_journal();
   std::shared_ptr<EventJournal> open_journal(const std::filesystem::path& file);
   void remove_old_journals();
   bool is_due(const OpenLists::List& list, std::int64_t now) const;
-  Outcome add_late(const std::string& id, std::span<const Event> events, std::int64_t now);
+  Outcome add_late(const std::string& id, std::span<const Event> events);
 
   Settings settings_;
   std::string prefix_;

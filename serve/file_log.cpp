@@ -159,6 +159,7 @@ std::uint64_t FileLog::append_all(std::vector<std::string> bodies) {
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Batch> batch = next_batch_;
   const std::size_t place = batch->bodies.size();
+  ++batch->calls;
   std::move(bodies.begin(), bodies.end(), std::back_inserter(batch->bodies));
   // The first thread to find no write in progress writes the whole batch.
   written_.wait(lock, [&] { return batch->done || !writing_; });
@@ -187,7 +188,7 @@ void FileLog::write(std::unique_lock<std::mutex>& lock) {
       failure = std::current_exception();
     }
   }
-  report(failure, batch->bodies.size());
+  report(failure, batch->calls);
   lock.lock();
   if (!failure) {
     rounds_ += batch->bodies.size();
@@ -203,13 +204,13 @@ void FileLog::write(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-/// Says once that the disk refuses feedback, and once that it takes it again. Called by the writing thread
+/// Says once that the disk refuses records, and once that it takes them again. Called by the writing thread
 /// only.
-void FileLog::report(const std::exception_ptr& failure, std::size_t records) {
+void FileLog::report(const std::exception_ptr& failure, std::uint64_t calls) {
   if (!failure) {
     const std::uint64_t rejected = failed_.exchange(0);
-    if (rejected > 0 && is_archive_) {
-      log_warning("{}: The shared log is archived again.", path_.string());
+    if (rejected > 0 && words_ && !words_->taken.empty()) {
+      log_warning("{}: {}", path_.string(), words_->taken);
     } else if (rejected > 0) {
       log_warning("{}: Feedback is accepted again; {} rejected.", path_.string(),
                   rejected == 1 ? "1 was" : fmt::format("{} were", rejected));
@@ -220,10 +221,9 @@ void FileLog::report(const std::exception_ptr& failure, std::size_t records) {
     std::rethrow_exception(failure);
   } catch (const StateLost&) {  // the service is about to stop and says why
   } catch (const std::exception& error) {
-    if (failed_.fetch_add(records) > 0) return;
-    if (is_archive_) {
-      log_warning("{} The shared log keeps what is not archived; learning waits for the disk.",
-                  error.what());
+    if (failed_.fetch_add(calls) > 0) return;
+    if (words_) {
+      if (!words_->refused.empty()) log_warning("{} {}", error.what(), words_->refused);
       return;
     }
     const bool full = dynamic_cast<const LogFull*>(&error) != nullptr;

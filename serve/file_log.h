@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -89,8 +90,13 @@ class FileLog : public FeedbackLog {
   /// returns the round of the first.
   std::uint64_t append_all(std::vector<std::string> bodies);
 
-  /// Its records are those of a shared log, which keeps what the disk refuses here.
-  void set_is_archive() { is_archive_ = true; }
+  /// They tell what to say once the disk refuses records, and once it takes them again. Without them, each
+  /// append() is the feedback of one request, and those that were refused are counted.
+  struct DiskWords {
+    std::string_view refused;
+    std::string_view taken;
+  };
+  void say_of_disk(DiskWords words) { words_ = words; }
   /// Whether the last record found the disk full, or another disk error.
   bool is_failing() const override { return failed_ > 0; }
 
@@ -121,13 +127,14 @@ class FileLog : public FeedbackLog {
  private:
   struct Batch {
     std::vector<std::string> bodies;
+    std::uint64_t calls = 0;  // of append(), that wait for it
     std::uint64_t first_round = 0;
     bool done = false;
     std::exception_ptr failure;
   };
 
   void open(int flags);
-  void report(const std::exception_ptr& failure, std::size_t records);
+  void report(const std::exception_ptr& failure, std::uint64_t calls);
   [[noreturn]] void refuse_damage() const;
   [[noreturn]] void refuse_change() const;
   void cut_off();
@@ -142,7 +149,7 @@ class FileLog : public FeedbackLog {
   std::size_t surveyed_bytes_ = 0;
   std::filesystem::path cut_to_;
   std::function<void()> guard_;
-  bool is_archive_ = false;
+  std::optional<DiskWords> words_;
   std::function<void()> listener_;
 
   mutable std::mutex mutex_;
@@ -151,7 +158,7 @@ class FileLog : public FeedbackLog {
   bool repaired_ = false;  // by begin_writing()
   bool writing_ = false;
   std::exception_ptr fatal_error_;
-  std::atomic<std::uint64_t> failed_ = 0;  // records that the disk refused since the last one that it took
+  std::atomic<std::uint64_t> failed_ = 0;  // calls that the disk refused since the last one that it took
   std::uint64_t rounds_ = 0;
   std::int64_t bytes_ = 0;
 };

@@ -9,7 +9,9 @@
 
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "serve/open_lists.h"
 #include "serve/own_file.h"
 
 namespace olrank {
@@ -120,21 +122,33 @@ std::uint64_t list_checksum(std::string_view bytes) {
   return fingerprint_of(bytes).low;
 }
 
-/// Calls `visit` with each list of a file, up to one that is not whole.
+/// Returns the list that bytes begin with; nothing unless it has an ID and its checksum.
+std::optional<std::string_view> first_list(std::string_view bytes) {
+  ListReader head(bytes);
+  const auto size = head.next<std::uint32_t>();
+  const auto checksum = head.next<std::uint64_t>();
+  const auto id_size = head.next<std::uint32_t>();
+  if (bytes.size() < kListHead || size > bytes.size() - kListHead || id_size > 40) return std::nullopt;
+  const std::string_view list = bytes.substr(kListHead, size);
+  const bool has_id = size > sizeof id_size && is_impression_id(list.substr(sizeof id_size, id_size));
+  return has_id && list_checksum(list) == checksum ? std::optional(list) : std::nullopt;
+}
+
+/// Calls `visit` with each list of a file. Returns how many stretches of other bytes are between them and
+/// behind them.
 template <class Visit>
-void for_lists(const fs::path& path, const Visit& visit) {
+std::int64_t for_lists(const fs::path& path, const Visit& visit) {
   const std::optional<std::string> bytes = read_own_file(path);
-  std::string_view rest = bytes ? *bytes : std::string_view();
-  while (rest.size() >= kListHead) {
-    ListReader head(rest.substr(0, kListHead));
-    const auto size = head.next<std::uint32_t>();
-    const auto checksum = head.next<std::uint64_t>();
-    if (size > rest.size() - kListHead) return;
-    const std::string_view list = rest.substr(kListHead, size);
-    if (list_checksum(list) != checksum) return;
-    rest.remove_prefix(kListHead + size);
-    visit(list);
+  std::int64_t damaged = 0;
+  bool was_list = true;
+  for (std::string_view rest = bytes ? *bytes : std::string_view(); !rest.empty();) {
+    const std::optional<std::string_view> list = first_list(rest);
+    if (list) visit(*list);
+    if (!list && was_list) ++damaged;
+    was_list = list.has_value();
+    rest.remove_prefix(list ? kListHead + list->size() : 1);
   }
+  return damaged;
 }
 
 }  // namespace
@@ -158,42 +172,47 @@ void ImpressionFile::set_aside(const fs::path& folder) {
   kImpressionFiles.set_aside(folder);
 }
 
-ImpressionFile::ImpressionFile(Settings settings, std::int64_t now) : settings_(std::move(settings)) {
+ImpressionFile::ImpressionFile(Settings settings, std::int64_t utc, std::int64_t steady)
+    : settings_(std::move(settings)) {
   if (settings_.starts_over) set_aside(settings_.folder);
   for (const fs::path& path : kImpressionFiles.in(settings_.folder)) {
-    Segment segment{path, 0, static_cast<std::size_t>(fs::file_size(path))};
-    for_lists(path, [&](std::string_view list) {
+    std::int64_t latest = 0;
+    const std::int64_t damaged = for_lists(path, [&latest](std::string_view list) {
       ListReader in(list);
       in.next<std::string>();  // the ID
-      segment.latest = std::max(segment.latest, in.next<std::int64_t>());
+      latest = std::max(latest, in.next<std::int64_t>());
     });
+    if (damaged > 0)
+      log_warning("{}: Skipped {}, whose lists take no more feedback; the other lists are open again.",
+                  path.string(), counted(damaged, "damaged place"));
     next_number_ = kImpressionFiles.number_of(path) + 1;
-    segments_.push_back(std::move(segment));
+    const std::int64_t age = std::max<std::int64_t>(utc - latest, 0);
+    segments_.push_back({path, steady - age, static_cast<std::size_t>(fs::file_size(path))});
   }
-  remove_old(now);
+  remove_old(steady);
 }
 
 ImpressionFile::~ImpressionFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-std::vector<OpenList> ImpressionFile::take_up(std::int64_t now) const {
+std::vector<OpenList> ImpressionFile::take_up(std::int64_t utc) const {
   std::vector<OpenList> lists;
   for (const Segment& segment : segments_) {
     for_lists(segment.path, [&](std::string_view bytes) {
       std::optional<OpenList> list = decoded(bytes);
-      if (list && now - list->record.time <= settings_.age_ms) lists.push_back(std::move(*list));
+      if (list && utc - list->record.time <= settings_.age_ms) lists.push_back(std::move(*list));
     });
   }
   return lists;
 }
 
-void ImpressionFile::remove_old(std::int64_t now) {
+void ImpressionFile::remove_old(std::int64_t steady) {
   std::size_t bytes = 0;
   for (const Segment& segment : segments_) bytes += segment.bytes;
   const std::size_t kept = descriptor_ >= 0 ? 1 : 0;  // the one that is written to
   while (segments_.size() > kept &&
-         (now - segments_.front().latest > settings_.age_ms || bytes > settings_.bytes)) {
+         (steady - segments_.front().latest > settings_.age_ms || bytes > settings_.bytes)) {
     std::error_code ignored;
     fs::remove(segments_.front().path, ignored);
     bytes -= segments_.front().bytes;
@@ -201,15 +220,15 @@ void ImpressionFile::remove_old(std::int64_t now) {
   }
 }
 
-void ImpressionFile::begin_segment(std::int64_t now) {
+void ImpressionFile::begin_segment(std::int64_t steady) {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  remove_old(now);
+  remove_old(steady);
   const fs::path path = kImpressionFiles.path(settings_.folder, next_number_);
   descriptor_ = open_own_file(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC);
   if (descriptor_ < 0) throw_error<IoError>("{} exists already.", path.string());
   ++next_number_;
-  begun_ = now;
-  segments_.push_back({path, now, 0});
+  begun_ = steady;
+  segments_.push_back({path, steady, 0});
 }
 
 std::string ImpressionFile::named(std::string_view id, std::string_view encoded) {
@@ -218,7 +237,7 @@ std::string ImpressionFile::named(std::string_view id, std::string_view encoded)
   return list.finish().append(encoded);
 }
 
-void ImpressionFile::append(std::string_view id, std::string_view encoded, std::int64_t now) {
+void ImpressionFile::append(std::string_view id, std::string_view encoded, std::int64_t steady) {
   const std::string list = named(id, encoded);
   ListWriter head;
   head(static_cast<std::uint32_t>(list.size()), list_checksum(list));
@@ -228,17 +247,18 @@ void ImpressionFile::append(std::string_view id, std::string_view encoded, std::
   try {
     if (settings_.guard) settings_.guard();
     const bool is_due = descriptor_ < 0 || segments_.back().bytes > kImpressionFileBytes ||
-                        now - begun_ > settings_.age_ms / kImpressionFilesOfAge;
-    if (is_due) begin_segment(now);
+                        steady - begun_ > settings_.age_ms / kImpressionFilesOfAge;
+    if (is_due) begin_segment(steady);
     const ssize_t written = ::write(descriptor_, payload.data(), payload.size());
     if (written != static_cast<ssize_t>(payload.size())) {
-      // Nothing behind a part of a list could be read.
-      ::close(std::exchange(descriptor_, -1));
-      throw_error<IoError>("{}: {}.", segments_.back().path.string(),
-                           written < 0 ? std::strerror(errno) : "The disk is full");
+      const std::string why = written < 0 ? std::strerror(errno) : "The disk is full";
+      // A reader would skip the part of a list, but would call it damaged.
+      if (::ftruncate(descriptor_, static_cast<off_t>(segments_.back().bytes)) != 0)
+        segments_.back().bytes += static_cast<std::size_t>(std::max<ssize_t>(written, 0));
+      throw_error<IoError>("{}: {}.", segments_.back().path.string(), why);
     }
     segments_.back().bytes += payload.size();
-    segments_.back().latest = now;
+    segments_.back().latest = steady;
     failing_ = false;
   } catch (const IoError& error) {
     if (!std::exchange(failing_, true))

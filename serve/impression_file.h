@@ -38,14 +38,15 @@ class ImpressionFile {
   };
   /// Keeps the lists of a state folder from being taken up.
   static void set_aside(const std::filesystem::path& folder);
-  /// `now` is in ms since 1970.
-  ImpressionFile(Settings settings, std::int64_t now);
+  /// Lists have their time in `utc`, ms since 1970; files grow old by `steady`, a clock that never goes
+  /// back.
+  ImpressionFile(Settings settings, std::int64_t utc, std::int64_t steady);
   ~ImpressionFile();
   ImpressionFile(const ImpressionFile&) = delete;
   ImpressionFile& operator=(const ImpressionFile&) = delete;
 
   /// The lists of earlier runs that have not expired, oldest first.
-  std::vector<OpenList> take_up(std::int64_t now) const;
+  std::vector<OpenList> take_up(std::int64_t utc) const;
 
   /// All of a list but its ID.
   static std::string encoded(const FeedbackRecord& list, std::int64_t shown);
@@ -54,16 +55,16 @@ class ImpressionFile {
   /// Reads such bytes; returns nothing if they are no list.
   static std::optional<OpenList> decoded(std::string_view bytes);
   /// Keeps a list. Where that fails, it says so once in the log: the list is open all the same.
-  void append(std::string_view id, std::string_view encoded, std::int64_t now);
+  void append(std::string_view id, std::string_view encoded, std::int64_t steady);
 
  private:
   struct Segment {
     std::filesystem::path path;
-    std::int64_t latest = 0;  // time of its last list
+    std::int64_t latest = 0;  // when its last list came, in steady time
     std::size_t bytes = 0;
   };
-  void remove_old(std::int64_t now);
-  void begin_segment(std::int64_t now);
+  void remove_old(std::int64_t steady);
+  void begin_segment(std::int64_t steady);
 
   Settings settings_;
   std::mutex mutex_;

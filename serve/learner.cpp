@@ -167,7 +167,7 @@ void Learner::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-void Learner::stop(std::chrono::seconds timeout) {
+bool Learner::stop(std::chrono::seconds timeout) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -176,6 +176,7 @@ void Learner::stop(std::chrono::seconds timeout) {
   }
   if (thread_.joinable()) thread_.join();
   log_.on_growth({});
+  return !unsaved_;
 }
 
 void Learner::learn_all() {
@@ -466,8 +467,8 @@ void Learner::save_checkpoint() {
   if (arms_) arms_->save(state);
   begin_writing();
   log_.require_writable();
-  checkpoint_round_ = round_;
   state.write(settings_.checkpoint);
+  checkpoint_round_ = round_;
 }
 
 void Learner::try_save_checkpoint(bool last) {

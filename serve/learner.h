@@ -49,8 +49,9 @@ class Learner : public RankerSource {
   static void require_lists_ahead_of_rounds(const OnlineRanker& ranker);
 
   void start();
-  /// Learns the rest of the log for at most `timeout`, writes a checkpoint and joins the thread.
-  void stop(std::chrono::seconds timeout);
+  /// Learns the rest of the log for at most `timeout`, writes a checkpoint and joins the thread. False if
+  /// the checkpoint could not be written, as a warning says.
+  bool stop(std::chrono::seconds timeout);
   /// Learns the log on the calling thread, as an alternative to start(). Changes no file if the log is only
   /// read.
   void learn_all();
@@ -144,8 +145,8 @@ class Learner : public RankerSource {
   std::string last_check_;  // of the last record learned
   bool outdated_ = false;   // the checkpoint file, whose loss is accepted
   std::uint64_t round_ = 0;
-  std::uint64_t checkpoint_round_ = 0;                    // of the last attempt
-  bool unsaved_ = false;                                  // it failed
+  std::uint64_t checkpoint_round_ = 0;                    // of the last one, or of an attempt that was due
+  bool unsaved_ = false;                                  // that failed
   std::chrono::steady_clock::time_point checkpoint_due_;  // limits the time spent on them
   std::int64_t position_ = 0;
   std::int64_t pairs_ = 0;

@@ -153,7 +153,8 @@ constexpr int kRestPerPublish = 9;
 StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings)
     : stream_(stream), log_(log), learner_(learner), settings_(std::move(settings)) {
   stream_.continue_from(log_.rounds(), log_.line_before(log_.bytes()), settings_.accept_loss);
-  log_.set_is_archive();
+  log_.say_of_disk({"The shared log keeps what is not archived; learning waits for the disk.",
+                    "The shared log is archived again."});
   // Refuses a stream that was trimmed too far, and tells other learners what this one still needs.
   stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
   stream_.poll();

@@ -165,7 +165,8 @@ FirstAnswers::FirstAnswers(Settings settings, FileLog& log) : settings_(std::mov
 /// Takes up the lists of earlier runs whose feedback is not in the log.
 void FirstAnswers::take_up() {
   const std::int64_t now = utc_milliseconds();
-  file_ = std::make_unique<ImpressionFile>(*settings_.file, now);
+  const std::int64_t steady = steady_milliseconds();
+  file_ = std::make_unique<ImpressionFile>(*settings_.file, now, steady);
   std::vector<OpenList> lists = file_->take_up(now);
   if (lists.empty()) return;
   const std::unordered_set<std::string> answered = logged_impressions(log_);
@@ -173,14 +174,13 @@ void FirstAnswers::take_up() {
     const std::string& id = list.record.impression;
     if (answered.contains(id) || open_.find(id) != open_.end()) continue;
     const std::int64_t age = std::max<std::int64_t>(now - list.record.time, 0);
-    OpenLists::List taken{std::move(list.record), list.shown, steady_milliseconds() - age};
+    OpenLists::List taken{std::move(list.record), list.shown, steady - age};
     if (OpenLists::bytes_of(taken) <= settings_.limits.bytes) insert(std::move(taken));
   }
   if (open_.size() > 0) log_info("Took up {} that await feedback.", counted(open_.size(), "list"));
 }
 
 std::string FirstAnswers::open(FeedbackRecord record, std::int64_t shown, std::int64_t now) {
-  const std::int64_t time = record.time;
   const std::string kept = file_ ? ImpressionFile::encoded(record, shown) : std::string();
   std::string id;
   {
@@ -202,7 +202,7 @@ std::string FirstAnswers::open(FeedbackRecord record, std::int64_t shown, std::i
     }
     ++opened_;
   }
-  if (file_) file_->append(id, kept, time);
+  if (file_) file_->append(id, kept, now);
   return id;
 }
 

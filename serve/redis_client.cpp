@@ -356,7 +356,9 @@ std::vector<RedisReply> RedisClient::call_all(const std::vector<Command>& comman
   } catch (const RedisAway& error) {
     // A start that fails says so itself.
     if (!away_.exchange(true) && was_reached_)
-      log_warning("{} Ranking continues; feedback is rejected.", error.what());
+      log_warning("{} {}", error.what(),
+                  settings_.ranks ? "Ranking continues; feedback is rejected."
+                                  : "New feedback is not learned until it is back.");
     throw;
   }
 }

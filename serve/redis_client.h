@@ -47,6 +47,7 @@ struct RedisSettings {
   std::filesystem::path certificate{};  // of this process, with its key; empty: none
   std::filesystem::path key{};
   std::chrono::milliseconds timeout{1000};  // of a connection attempt, and of an answer
+  bool ranks = true;                        // the process, also while the server is away
 };
 
 struct RedisReply {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <utility>
 
 #include "core/runtime/log.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr std::int64_t kSafetyMs = 86'400'000;  // for which a list is kept whose window stays open
 constexpr std::int64_t kLeaseMs = 5'000;        // for which a process has a due list to itself
 constexpr std::int64_t kDueAtOnce = 100;
+constexpr std::size_t kTypesAtOnce = 1000;  // lists whose events are read together
 constexpr std::chrono::milliseconds kCloseInterval{250};
 constexpr std::string_view kMostLate = "100000";
 constexpr std::size_t kBytesAtOnce = 1'000'000;  // of lists sent together
@@ -47,19 +49,23 @@ if #ARGV > 0 then redis.call('PEXPIRE', KEYS[2], left) end
 return {new, redis.call('HKEYS', KEYS[2])}
 )lua";
 
-/// Due lists, which other processes leave alone for a while.
+/// Due lists, which other processes leave alone for a while. The clock is the server's, as those of the
+/// processes may differ.
 constexpr const char* kDueScript =
     R"lua(
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
-for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], ARGV[3], id) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
+for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], now + ARGV[2], id) end
 return due
 )lua";
 
 /// Stores a list that collects events, unless it is closed already: the sender may repeat what was done.
 constexpr const char* kStoreScript = R"lua(
 if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
+local time = redis.call('TIME')
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-redis.call('ZADD', KEYS[3], ARGV[3], ARGV[4])
+redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[3], ARGV[4])
 return 1
 )lua";
 
@@ -122,15 +128,29 @@ RedisLists::~RedisLists() {
   sender_.join();
 }
 
+void RedisLists::require_types(RedisClient& client, const EventTypes& types) {
+  const RedisReply open = client.call({"ZRANGE", client.key("due"), "0", "-1"});
+  std::map<std::string, std::int64_t> counts;
+  std::vector<RedisClient::Command> commands;
+  for (const RedisReply& id : open.items) {
+    commands.push_back({"HKEYS", client.key("events:" + id.text)});
+    if (commands.size() < kTypesAtOnce && &id != &open.items.back()) continue;
+    for (const RedisReply& places : client.call_all(std::exchange(commands, {}))) {
+      for (const RedisReply& place : places.items) ++counts[place.text.substr(place.text.find(':') + 1)];
+    }
+  }
+  types.require_all(counts, client.address().text());
+}
+
 std::string RedisLists::key(std::string_view kind, std::string_view id) const {
   return client_.key(fmt::format("{}:{}", kind, id));
 }
 
-void RedisLists::append_store_commands(const Waiting& list, std::int64_t now,
+void RedisLists::append_store_commands(const Waiting& list,
                                        std::vector<RedisClient::Command>& commands) const {
   const bool collects = settings_.window.count() > 0;
-  const std::int64_t life = collects ? settings_.window.count() + kSafetyMs : settings_.age.count();
-  const std::int64_t left = list.time + life - now;
+  const std::int64_t age = steady_milliseconds() - list.since;
+  const std::int64_t left = (collects ? settings_.window.count() + kSafetyMs : settings_.age.count()) - age;
   if (left < 1) return;
   if (!collects) {
     commands.push_back({"SET", key("impression", list.id), list.bytes, "PX", fmt::format("{}", left)});
@@ -138,11 +158,11 @@ void RedisLists::append_store_commands(const Waiting& list, std::int64_t now,
   }
   commands.push_back({"EVAL", kStoreScript, "3", key("impression", list.id), key("answered", list.id),
                       client_.key("due"), list.bytes, fmt::format("{}", left),
-                      fmt::format("{}", list.time + settings_.window.count()), list.id});
+                      fmt::format("{}", settings_.window.count() - age), list.id});
 }
 
 std::string RedisLists::open(FeedbackRecord list, std::int64_t shown) {
-  Waiting waiting{fmt::format("{}-{}", start_, ++opened_), {}, list.time};
+  Waiting waiting{fmt::format("{}-{}", start_, ++opened_), {}, steady_milliseconds()};
   waiting.bytes = ImpressionFile::named(waiting.id, ImpressionFile::encoded(list, shown));
   std::string id = waiting.id;
   {
@@ -181,7 +201,7 @@ void RedisLists::send() {
     std::string refusal;
     try {
       std::vector<RedisClient::Command> commands;
-      for (const Waiting& list : sending_) append_store_commands(list, utc_milliseconds(), commands);
+      for (const Waiting& list : sending_) append_store_commands(list, commands);
       if (!commands.empty()) client_.call_all(commands);
       sent = true;
     } catch (const RedisAway&) {
@@ -225,8 +245,8 @@ void RedisLists::keep_open() {
 
 std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
   for (std::chrono::milliseconds pause{10};; pause *= 2) {
-    std::vector<RedisReply> known =
-        client_.call_all({{"GET", key("impression", id)}, {"GET", key("answered", id)}});
+    std::vector<RedisReply> known = client_.call_all(
+        {{"GET", key("impression", id)}, {"GET", key("answered", id)}, {"PTTL", key("impression", id)}});
     if (!known[0].is_null() || !known[1].is_null() || pause > kLongestPause) return known;
     std::this_thread::sleep_for(pause);
   }
@@ -235,10 +255,6 @@ std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
 /// Repeated feedback is known for as long again as its list was open.
 std::string RedisLists::answer_life() const {
   return fmt::format("{}", 2 * settings_.age.count());
-}
-
-bool RedisLists::is_late(const FeedbackRecord& list, std::int64_t now) const {
-  return now - list.time >= settings_.window.count();
 }
 
 ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const Click> clicks,
@@ -251,7 +267,7 @@ ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const 
     throw ApiError(503, "", "The server of the shared log has not taken this list yet; retry.")
         .retry_after(1);
   }
-  if (!known[1].is_null() && collects) return add_late(id, events, utc_milliseconds());
+  if (!known[1].is_null() && collects) return add_late(id, events);
   if (!known[1].is_null()) {
     // Its first acknowledgement may have failed for want of replicas. WAIT counts behind a write.
     std::vector<RedisClient::Command> commands = log_.wait_commands();
@@ -263,9 +279,9 @@ ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const 
   }
   std::optional<OpenList> list = known[0].is_null() ? std::nullopt : ImpressionFile::decoded(known[0].text);
   if (collects) {
-    const std::int64_t now = utc_milliseconds();
-    if (!list || is_late(list->record, now)) return add_late(id, events, now);
-    return add_events(id, std::move(*list), events, now);
+    // The server keeps it for so long after its window.
+    if (!list || known[2].number <= kSafetyMs) return add_late(id, events);
+    return add_events(id, std::move(*list), events);
   }
   if (list) return accept(id, std::move(*list), clicks);
   throw ApiError(410, "impression",
@@ -305,17 +321,17 @@ ImpressionStore::Outcome RedisLists::repeat(const std::string& id, const std::st
 }
 
 ImpressionStore::Outcome RedisLists::add_events(const std::string& id, OpenList list,
-                                                std::span<const Event> events, std::int64_t now) {
+                                                std::span<const Event> events) {
   const auto places = places_of(settings_.types, std::span(list.record.docs).first(list.shown), events);
   const std::string keys[] = {key("impression", id), key("events", id)};
   std::vector<std::string> arguments;
   for (std::size_t event = 0; event < events.size(); ++event) {
     arguments.push_back(place_name(places[event].first, settings_.types.names[places[event].second]));
-    arguments.push_back(fmt::format("{}", events[event].at > 0 ? events[event].at : now));
+    arguments.push_back(fmt::format("{}", events[event].at > 0 ? events[event].at : utc_milliseconds()));
   }
   const std::vector<RedisReply> replies = client_.run(kEventsScript, keys, arguments, log_.wait_commands());
   const RedisReply& reply = replies.front();
-  if (reply.items.empty()) return add_late(id, events, now);
+  if (reply.items.empty()) return add_late(id, events);
   log_.require_replicas(replies);
   const std::vector<std::uint32_t> seen = seen_events(settings_.types, list.shown, reply.items.at(1));
   Outcome outcome{reply.items[0].number == 0 && !events.empty(), false};
@@ -323,12 +339,11 @@ ImpressionStore::Outcome RedisLists::add_events(const std::string& id, OpenList 
   return outcome;
 }
 
-ImpressionStore::Outcome RedisLists::add_late(const std::string& id, std::span<const Event> events,
-                                              std::int64_t now) {
+ImpressionStore::Outcome RedisLists::add_late(const std::string& id, std::span<const Event> events) {
   require_late(settings_.types, id, events);
   if (events.empty()) return {true, true};
   client_.call({"XADD", client_.key("late"), "MAXLEN", "~", std::string(kMostLate), "*", "events",
-                "{" + events_body(id, events, {}, now).substr(1) + "}"});
+                "{" + events_body(id, events, {}, utc_milliseconds()).substr(1) + "}"});
   late_ += events.size();
   return {false, true};
 }
@@ -340,10 +355,8 @@ std::vector<std::vector<std::uint8_t>> RedisLists::close_due() {
   if (settings_.window.count() == 0 || begin < close_due_) return clicks;
   close_due_ = begin + kCloseInterval;
   const std::string due = client_.key("due");
-  const std::int64_t now = utc_milliseconds();
+  const std::string arguments[] = {fmt::format("{}", kDueAtOnce), fmt::format("{}", kLeaseMs)};
   for (;;) {
-    const std::string arguments[] = {fmt::format("{}", now), fmt::format("{}", kDueAtOnce),
-                                     fmt::format("{}", now + kLeaseMs)};
     const RedisReply ids = client_.run(kDueScript, std::span(&due, 1), arguments).front();
     for (const RedisReply& id : ids.items) {
       if (auto record = close(id.text)) clicks.push_back(std::move(*record));

@@ -38,6 +38,9 @@ class RedisLists : public ImpressionStore {
   RedisLists(RedisLog& log, Settings settings, std::string start);
   ~RedisLists() override;
 
+  /// Throws InvalidArgument if lists whose window is open have events of types that are not among these.
+  static void require_types(RedisClient& client, const EventTypes& types);
+
   std::string open(FeedbackRecord list, std::int64_t shown) override;
   Outcome add(const std::string& id, std::span<const Click> clicks, std::span<const Event> events) override;
   std::vector<std::vector<std::uint8_t>> close_due() override;
@@ -49,24 +52,22 @@ class RedisLists : public ImpressionStore {
   struct Waiting {
     std::string id;
     std::string bytes;
-    std::int64_t time = 0;
+    std::int64_t since = 0;  // in steady time
   };
 
   std::string key(std::string_view kind, std::string_view id) const;
-  void append_store_commands(const Waiting& list, std::int64_t now,
-                             std::vector<RedisClient::Command>& commands) const;
+  void append_store_commands(const Waiting& list, std::vector<RedisClient::Command>& commands) const;
   void send();
   /// Drops one of those that wait: what is on its way was within the limit before.
   void drop_oldest();
   bool waits_here(const std::string& id) const;
-  /// The list and its answer. A list that was shown just now may still be on its way.
+  /// The list, its answer and for how many ms it stays. A list that was shown just now may be on its way.
   std::vector<RedisReply> look_up(const std::string& id) const;
   std::string answer_life() const;
-  bool is_late(const FeedbackRecord& list, std::int64_t now) const;
   Outcome accept(const std::string& id, OpenList list, std::span<const Click> clicks);
   Outcome repeat(const std::string& id, const std::string& answer, std::span<const Click> clicks) const;
-  Outcome add_events(const std::string& id, OpenList list, std::span<const Event> events, std::int64_t now);
-  Outcome add_late(const std::string& id, std::span<const Event> events, std::int64_t now);
+  Outcome add_events(const std::string& id, OpenList list, std::span<const Event> events);
+  Outcome add_late(const std::string& id, std::span<const Event> events);
   std::optional<std::vector<std::uint8_t>> close(const std::string& id);
 
   RedisLog& log_;

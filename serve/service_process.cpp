@@ -53,8 +53,8 @@ std::unique_ptr<OnlineRanker> make_served_ranker(const ResolvedService& service)
 /// These happen around the requests of a service.
 struct Serving {
   std::function<void()> begin;
-  std::function<void()> tick;  // every 20 ms; StateLost ends the service
-  std::function<void(bool lost)> end;
+  std::function<void()> tick;                 // every 20 ms; StateLost ends the service
+  std::function<std::string(bool lost)> end;  // returns what could not be kept
 };
 
 void serve(const std::vector<Service*>& services, const ServiceOptions& options, Listener& listener,
@@ -65,10 +65,12 @@ void serve(const std::vector<Service*>& services, const ServiceOptions& options,
       work();
     } catch (const StateLost&) {
       lost = std::current_exception();
-    } catch (const IoError&) {  // the log has said so, and the next turn tries again
+    } catch (const IoError& error) {  // the log has said so, and the next turn tries again
+      return std::string(error.what());
     } catch (const std::exception&) {
       lost = std::current_exception();
     }
+    return std::string();
   };
   const InterruptGuard guard;
   HttpServer server(services, options.http, listener);
@@ -89,12 +91,16 @@ void serve(const std::vector<Service*>& services, const ServiceOptions& options,
   log_info("Stopping: answering open requests, then learning pending feedback.");
   server.stop();
   thread.join();
+  std::vector<std::string> unkept;
   for (Service* service : services) {
     if (!lost) guarded([service] { service->close_windows(); });
-    if (!lost) guarded([service] { service->keep_windows(); });
+    if (!lost) unkept.push_back(guarded([service] { service->keep_windows(); }));
   }
-  for (const Serving& part : parts) part.end(lost != nullptr);
+  for (const Serving& part : parts) unkept.push_back(part.end(lost != nullptr));
   if (lost) std::rethrow_exception(lost);
+  std::erase(unkept, "");
+  if (!unkept.empty())
+    throw_error<IoError>("The service has stopped, but not all of it was kept. {}", fmt::join(unkept, " "));
   if (!interrupted)
     throw Error(
         "The service stopped listening unexpectedly; the system log may say why its socket was closed.");
@@ -229,7 +235,8 @@ void check_device(const ServiceIdentity& identity, const ServiceOptions& options
 /// The learner of a state folder, alone or with a shared log.
 class LearnerProcess {
  public:
-  explicit LearnerProcess(const ServiceOptions& options) : options_(options), folder_(options.state) {
+  /// Without `serves`, lists of earlier starts stay as they are.
+  LearnerProcess(const ServiceOptions& options, bool serves) : options_(options), folder_(options.state) {
     if (options.shared) {
       client_.emplace(options.shared->server);
       stream_.emplace(*client_,
@@ -270,10 +277,12 @@ class LearnerProcess {
       archive_.emplace(
           *stream_, *log_, *learner_,
           StreamArchive::Settings{learner_name(folder_), options.shared->keep, options.accept_loss});
+    if (serves && !accepts_loss) lists_ = make_lists();  // may refuse events of the journal
     if (resolved_.is_new && !imported) folder_.begin(identity, resolved_.model);
     log_->begin_writing();
     log_->guard_writes([this] { folder_.require_lock(); });
     folder_.accept();
+    if (serves && accepts_loss) lists_ = make_lists();  // sets files aside, as the log is cut
     if (options.arms.arms || stream_) folder_.set_arms(arms_.plan, arms_.bytes);
   }
 
@@ -297,7 +306,7 @@ class LearnerProcess {
     Service::Parts parts = service_parts(options_, identity, std::move(arms_), start_model());
     parts.exposed = learner_->logged_exposure();
     if (stream_ && options_.shared->role == ServiceRole::kLearner) parts.duty = Service::Duty::kLearner;
-    lists_ = make_lists(parts.start);
+    parts.start = start_;
     const FeedbackLog* log = &*log_;
     if (stream_) log = &*stream_;
     return service_.emplace(std::move(parts), lists_.get(), *log, *learner_);
@@ -313,7 +322,12 @@ class LearnerProcess {
             },
             [this](bool lost) {
               if (archive_) archive_->stop();
-              learner_->stop(std::chrono::seconds(lost ? 0 : options_.drain_seconds));
+              if (learner_->stop(std::chrono::seconds(lost ? 0 : options_.drain_seconds)))
+                return std::string();
+              return fmt::format(
+                  "{}: The checkpoint is an earlier one or missing: the next start learns the records "
+                  "behind it from the log again.",
+                  options_.state);
             }};
   }
 
@@ -325,9 +339,10 @@ class LearnerProcess {
 
   /// How many lists an earlier start with --window has left open.
   std::size_t open_windows() {
-    const EventWindow window(
-        {std::chrono::seconds(1), options_.events, folder_.path(), options_.impressions, {}}, "0", *log_);
-    return window.counts().open;
+    EventWindow::Settings settings{
+        std::chrono::seconds(1), options_.events, folder_.path(), options_.impressions, {}};
+    settings.only_counts = true;
+    return EventWindow(std::move(settings), "0", *log_).counts().open;
   }
 
   /// Events that this folder has acknowledged become records here, not in a shared log.
@@ -366,7 +381,10 @@ class LearnerProcess {
                                          : resolve_arms(folder_, options_.arms, identity);
     SharedSettings settings{print_identity(identity), start_model(),
                             arms_.plan ? arms_.plan->toml_text() : "", arms_.bytes, lists_text(options_)};
-    if (known) {
+    if (!known) {
+      RedisLists::require_types(*client_,
+                                options_.window_seconds > 0 ? options_.events : EventTypes{{}, {}});
+    } else {
       SharedSettings others = settings;  // only arms may be replaced
       others.arms = known->arms;
       others.arm_models = known->arm_models;
@@ -375,15 +393,15 @@ class LearnerProcess {
     stream_->begin(settings, options_.arms.arms.has_value());
   }
 
-  std::unique_ptr<ImpressionStore> make_lists(const std::string& start) {
+  std::unique_ptr<ImpressionStore> make_lists() {
     const auto guard = [this] { folder_.require_lock(); };
     const bool starts_over = options_.accept_loss || options_.to_round;
-    if (stream_) return std::make_unique<RedisLists>(*stream_, redis_lists(options_), start);
+    if (stream_) return std::make_unique<RedisLists>(*stream_, redis_lists(options_), start_);
     if (options_.window_seconds > 0) {
       auto window = std::make_unique<EventWindow>(
           EventWindow::Settings{std::chrono::seconds(options_.window_seconds), options_.events,
                                 folder_.path(), options_.impressions, guard, starts_over},
-          start, *log_);
+          start_, *log_);
       if (const std::size_t open = window->counts().open; open > 0)
         log_info("Took up {} whose window was open.", counted(open, "list"));
       return window;
@@ -397,7 +415,8 @@ class LearnerProcess {
     const ImpressionFile::Settings file{folder_.path(),
                                         std::chrono::milliseconds(options_.impressions.age).count(),
                                         options_.impressions.bytes, guard, starts_over};
-    return std::make_unique<FirstAnswers>(FirstAnswers::Settings{options_.impressions, start, file}, *log_);
+    return std::make_unique<FirstAnswers>(FirstAnswers::Settings{options_.impressions, start_, file},
+                                          *log_);
   }
 
   const ServiceOptions& options_;
@@ -409,6 +428,7 @@ class LearnerProcess {
   std::optional<FileLog> log_;
   std::optional<Learner> learner_;
   std::optional<StreamArchive> archive_;
+  const std::string start_ = random_start_id();
   std::unique_ptr<ImpressionStore> lists_;
   std::optional<Service> service_;
 };
@@ -419,7 +439,7 @@ void run_replica(Service::Parts parts, const ServiceOptions& options, Impression
   Service service(std::move(parts), lists, log, follower);
   serve({&service}, options, listener,
         {{[&follower] { follower.start(); }, [&follower] { follower.require_running(); },
-          [&follower](bool) { follower.stop(); }}});
+          [&follower](bool) { return follower.stop(), std::string(); }}});
 }
 
 /// A replica of a shared log: it has no state of its own.
@@ -506,7 +526,7 @@ void run_service(const ServiceOptions& options) {
   if (!options.http.access_log.empty()) AccessLog{options.http.access_log};  // refused before anything else
   if (!options.follow.empty()) return follow(options, listener);
   if (options.shared && options.shared->role == ServiceRole::kReplica) return replicate(options, listener);
-  LearnerProcess(options).run(listener);
+  LearnerProcess(options, true).run(listener);
 }
 
 void run_services(std::span<const ServiceOptions> options) {
@@ -515,7 +535,7 @@ void run_services(std::span<const ServiceOptions> options) {
   std::vector<Service*> services;
   std::vector<Serving> parts;
   for (const ServiceOptions& one : options) {
-    processes.push_back(std::make_unique<LearnerProcess>(one));
+    processes.push_back(std::make_unique<LearnerProcess>(one, true));
     services.push_back(&processes.back()->open());
     parts.push_back(processes.back()->serving());
   }
@@ -523,7 +543,7 @@ void run_services(std::span<const ServiceOptions> options) {
 }
 
 RankerSource::State learn_only(const ServiceOptions& options) {
-  return LearnerProcess(options).learn();
+  return LearnerProcess(options, false).learn();
 }
 
 }  // namespace olrank

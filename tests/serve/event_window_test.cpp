@@ -31,13 +31,24 @@ struct Windowed {
     EventWindow::Settings settings{
         std::chrono::seconds(10), EventTypes::parse(types), folder.path(), {}, {}, starts_over};
     settings.limits.open = most;
+    settings.utc = [this] { return now + ahead; };
+    settings.steady = [this] { return now; };
     window.emplace(std::move(settings), fmt::format("{:016x}", ++starts), *log);
   }
   std::string open(std::int64_t time) {
     FeedbackRecord list = liked_first_feature(1, 4);
     list.clicks.clear();
-    list.time = time;
+    now = time;
+    list.time = now + ahead;
     return window->open(std::move(list), 3);
+  }
+  EventWindow::Outcome add(const std::string& id, std::span<const Event> events, std::int64_t time) {
+    now = time;
+    return window->add(id, {}, events);
+  }
+  std::vector<std::vector<std::uint8_t>> close_due(std::int64_t time) {
+    now = time;
+    return window->close_due();
   }
   std::vector<FeedbackRecord> logged() const {
     std::vector<FeedbackRecord> records;
@@ -57,6 +68,8 @@ struct Windowed {
   }
 
   TemporaryFolder folder;
+  std::int64_t now = 0;
+  std::int64_t ahead = 0;  // of the steady clock is the other one
   int starts = 0;
   std::optional<FileLog> log;
   std::optional<EventWindow> window;
@@ -91,15 +104,15 @@ TEST(EventWindowTest, AListIsLoggedWhenItsWindowClosesWithEachEventOnce) {
   Windowed served;
   const std::string id = served.open(1000);
   const std::string unanswered = served.open(2000);
-  EXPECT_FALSE(served.window->add(id, std::vector{click(2)}, 1500).duplicate);
-  EXPECT_TRUE(served.window->add(id, std::vector{click(2)}, 1600).duplicate);
-  const EventWindow::Outcome more = served.window->add(id, std::vector{click(2), cart("d1")}, 1700);
+  EXPECT_FALSE(served.add(id, std::vector{click(2)}, 1500).duplicate);
+  EXPECT_TRUE(served.add(id, std::vector{click(2)}, 1600).duplicate);
+  const EventWindow::Outcome more = served.add(id, std::vector{click(2), cart("d1")}, 1700);
   EXPECT_FALSE(more.duplicate || more.late);
   EXPECT_EQ(more.clicks, (std::vector<std::uint8_t>{0, 1, 1}));
-  EXPECT_TRUE(served.window->close_due(10'999).empty());
+  EXPECT_TRUE(served.close_due(10'999).empty());
   EXPECT_EQ(served.log->rounds(), 0U);
-  EXPECT_EQ(served.window->close_due(11'000).size(), 1U);
-  EXPECT_EQ(served.window->close_due(12'000).size(), 1U);
+  EXPECT_EQ(served.close_due(11'000).size(), 1U);
+  EXPECT_EQ(served.close_due(12'000).size(), 1U);
   const std::vector<FeedbackRecord> logged = served.logged();
   ASSERT_EQ(logged.size(), 2U);
   EXPECT_EQ(logged[0].impression, id);
@@ -117,9 +130,9 @@ TEST(EventWindowTest, LateEventsAreKeptAndCounted) {
   Windowed served;
   const std::string id = served.open(1000);
   // Its window is over, though the list is not logged yet.
-  EXPECT_TRUE(served.window->add(id, std::vector{click(0)}, 11'000).late);
-  served.window->close_due(11'000);
-  EXPECT_TRUE(served.window->add(id, std::vector{click(1), cart("d2")}, 12'000).late);
+  EXPECT_TRUE(served.add(id, std::vector{click(0)}, 11'000).late);
+  served.close_due(11'000);
+  EXPECT_TRUE(served.add(id, std::vector{click(1), cart("d2")}, 12'000).late);
   EXPECT_EQ(served.window->counts().late, 3U);
   EXPECT_EQ(served.logged().at(0).clicks, (std::vector<std::uint8_t>{0, 0, 0}));
   const std::string late = read_file(served.folder / "late.jsonl");
@@ -132,7 +145,7 @@ TEST(EventWindowTest, RefusesEventsThatAreNone) {
   const std::string id = served.open(1000);
   const auto refusal = [&](const std::string& impression, const Event& event) {
     try {
-      served.window->add(impression, std::vector{click(0), event}, 2000);
+      served.add(impression, std::vector{click(0), event}, 2000);
     } catch (const ApiError& error) {
       return error.json();
     }
@@ -142,25 +155,25 @@ TEST(EventWindowTest, RefusesEventsThatAreNone) {
   EXPECT_NE(refusal(id, click(3)).find("ranks go from 0 to 2"), std::string::npos);
   EXPECT_NE(refusal(id, cart("d3")).find("Document 'd3' was not shown"), std::string::npos);
   EXPECT_NE(refusal("nothing", click(0)).find("Unknown impression"), std::string::npos);
-  EXPECT_EQ(served.window->add(id, {}, 2000).clicks, (std::vector<std::uint8_t>{0, 0, 0}));
+  EXPECT_EQ(served.add(id, {}, 2000).clicks, (std::vector<std::uint8_t>{0, 0, 0}));
   EXPECT_EQ(served.journals(), 0U);
 }
 
 TEST(EventWindowTest, ACrashLosesNoEventAndLogsNoListTwice) {
   Windowed served;
   const std::string closed = served.open(1000);
-  served.window->add(closed, std::vector{click(0)}, 1100);
-  served.window->close_due(11'000);
+  served.add(closed, std::vector{click(0)}, 1100);
+  served.close_due(11'000);
   const std::string open = served.open(12'000);
-  served.window->add(open, std::vector{click(1)}, 12'100);
-  served.window->add(open, std::vector{cart("d1")}, 12'200);
+  served.add(open, std::vector{click(1)}, 12'100);
+  served.add(open, std::vector{cart("d1")}, 12'200);
   served.open(12'500);  // without events: a crash forgets it
   served.start();
   EXPECT_EQ(served.window->counts().open, 1U);
-  EXPECT_TRUE(served.window->add(open, std::vector{cart("d1")}, 13'000).duplicate);
-  served.window->add(open, std::vector{click(2)}, 13'100);
+  EXPECT_TRUE(served.add(open, std::vector{cart("d1")}, 13'000).duplicate);
+  served.add(open, std::vector{click(2)}, 13'100);
   served.start();
-  served.window->close_due(22'000);
+  served.close_due(22'000);
   const std::vector<FeedbackRecord> logged = served.logged();
   ASSERT_EQ(logged.size(), 2U);
   EXPECT_EQ(logged[1].impression, open);
@@ -168,25 +181,114 @@ TEST(EventWindowTest, ACrashLosesNoEventAndLogsNoListTwice) {
   // The log has it, so that the journal's copy does not count again.
   served.start();
   EXPECT_EQ(served.window->counts().open, 0U);
-  EXPECT_TRUE(served.window->add(open, std::vector{click(0)}, 23'000).late);
+  EXPECT_TRUE(served.add(open, std::vector{click(0)}, 23'000).late);
 }
 
 TEST(EventWindowTest, AStopKeepsListsWithoutEventsToo) {
   Windowed served;
   const std::string second = served.open(2000);
   const std::string first = served.open(1000);
-  served.window->add(second, std::vector{click(1)}, 2100);
+  served.add(second, std::vector{click(1)}, 2100);
   served.window->keep_open();
   served.start();
-  EXPECT_EQ(served.window->close_due(60'000).size(), 2U);
+  EXPECT_EQ(served.close_due(60'000).size(), 2U);
   EXPECT_EQ(served.logged()[0].impression, first);
   EXPECT_EQ(served.logged()[1].impression, second);
   EXPECT_EQ(served.logged()[1].clicks, (std::vector<std::uint8_t>{0, 1, 0}));
 }
 
+TEST(EventWindowTest, AListThatIsShownWhileTheClockIsAheadHoldsNoOtherUp) {
+  Windowed served;
+  served.ahead = 3'600'000;
+  const std::string ahead = served.open(1000);
+  served.ahead = 0;
+  const std::string after = served.open(2000);
+  EXPECT_FALSE(served.add(ahead, std::vector{click(1)}, 3000).late);
+  EXPECT_EQ(served.close_due(11'000).size(), 1U);
+  EXPECT_EQ(served.close_due(12'000).size(), 1U);
+  EXPECT_EQ(served.logged()[0].impression, ahead);
+  EXPECT_EQ(served.logged()[1].impression, after);
+  // A clock that goes back makes nothing late and closes nothing.
+  const std::string back = served.open(20'000);
+  served.ahead = -15'000;
+  EXPECT_FALSE(served.add(back, std::vector{click(1)}, 29'000).late);
+  EXPECT_TRUE(served.close_due(29'999).empty());
+}
+
+TEST(EventWindowTest, AfterARestartAListThatWasShownAheadOfTheClockWaitsOneWindowMore) {
+  Windowed served;
+  served.ahead = 3'600'000;
+  served.add(served.open(1000), std::vector{click(1)}, 1500);
+  served.ahead = 0;
+  served.add(served.open(2000), std::vector{click(2)}, 2500);
+  served.now = 4000;
+  served.start();
+  EXPECT_EQ(served.close_due(12'000).size(), 1U);
+  EXPECT_EQ(served.close_due(14'000).size(), 1U);
+}
+
+TEST(EventWindowTest, AStartWithoutTheTypesOfAcknowledgedEventsIsRefused) {
+  Windowed served("click=1,cart=3,buy=9");
+  served.add(served.open(1000), std::vector{cart("d1")}, 1100);
+  served.add(served.open(1200), std::vector{cart("d1"), click(2), Event{{0, ""}, "buy", 0}}, 1300);
+  const std::string journal = read_file(served.folder / "events-000001.jsonl");
+  for (const char* fewer : {"", "click=1", "view=2"}) {
+    EXPECT_EQ(
+        message_of<InvalidArgument>([&] { served.start(fewer); }),
+        served.folder.path().string() +
+            ": Lists whose window is open have acknowledged events of types that this start does not "
+            "name: buy (1), cart (2). Give --window and --events as before; TYPE=0 keeps a type out of "
+            "the rewards.");
+  }
+  EXPECT_EQ(read_file(served.folder / "events-000001.jsonl"), journal);
+  served.start("click=1,cart=5,buy=0");
+  EXPECT_EQ(served.close_due(12'000).size(), 2U);
+  EXPECT_EQ(served.logged()[0].rewards, (std::vector<double>{0, 5, 0}));
+  // Once all are in the log, their types are free again.
+  served.start("click=1");
+}
+
+TEST(EventWindowTest, OpenListsAreCountedWhateverTheirTypes) {
+  Windowed served;
+  served.add(served.open(1000), std::vector{cart("d1")}, 1100);
+  served.window.reset();
+  EventWindow::Settings settings{std::chrono::seconds(1), EventTypes(), served.folder.path(), {}, {}};
+  settings.only_counts = true;
+  EXPECT_EQ(EventWindow(settings, "0", *served.log).counts().open, 1U);
+}
+
+TEST(EventWindowTest, ADiskThatIsFullIsToldOnceAndCountsRequests) {
+  Windowed served;
+  const std::string id = served.open(1000);
+  served.add(served.open(1000), std::vector{click(1)}, 1100);
+  const ExpectedWarnings warnings;
+  {
+    const FullDisk full(10);
+    for (int request = 0; request < 3; ++request)
+      EXPECT_THROW(served.add(id, std::vector{click(1)}, 1200), LogFull);
+    for (int turn = 0; turn < 50; ++turn) EXPECT_THROW(served.close_due(11'000), LogFull);
+    const std::string lost = message_of<IoError>([&] { served.window->keep_open(); });
+    EXPECT_NE(lost.find("1 list without events, whose window was open, could not be kept."), lost.npos)
+        << lost;
+  }
+  EXPECT_EQ(served.close_due(11'000).size(), 2U);
+  EXPECT_FALSE(served.add(served.open(12'000), std::vector{click(1)}, 12'100).late);
+  const std::vector<std::string> said = warnings.messages();
+  ASSERT_EQ(said.size(), 4U);
+  EXPECT_NE(said[0].find("events-000001.jsonl"), std::string::npos);
+  EXPECT_NE(said[0].find("Feedback is rejected until there is space; ranking continues."),
+            std::string::npos);
+  EXPECT_NE(said[1].find("feedback.jsonl"), std::string::npos);
+  EXPECT_NE(said[1].find("Lists whose window has closed wait for the disk; ranking continues."),
+            std::string::npos);
+  EXPECT_NE(said[2].find("feedback.jsonl: Lists whose window has closed are logged again."),
+            std::string::npos);
+  EXPECT_NE(said[3].find("Feedback is accepted again; 3 were rejected."), std::string::npos) << said[3];
+}
+
 TEST(EventWindowTest, AReturnToAnEarlierRoundSetsTheJournalAside) {
   Windowed served;
-  served.window->add(served.open(1000), std::vector{click(1)}, 1100);
+  served.add(served.open(1000), std::vector{click(1)}, 1100);
   served.start("click=1", 100, true);
   EXPECT_EQ(served.window->counts().open, 0U);
   EXPECT_TRUE(std::filesystem::exists(served.folder / "events-000001.jsonl.set-aside"));
@@ -197,7 +299,7 @@ TEST(EventWindowTest, TheOldestCloseEarlyWhenThereAreTooMany) {
   served.start("click=1", 2);
   std::vector<std::string> ids;
   for (int list = 0; list < 5; ++list) ids.push_back(served.open(1000 + list));
-  EXPECT_EQ(served.window->close_due(2000).size(), 3U);
+  EXPECT_EQ(served.close_due(2000).size(), 3U);
   EXPECT_EQ(served.logged()[2].impression, ids[2]);
   EXPECT_EQ(served.window->counts().open, 2U);
   EXPECT_EQ(served.window->counts().dropped, 3U);

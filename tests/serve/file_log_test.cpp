@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -289,22 +287,6 @@ TEST(FileLog, GivesConcurrentWritersDistinctRounds) {
   for (const auto& record : read_all(log)) impressions.insert(record.impression);
   EXPECT_EQ(impressions.size(), 200U);
 }
-
-/// Limits this process's file size, which looks like a full disk.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 TEST(FileLog, IsReadWithoutAnyChange) {
   const TemporaryFolder folder;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "tests/serve/service_fixture.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/temporary_folder.h"
 
@@ -64,11 +66,11 @@ class ImpressionFileTest : public ::testing::Test {
 
 TEST_F(ImpressionFileTest, GivesBackAllOfAList) {
   {
-    ImpressionFile file(settings(), 100);
+    ImpressionFile file(settings(), 100, 100);
     append(file, list(100));
     append(file, list(150, "0123456789abcdef-2"));
   }
-  const ImpressionFile again(settings(), 200);
+  const ImpressionFile again(settings(), 200, 200);
   const std::vector<OpenList> lists = again.take_up(200);
   ASSERT_EQ(lists.size(), 2);
   EXPECT_EQ(lists[0].record, list(100).record);
@@ -80,20 +82,84 @@ TEST_F(ImpressionFileTest, GivesBackAllOfAList) {
 
 TEST_F(ImpressionFileTest, KeepsWhatIsBeforeATornEnd) {
   {
-    ImpressionFile file(settings(), 0);
+    ImpressionFile file(settings(), 0, 0);
     for (int i = 1; i <= 3; ++i) append(file, list(i, fmt::format("0123456789abcdef-{}", i)));
   }
+  const ExpectedWarnings warnings;
   const fs::path torn = files().front();
   const auto whole = fs::file_size(torn);
   for (const auto kept : {whole - 1, whole - 40, 2 * whole / 3 + 5}) {
     fs::resize_file(torn, kept);
-    EXPECT_EQ(ImpressionFile(settings(), 10).take_up(10).size(), 2) << kept;
+    EXPECT_EQ(ImpressionFile(settings(), 10, 10).take_up(10).size(), 2) << kept;
   }
   std::fstream damaged(torn, std::ios::in | std::ios::out | std::ios::binary);
   damaged.seekp(static_cast<std::streamoff>(whole / 3 + 30));
   damaged.put('!');
   damaged.close();
-  EXPECT_EQ(ImpressionFile(settings(), 10).take_up(10).size(), 1);
+  EXPECT_EQ(ImpressionFile(settings(), 10, 10).take_up(10).size(), 1);
+  EXPECT_EQ(warnings.count("impressions-000001.bin: Skipped 1 damaged place, whose lists take no more"), 4);
+}
+
+TEST_F(ImpressionFileTest, OneDamagedListCostsNoOther) {
+  {
+    ImpressionFile file(settings(), 0, 0);
+    for (int i = 1; i <= 5; ++i) append(file, list(i, fmt::format("0123456789abcdef-{}", i)));
+  }
+  const fs::path path = files().front();
+  const std::string whole = read_file(path);
+  const std::size_t each = whole.size() / 5;
+  const auto survivors = [&](const std::string& bytes) {
+    write_file_atomically(path, bytes);
+    std::string ids;
+    for (const OpenList& one : ImpressionFile(settings(), 10, 10).take_up(10))
+      ids += one.record.impression.back();
+    return ids;
+  };
+  EXPECT_EQ(survivors(whole), "12345");
+  // Every bit of the second list, so of its size and of its checksum, too.
+  for (std::size_t bit = 0; bit < 8 * each; ++bit) {
+    const ExpectedWarnings warnings;
+    std::string flipped = whole;
+    flipped[each + bit / 8] = static_cast<char>(flipped[each + bit / 8] ^ (1 << bit % 8));
+    ASSERT_EQ(survivors(flipped), "1345") << bit;
+    ASSERT_EQ(warnings.count("impressions-000001.bin: Skipped 1 damaged place"), 1) << bit;
+  }
+  const ExpectedWarnings warnings;
+  std::string flipped = whole;
+  for (const std::size_t at : {std::size_t{20}, 2 * each + 20, 5 * each - 1}) flipped[at] ^= 1;
+  EXPECT_EQ(survivors(flipped), "24");
+  EXPECT_EQ(warnings.count("Skipped 3 damaged places"), 1);
+  EXPECT_EQ(survivors(whole.substr(0, each) + whole.substr(each + 7)), "1345");
+  EXPECT_EQ(survivors("some other file"), "");
+}
+
+TEST_F(ImpressionFileTest, AFullDiskMakesNoMoreFilesAndLosesOnlyItsOwnLists) {
+  ImpressionFile file(settings(), 0, 0);
+  append(file, list(1));
+  const auto each = fs::file_size(files().front());
+  const ExpectedWarnings warnings;
+  {
+    const FullDisk full(each + 50);
+    for (int i = 2; i <= 100; ++i) append(file, list(i, fmt::format("0123456789abcdef-{}", i)));
+  }
+  append(file, list(101, "0123456789abcdef-101"));
+  ASSERT_EQ(files().size(), 1);
+  EXPECT_EQ(fs::file_size(files().front()), 2 * each + 2);
+  EXPECT_EQ(warnings.messages().size(), 1);
+  EXPECT_EQ(ImpressionFile(settings(), 200, 200).take_up(200).size(), 2);
+}
+
+TEST_F(ImpressionFileTest, AClockThatIsAheadRemovesNoOtherLists) {
+  {
+    ImpressionFile file(settings(), 0, 0);
+    append(file, list(10));
+    // An hour ahead and back again, while a second passes.
+    file.append("0123456789abcdef-2", ImpressionFile::encoded(list(3'600'200).record, 2), 200);
+    file.append("0123456789abcdef-3", ImpressionFile::encoded(list(400).record, 2), 400);
+  }
+  EXPECT_EQ(files().size(), 3);
+  EXPECT_EQ(ImpressionFile(settings(), 500, 7).take_up(500).size(), 3);
+  EXPECT_EQ(files().size(), 3);
 }
 
 TEST_F(ImpressionFileTest, RefusesBytesThatAreNoList) {
@@ -108,18 +174,18 @@ TEST_F(ImpressionFileTest, RefusesBytesThatAreNoList) {
 }
 
 TEST_F(ImpressionFileTest, RemovesFilesWhoseListsHaveExpired) {
-  ImpressionFile file(settings(), 0);
+  ImpressionFile file(settings(), 0, 0);
   for (std::int64_t time = 0; time < 5000; time += 10) append(file, list(time));
   // An eighth of a life each, and one more that waits for its last list to expire.
   EXPECT_LE(files().size(), 10);
   EXPECT_GE(files().size(), 8);
-  EXPECT_GE(ImpressionFile(settings(), 4990).take_up(4990).size(), 100);
+  EXPECT_GE(ImpressionFile(settings(), 4990, 4990).take_up(4990).size(), 100);
 }
 
 TEST_F(ImpressionFileTest, StaysWithinItsBytes) {
   ImpressionFile::Settings small = settings();
   small.bytes = 20'000;
-  ImpressionFile file(small, 0);
+  ImpressionFile file(small, 0, 0);
   for (std::int64_t time = 0; time < 1000; ++time) append(file, list(time));
   std::uintmax_t bytes = 0;
   for (const fs::path& path : files()) bytes += fs::file_size(path);
@@ -130,7 +196,7 @@ TEST_F(ImpressionFileTest, StaysWithinItsBytes) {
 TEST_F(ImpressionFileTest, SaysOnceThatNothingCanBeWritten) {
   ImpressionFile::Settings guarded = settings();
   guarded.guard = [] { throw IoError("The lock is gone."); };
-  ImpressionFile file(guarded, 0);
+  ImpressionFile file(guarded, 0, 0);
   const ExpectedWarnings warnings;
   append(file, list(1));
   append(file, list(2));
@@ -140,12 +206,12 @@ TEST_F(ImpressionFileTest, SaysOnceThatNothingCanBeWritten) {
 
 TEST_F(ImpressionFileTest, SetsAsideWhatAnEarlierStateHad) {
   {
-    ImpressionFile file(settings(), 0);
+    ImpressionFile file(settings(), 0, 0);
     append(file, list(1));
   }
   ImpressionFile::Settings over = settings();
   over.starts_over = true;
-  EXPECT_TRUE(ImpressionFile(over, 2).take_up(2).empty());
+  EXPECT_TRUE(ImpressionFile(over, 2, 2).take_up(2).empty());
   ASSERT_EQ(files().size(), 1);
   EXPECT_TRUE(files().front().string().ends_with(".set-aside"));
 }

@@ -430,6 +430,39 @@ TEST_F(LearnerTest, LeavesTheRestForTheNextStartAfterATimeout) {
   EXPECT_EQ(learner.state().fingerprint, uninterrupted(kRounds).fingerprint);
 }
 
+TEST(Learner, SaysAtItsEndThatTheCheckpointCouldNotBeSaved) {
+  const TemporaryFolder folder;
+  FileLog log(folder / "log", 1);
+  fill(log, 1, 5);
+  Learner learner(make_served(), log, settings_in(folder));
+  learner.start();
+  wait_for_round(learner, 5);
+  const ExpectedWarnings warnings;
+  {
+    const FullDisk full(10);
+    EXPECT_THROW(learner.write_checkpoint(), IoError);  // somebody asked for it
+    EXPECT_FALSE(learner.stop(seconds(20)));
+  }
+  EXPECT_EQ(warnings.count("Could not save the checkpoint of round 5."), 1);
+}
+
+TEST(Learner, TriesACheckpointAgainThatFailedWhenItWasAskedFor) {
+  const TemporaryFolder folder;
+  FileLog log(folder / "log", 1);
+  fill(log, 1, 5);
+  {
+    Learner learner(make_served(), log, settings_in(folder));
+    learner.start();
+    wait_for_round(learner, 5);
+    {
+      const FullDisk full(10);
+      EXPECT_THROW(learner.write_checkpoint(), IoError);
+    }
+    EXPECT_TRUE(learner.stop(seconds(20)));
+  }
+  EXPECT_EQ(Learner(make_served(), log, settings_in(folder)).restored_round(), 5U);
+}
+
 TEST(Learner, RejectsCheckpointsOfAnotherServiceOrLog) {
   const TemporaryFolder folder;
   {

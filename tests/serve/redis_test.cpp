@@ -150,20 +150,30 @@ TEST_F(RedisTest, FeedbackGoesToAnyProcessAndCountsOnceEverywhere) {
   EXPECT_EQ(log->read(0, 10, std::chrono::milliseconds(1)).size(), 1U);
 }
 
+/// The clock of the first process is an hour ahead and that of the second an hour behind.
 TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
   RedisLists::Settings settings;
   settings.window = std::chrono::milliseconds(1500);
   settings.types = EventTypes::parse("click=1,cart=3");
   RedisLists first(*log, settings, kStart);
   RedisLists second(*log, settings, "fedcba9876543210");
-  const std::string id = first.open(list_of(1), 3);
-  const std::string quiet = second.open(list_of(2), 3);
+  FeedbackRecord ahead = list_of(1);
+  ahead.time += 3'600'000;
+  FeedbackRecord behind = list_of(2);
+  behind.time -= 3'600'000;
+  const std::string id = first.open(std::move(ahead), 3);
+  const std::string quiet = second.open(std::move(behind), 3);
+  EXPECT_FALSE(first.add(quiet, {}, {}).late);
   EXPECT_FALSE(second.add(id, {}, std::vector{Event{{2, ""}, "click", 0}}).duplicate);
   EXPECT_TRUE(first.add(id, {}, std::vector{Event{{2, ""}, "click", 0}}).duplicate);
   const ImpressionStore::Outcome cart = first.add(id, {}, std::vector{Event{{-1, "d0"}, "cart", 0}});
   EXPECT_EQ(cart.clicks, (std::vector<std::uint8_t>{1, 0, 1}));
   EXPECT_FALSE(cart.round.has_value());
   EXPECT_EQ(rejection_of([&] { first.add(id, {}, std::vector{Event{{2, ""}, "wish", 0}}); }), 422);
+  const std::string refusal = message_of<InvalidArgument>(
+      [&] { RedisLists::require_types(*client, EventTypes::parse("click=1")); });
+  EXPECT_NE(refusal.find("of types that this start does not name: cart (1)."), refusal.npos) << refusal;
+  RedisLists::require_types(*client, settings.types);
   std::size_t closed = 0;
   for (int time = 0; time < 1000 && closed < 2; ++time) {
     closed += first.close_due().size() + second.close_due().size();
@@ -183,6 +193,7 @@ TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
   }
   EXPECT_TRUE(first.add(quiet, {}, std::vector{Event{{1, ""}, "click", 0}}).late);
   EXPECT_EQ(first.counts().late, 1U);
+  RedisLists::require_types(*client, {});  // nothing is open any more
 }
 
 TEST_F(RedisTest, ListsWaitForAServerThatIsAway) {

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <thread>
@@ -52,6 +54,22 @@ inline void wait_for_round(const Learner& learner, std::uint64_t round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ASSERT_GE(learner.latest()->round, round);
 }
+
+/// Limits this process's file size, which looks like a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
 
 inline Service::Parts small_parts() {
   Service::Parts parts;

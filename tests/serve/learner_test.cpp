@@ -637,13 +637,16 @@ TEST(Service, ReportsCertainOrders) {
 
 TEST(Service, TellsTheCertaintyOfLongListsOnlyWhereItIsAskedFor) {
   SmallService small(RankerKind::kClickGp);
+  Service::Parts parts = small_parts();
+  parts.requests.docs = 200;
+  Service service(std::move(parts), &small.lists, small.log, small.learner);
   const auto answer = [&](int docs, bool asks) {
     nlohmann::json request = {{"query", "q"}, {"k", docs}, {"explore", false}};
     for (int doc = 0; doc < docs; ++doc) {
       request["docs"].push_back({{"id", doc}, {"features", {doc % 7, doc % 5, doc % 3, 1}}});
     }
     if (asks) request["certainty"] = true;
-    return small.service.rank(request.dump());
+    return service.rank(request.dump());
   };
   for (const bool asks : {false, true}) {
     const auto within = nlohmann::json::parse(answer(100, asks));

@@ -369,7 +369,8 @@ TEST(KnownQueryTest, SplitsOffWhatWasShownLeastRecently) {
   EXPECT_EQ(known.scaled, (std::vector<float>{0, 0, 1, 0, 4, 0, 5, 0}));
   EXPECT_EQ(dropped.clicks, (std::vector<double>{102, 103}));
   EXPECT_EQ(known.sites[1].departure, (std::vector<double>{0.0, 0.1, 0.4, 0.5}));
-  for (const KnownQuery* part : {&known, &dropped}) {
+  const KnownQuery* const parts[] = {&known, &dropped};
+  for (const KnownQuery* part : parts) {
     EXPECT_EQ(part->means, std::vector<float>{0.5F});
     EXPECT_EQ(part->learned_at, 9U);
     EXPECT_EQ(part->sites[1].coupling, 0.25);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "core/runtime/log.h"
@@ -244,12 +245,25 @@ void RedisLists::keep_open() {
 }
 
 std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
-  for (std::chrono::milliseconds pause{10};; pause *= 2) {
-    std::vector<RedisReply> known = client_.call_all(
+  // This process knows which of its own lists are on their way.
+  const bool may_come = !id.starts_with(start_ + "-") || waits_here(id);
+  std::vector<RedisReply> known;
+  const auto is_there = [&] {
+    known = client_.call_all(
         {{"GET", key("impression", id)}, {"GET", key("answered", id)}, {"PTTL", key("impression", id)}});
-    if (!known[0].is_null() || !known[1].is_null() || pause > kLongestPause) return known;
-    std::this_thread::sleep_for(pause);
+    return !known[0].is_null() || !known[1].is_null();
+  };
+  if (is_there() || !may_come) return known;
+  if (!lookers_.try_acquire()) {
+    throw ApiError(503, "", "Too many requests wait for lists that are on their way to the server; retry.")
+        .retry_after(1);
   }
+  const std::unique_ptr<Lookers, void (*)(Lookers*)> place(&lookers_, [](Lookers* all) { all->release(); });
+  for (std::chrono::milliseconds pause{10}; pause <= kLongestPause; pause *= 2) {
+    std::this_thread::sleep_for(pause);
+    if (is_there()) break;
+  }
+  return known;
 }
 
 /// Repeated feedback is known for as long again as its list was open.

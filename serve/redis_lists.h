@@ -7,6 +7,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <semaphore>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -61,7 +62,8 @@ class RedisLists : public ImpressionStore {
   /// Drops one of those that wait: what is on its way was within the limit before.
   void drop_oldest();
   bool waits_here(const std::string& id) const;
-  /// The list, its answer and for how many ms it stays. A list that was shown just now may be on its way.
+  /// The list, its answer and for how many ms it stays. A list that was shown just now may be on its way; a
+  /// few threads wait for one, and others get an ApiError that says to retry.
   std::vector<RedisReply> look_up(const std::string& id) const;
   std::string answer_life() const;
   Outcome accept(const std::string& id, OpenList list, std::span<const Click> clicks);
@@ -79,6 +81,9 @@ class RedisLists : public ImpressionStore {
   std::chrono::steady_clock::time_point close_due_{};  // of the thread that calls close_due()
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  using Lookers = std::counting_semaphore<>;
+  static constexpr std::ptrdiff_t kMostLookers = 8;
+  mutable Lookers lookers_{kMostLookers};
   std::deque<Waiting> waiting_;  // to be sent, oldest first
   std::size_t waiting_bytes_ = 0;
   std::vector<Waiting> sending_;  // on their way

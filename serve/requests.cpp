@@ -29,9 +29,11 @@ struct RankFieldNames {
   std::string list;  // the path of the documents
   bool in_order;     // whether they come in the caller's own order
 };
-const RankFieldNames kRankNames = {
-    {"query", "docs", "k", "explore", "user", "incumbent"}, {"id", "features", "group"}, "docs", false};
-const RankFieldNames kRerankNames = {{"query", "response", "k", "explore", "user"},
+const RankFieldNames kRankNames = {{"query", "docs", "k", "explore", "user", "certainty", "incumbent"},
+                                   {"id", "features", "group"},
+                                   "docs",
+                                   false};
+const RankFieldNames kRerankNames = {{"query", "response", "k", "explore", "user", "certainty"},
                                      {SearchResponseReader::kId, SearchResponseReader::kFeatures, "group"},
                                      "response.hits.hits",
                                      true};
@@ -46,6 +48,7 @@ class RankReader final : public RequestReader {
     request.groups.clear();
     request.cutoff = limits.cutoff;
     request.explore = true;
+    request.certainty = false;
     request.incumbent.clear();
     request.incumbent_docs.clear();
     request.user.clear();
@@ -156,7 +159,15 @@ class RankReader final : public RequestReader {
 
  private:
   enum Place { kBody, kTop, kDocList, kDoc, kFeatureList, kFeatureObject, kIncumbentList };
-  enum TopField { kQuery, kDocs, kCutoff, kExplore, kUser, kIncumbent };  // as in RankFieldNames
+  enum TopField {
+    kQuery,
+    kDocs,
+    kCutoff,
+    kExplore,
+    kUser,
+    kCertainty,
+    kIncumbent
+  };  // as in RankFieldNames
   enum DocField { kId, kFeatures, kGroup };
   std::string field() const override {
     switch (place_) {
@@ -234,8 +245,8 @@ class RankReader final : public RequestReader {
     reject_type("number");
   }
   bool flag(bool value) override {
-    if (place_ != kTop || field_ != kExplore) reject_type("boolean");
-    request_.explore = value;
+    if (place_ != kTop || (field_ != kExplore && field_ != kCertainty)) reject_type("boolean");
+    (field_ == kExplore ? request_.explore : request_.certainty) = value;
     return true;
   }
 

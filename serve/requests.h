@@ -36,6 +36,7 @@ struct RankRequest {
   std::vector<DocGroup> groups;  // [docs], if the service has groups
   std::int64_t cutoff = 0;
   bool explore = true;
+  bool certainty = false;                    // of each two shown documents in a long answer, too
   std::vector<DocId> incumbent;              // the caller's own order of all documents; empty: not given
   std::vector<std::int32_t> incumbent_docs;  // the same as indices of `docs`
   std::string list;                          // the path of the documents in the request, for messages

@@ -79,6 +79,10 @@ void append_probabilities(std::string& out, const Ranking& ranking, std::int64_t
   out += ']';
 }
 
+/// What is said of each two shown documents takes some ten bytes. Beyond these only requests that ask for
+/// it get it.
+constexpr std::int64_t kCertaintyBytes = 100'000;
+
 /// `more` are the fields of a service with groups or arms.
 std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
                         const Ranking& ranking, std::int64_t shown, const std::string& more) {
@@ -91,9 +95,12 @@ std::string rank_answer(const std::string& impression, std::uint64_t round, cons
     append_json_id(out, request.docs[doc]);
     out += fmt::format(",\"score\":{}}}", ranking.scores[doc]);
   }
-  out += "],\"certain\":";
-  append_certain(out, ranking, shown);
-  append_probabilities(out, ranking, shown);
+  out += ']';
+  if (request.certainty || 10 * shown * shown <= kCertaintyBytes) {
+    out += ",\"certain\":";
+    append_certain(out, ranking, shown);
+    append_probabilities(out, ranking, shown);
+  }
   append_propensity(out, ranking, shown);
   return out + more + "}\n";
 }

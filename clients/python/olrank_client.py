@@ -63,13 +63,15 @@ class Client:
         groups: dict[Any, str] | None = None,
         incumbent: list[Any] | None = None,
         user: str | int | None = None,
+        certainty: bool | None = None,
     ) -> dict[str, Any]:
         """Ranks `docs`: a list of {"id", "features"}, where features is a list of all values or maps numbers (strings, from
         "1") to values. Returns the response: "docs" with scores, best first; "impression", the ID for feedback; "certain",
         for each shown rank the ranks that it certainly precedes. In a service with groups each document also has a "group",
         "A", "B", …, in `docs` or in `groups`, which maps IDs to them; the response then has "unfairness" and "fair".
         `incumbent` has the IDs of all documents in the order that you would show yourself, and `user` says whose lists belong
-        to one arm; in a service with arms the response has "arm", whose list it is."""
+        to one arm; in a service with arms the response has "arm", whose list it is. A response of more than 100 documents has
+        "certain" and "probability" only if `certainty` is true."""
         if groups is not None:
             docs = [{**doc, "group": groups[doc["id"]]} for doc in docs]
         request: dict[str, Any] = {"query": query, "docs": docs}
@@ -81,6 +83,8 @@ class Client:
             request["incumbent"] = incumbent
         if user is not None:
             request["user"] = user
+        if certainty is not None:
+            request["certainty"] = certainty
         return self._json("POST", "/v1/rank", request)
 
     def rerank(
@@ -90,9 +94,10 @@ class Client:
         k: int | None = None,
         explore: bool | None = None,
         user: str | int | None = None,
+        certainty: bool | None = None,
     ) -> dict[str, Any]:
         """Ranks the hits of `response`, the answer of OpenSearch or Elasticsearch with a feature log. Returns what rank() does."""
-        request = {"query": query, "response": response, "k": k, "explore": explore, "user": user}
+        request = {"query": query, "response": response, "k": k, "explore": explore, "user": user, "certainty": certainty}
         return self._json("POST", "/v1/rerank", {key: value for key, value in request.items() if value is not None})
 
     def feedback(

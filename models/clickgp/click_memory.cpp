@@ -4,11 +4,17 @@
 #include <atomic>
 #include <cassert>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace olrank {
 namespace {
+
+/// Only a memory with a query of many documents has it.
+constexpr const char* kShownAt = "clickgp.shown_at";
 
 /// Whether this is the only holder of the object. What other threads did with it before they let go is
 /// visible then.
@@ -64,6 +70,46 @@ std::int32_t KnownQuery::add(std::int64_t doc, std::int64_t inputs) {
   return static_cast<std::int32_t>(docs.size()) - 1;
 }
 
+KnownQuery KnownQuery::part(std::span<const std::int32_t> places) const {
+  const std::int64_t inputs = std::ssize(scaled) / std::ssize(docs);
+  KnownQuery part;
+  part.means = means;
+  part.learned_at = learned_at;
+  part.sites.resize(sites.size());
+  for (const std::int32_t place : places) {
+    part.docs.push_back(docs[place]);
+    const auto row = scaled.begin() + place * inputs;
+    part.scaled.insert(part.scaled.end(), row, row + inputs);
+    part.clicks.push_back(clicks[place]);
+    part.shown_at.push_back(shown_at[place]);
+  }
+  for (std::size_t model = 0; model < sites.size(); ++model) {
+    const Site& from = sites[model];
+    Site& to = part.sites[model];
+    to.query_departure = from.query_departure;
+    to.coupling = from.coupling;
+    for (const auto values : {&Site::examined, &Site::departure, &Site::curvature, &Site::evidence}) {
+      for (const std::int32_t place : places) (to.*values).push_back((from.*values)[place]);
+    }
+  }
+  return part;
+}
+
+KnownQuery KnownQuery::split(std::int64_t kept) {
+  std::vector<std::int32_t> order(docs.size());
+  std::iota(order.begin(), order.end(), 0);
+  const std::vector<double>& examined = sites.front().examined;
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return std::pair(shown_at[a], examined[a]) < std::pair(shown_at[b], examined[b]);
+  });
+  const auto first_kept = order.end() - kept;
+  std::sort(order.begin(), first_kept);
+  std::sort(first_kept, order.end());
+  KnownQuery dropped = part({order.begin(), first_kept});
+  *this = part({first_kept, order.end()});
+  return dropped;
+}
+
 double KnownQuery::faded(std::uint64_t learned, double half_life) const {
   if (half_life <= 0.0 || learned <= learned_at) return 1.0;
   return std::exp2(-static_cast<double>(learned - learned_at) / half_life);
@@ -92,7 +138,9 @@ std::int64_t KnownQuery::bytes_of(std::int64_t docs, std::int64_t inputs, std::i
 
 std::int64_t KnownQuery::bytes() const {
   const auto count = std::ssize(docs);
-  return bytes_of(count, count == 0 ? 0 : std::ssize(scaled) / count, std::ssize(means), std::ssize(sites));
+  return bytes_of(count, count == 0 ? 0 : std::ssize(scaled) / count, std::ssize(means),
+                  std::ssize(sites)) +
+         8 * std::ssize(shown_at);
 }
 
 std::size_t ClickMemory::shard_of(std::int64_t query) {
@@ -157,6 +205,8 @@ void ClickMemory::save(StateWriter& state) const {
   std::vector<std::uint64_t> learned_at;
   std::vector<float> inputs;
   std::vector<double> numbers;
+  std::vector<std::uint64_t> shown_at;
+  bool knows_times = false;
   for (const auto& shard : shards_) {
     if (!shard) continue;
     for (const auto& [query, known] : *shard) {
@@ -167,6 +217,9 @@ void ClickMemory::save(StateWriter& state) const {
       append(inputs, known->scaled);
       append(inputs, known->means);
       append(numbers, known->clicks);
+      append(shown_at, known->shown_at);
+      shown_at.resize(docs.size());
+      knows_times = knows_times || !known->shown_at.empty();
       for (const KnownQuery::Site& site : known->sites) {
         for (const auto* values : {&site.examined, &site.departure, &site.curvature, &site.evidence})
           append(numbers, *values);
@@ -180,6 +233,7 @@ void ClickMemory::save(StateWriter& state) const {
   state.put("clickgp.docs", docs);
   state.put("clickgp.inputs", inputs);
   state.put("clickgp.numbers", numbers);
+  if (knows_times) state.put(kShownAt, shown_at);
 }
 
 void ClickMemory::load(StateReader& state, std::int64_t inputs, std::int64_t centred, std::int64_t models) {
@@ -190,6 +244,8 @@ void ClickMemory::load(StateReader& state, std::int64_t inputs, std::int64_t cen
   Pieces<std::int64_t> docs(state, "clickgp.docs");
   Pieces<float> values(state, "clickgp.inputs");
   Pieces<double> numbers(state, "clickgp.numbers");
+  std::optional<Pieces<std::uint64_t>> shown_at;
+  if (state.is_next(kShownAt)) shown_at.emplace(state, kShownAt);
   for (const std::int64_t query : queries) {
     KnownQuery& known = edit(query, models);
     const std::int64_t count = counts.take_one();
@@ -200,6 +256,9 @@ void ClickMemory::load(StateReader& state, std::int64_t inputs, std::int64_t cen
     known.scaled = values.take(count * inputs);
     known.means = values.take(centred);
     known.clicks = numbers.take(count);
+    if (shown_at) known.shown_at = shown_at->take(count);
+    if (std::all_of(known.shown_at.begin(), known.shown_at.end(), [](auto list) { return list == 0; }))
+      known.shown_at.clear();
     for (KnownQuery::Site& site : known.sites) {
       for (auto* of_docs : {&site.examined, &site.departure, &site.curvature, &site.evidence})
         *of_docs = numbers.take(count);
@@ -207,7 +266,9 @@ void ClickMemory::load(StateReader& state, std::int64_t inputs, std::int64_t cen
       site.coupling = numbers.take_one();
     }
   }
-  if (counts.left() + learned_at.left() + docs.left() + values.left() + numbers.left() != 0)
+  if (counts.left() + learned_at.left() + docs.left() + values.left() + numbers.left() +
+          (shown_at ? shown_at->left() : 0) !=
+      0)
     state.fail("What it remembers of queries has numbers that belong to none of them.");
 }
 

@@ -28,12 +28,18 @@ struct KnownQuery {
   std::vector<float> scaled;       // [docs × inputs] as they were when last shown
   std::vector<float> means;        // of the centred features then
   std::vector<double> clicks;
+  /// The list that showed each document last, 0 if none did since the query first had too many documents.
+  /// Empty until then.
+  std::vector<std::uint64_t> shown_at;
   std::vector<Site> sites;       // one per model
   std::uint64_t learned_at = 0;  // lists that the ranker had learned from by then
 
   /// The place of a document, or −1.
   std::int32_t place_of(std::int64_t doc) const;
   std::int32_t add(std::int64_t doc, std::int64_t inputs);
+  /// Keeps so many documents, those that were shown last, and returns the others as another query. Among
+  /// documents of the same list it keeps those that were examined more.
+  KnownQuery split(std::int64_t kept);
   /// The factor of what was seen, after `learned` lists, of which `half_life` halve it (0: it stays).
   double faded(std::uint64_t learned, double half_life) const;
   void fade(double factor);
@@ -42,6 +48,9 @@ struct KnownQuery {
   std::int64_t bytes() const;
   static std::int64_t bytes_of(std::int64_t docs, std::int64_t inputs, std::int64_t centred,
                                std::int64_t models);
+
+ private:
+  KnownQuery part(std::span<const std::int32_t> places) const;
 };
 
 /// Known queries by name. A copy is a snapshot that costs little: it shares what neither side changes.

@@ -24,6 +24,20 @@ namespace {
 constexpr double kStartLead = 5.0;
 constexpr std::string_view kStart = "clickgp.start";
 
+/// A query remembers at most so many documents, of which its rounds cost more each. With a memory limit it
+/// has a share of it, so that it loses documents of its own before other queries are forgotten.
+std::int64_t most_docs_of(const RankerSettings& settings, std::int64_t features) {
+  constexpr double kMost = 1024.0;
+  constexpr double kLeast = 64.0;
+  constexpr double kShare = 1.0 / 16.0;
+  const double limit = settings.click.memory_limit * 1e6;
+  if (limit <= 0.0) return static_cast<std::int64_t>(kMost);
+  const double of_query = clickgp_bytes(settings, features, 0.0, 1.0);
+  const double of_doc = clickgp_bytes(settings, features, 1.0, 0.0);
+  const double room = (limit - of_query) / of_doc;
+  return static_cast<std::int64_t>(std::min(room, std::clamp(kShare * room, kLeast, kMost)));
+}
+
 ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
   ClickSchedule schedule;
   if (features.is_additive()) {
@@ -87,6 +101,7 @@ class ClickGp : public OnlineRanker {
           settings.name, settings.click.memory_limit, counted(cutoff, "document"),
           counted(features, "feature"), readable_bytes(least));
     }
+    most_docs_ = most_docs_of(settings, features);
   }
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
@@ -123,7 +138,7 @@ class ClickGp : public OnlineRanker {
     }
     ++state_.learned;
 
-    KnownQuery once;  // of a query without a name
+    KnownQuery once;  // a query without a name, or documents that a query forgets
     once.sites.resize(models_.size());
     KnownQuery& known =
         identity.is_known() ? state_.memory.edit(identity.query, std::ssize(models_)) : once;
@@ -143,15 +158,21 @@ class ClickGp : public OnlineRanker {
     const std::vector<float> scaled_before = known.scaled;
     const std::vector<float> means_before = known.means;
     remember(known, identity, feedback);
-    const bool same_rows = known.means == means_before &&
-                           std::equal(scaled_before.begin(), scaled_before.end(), known.scaled.begin());
     known.learned_at = state_.learned;
+    if (identity.is_known() && std::ssize(known.docs) > most_docs_) {
+      once = split(known);
+      for (ClickRegression& model : models_) model.replace(context.execution, {}, false, once);
+    }
+    const bool same_rows = std::ssize(known.scaled) >= std::ssize(scaled_before) &&
+                           known.means == means_before &&
+                           std::equal(scaled_before.begin(), scaled_before.end(), known.scaled.begin());
     for (std::size_t model = 0; model < models_.size(); ++model)
       models_[model].replace(context.execution, before[model], same_rows, known);
     if (identity.is_known()) {
       memory_bytes_ += known.bytes() - bytes_before;
       keep_within_limit(context.execution);
-    } else {
+    }
+    if (!once.docs.empty()) {
       const KnownQuery* const forgotten = &once;
       for (ClickRegression& model : models_)
         model.retire(context.execution, {&forgotten, 1}, state_.learned);
@@ -336,6 +357,20 @@ class ClickGp : public OnlineRanker {
                   known.scaled.begin() + place * features_);
     }
     known.means.assign(ranking_.means().begin(), ranking_.means().end());
+    if (!identity.is_known() || (known.shown_at.empty() && std::ssize(known.docs) <= most_docs_)) return;
+    known.shown_at.resize(known.docs.size());
+    for (const std::int32_t doc : feedback.shown) known.shown_at[place_in_memory(doc)] = state_.learned;
+  }
+  /// Takes the documents out that the query forgets: an eighth, so that this is rare.
+  KnownQuery split(KnownQuery& known) {
+    if (!std::exchange(has_warned_, true)) {
+      log_warning(
+          "Ranker '{}': a query has had more than {} documents (list {}). Of such queries it forgets the "
+          "documents shown least recently, and keeps what they taught the model. If one text stands for "
+          "many questions, send the text of each question.",
+          settings_.name, most_docs_, state_.learned);
+    }
+    return known.split(most_docs_ - most_docs_ / 8);
   }
   /// Whether users have changed, so that what was learned is out of date.
   bool has_changed(const QueryIdentity& identity, std::span<const std::uint8_t> clicks) {
@@ -402,6 +437,8 @@ class ClickGp : public OnlineRanker {
   std::vector<ClickRegression> models_;
   std::vector<double> log_likelihoods_;  // of the models
   std::int64_t memory_bytes_ = 0;
+  std::int64_t most_docs_ = 0;  // of a query
+  bool has_warned_ = false;     // that one has had more
   ClickRanking ranking_;
   std::vector<Examination::Reading> readings_;
   ChangeAlarm alarm_;

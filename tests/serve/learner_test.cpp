@@ -668,5 +668,31 @@ TEST(Service, ReportsCertainOrders) {
   EXPECT_TRUE(nlohmann::json::parse(without.service.rank(body))["certain"].is_null());
 }
 
+TEST(Service, TellsTheCertaintyOfLongListsOnlyWhereItIsAskedFor) {
+  SmallService small(RankerKind::kClickGp);
+  Service::Parts parts = small_parts();
+  parts.requests.docs = 200;
+  Service service(std::move(parts), &small.lists, small.log, small.learner);
+  const auto answer = [&](int docs, bool asks) {
+    nlohmann::json request = {{"query", "q"}, {"k", docs}, {"explore", false}};
+    for (int doc = 0; doc < docs; ++doc) {
+      request["docs"].push_back({{"id", doc}, {"features", {doc % 7, doc % 5, doc % 3, 1}}});
+    }
+    if (asks) request["certainty"] = true;
+    return service.rank(request.dump());
+  };
+  for (const bool asks : {false, true}) {
+    const auto within = nlohmann::json::parse(answer(100, asks));
+    EXPECT_EQ(within["certain"].size(), 100U);
+    EXPECT_EQ(within["probability"].size(), 100U);
+    const std::string text = answer(101, asks);
+    const auto beyond = nlohmann::json::parse(text);
+    EXPECT_EQ(beyond["docs"].size(), 101U);
+    EXPECT_EQ(beyond.contains("certain"), asks);
+    EXPECT_EQ(beyond.contains("probability"), asks);
+    EXPECT_EQ(text.size() > 50'000, asks);
+  }
+}
+
 }  // namespace
 }  // namespace olrank

@@ -132,6 +132,40 @@ TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
   EXPECT_EQ(shared.counts().opened, 3U);
 }
 
+TEST_F(RedisTest, UnknownListsHoldAFewThreadsAtMost) {
+  RedisLists lists(*log, {}, kStart);
+  lists.open(list_of(1), 3);
+  const auto calls = [&] {  // of GET, by the server's count
+    const std::string text = client->call({"INFO", "commandstats"}).text;
+    const std::size_t found = text.find("cmdstat_get:calls=");
+    return found == std::string::npos ? 0 : std::stoi(text.substr(found + 18));
+  };
+  // This process knows that it has given no such ID, and asks once.
+  int before = calls();
+  EXPECT_EQ(rejection_of([&] { lists.add(fmt::format("{}-2", kStart), {}, {}); }), 410);
+  EXPECT_EQ(calls() - before, 2);
+  // Another process may have, and its list be on the way.
+  before = calls();
+  EXPECT_EQ(rejection_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);
+  EXPECT_GT(calls() - before, 4);
+  std::atomic<int> expired = 0;
+  std::atomic<int> sent_away = 0;
+  std::vector<std::thread> threads;
+  constexpr int kThreads = 40;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&] {
+      const int status = rejection_of([&] { lists.add("ffffffffffffffff-2", {}, {}); });
+      expired += status == 410 ? 1 : 0;
+      sent_away += status == 503 ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(expired + sent_away, kThreads);
+  EXPECT_GE(expired, 8);
+  EXPECT_GT(sent_away, 0);
+  EXPECT_EQ(rejection_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);  // there is room again
+}
+
 TEST_F(RedisTest, FeedbackGoesToAnyProcessAndCountsOnceEverywhere) {
   RedisLists first(*log, {}, kStart);
   RedisLists second(*log, {}, "fedcba9876543210");

@@ -41,18 +41,20 @@ TEST(RankRequest, AcceptsFeaturesAsArrayOrObject) {
   RankRequest request;
   parse_rank_request(
       R"({"docs": [{"id": "a", "features": [1, -2.5]}, {"features": {"2": 3e2}, "id": 7}, {"id": "7b", "features": {}}],
-          "explore": false, "query": "q", "k": 4})",
+          "explore": false, "certainty": true, "query": "q", "k": 4})",
       kLimits, request);
   EXPECT_EQ(request.query, "q");
   EXPECT_EQ(request.docs, (std::vector<DocId>{{"a", false}, {"7", true}, {"7b", false}}));
   EXPECT_EQ(request.values, (std::vector<float>{1.0F, -2.5F, 0.0F, 300.0F, 0.0F, 0.0F}));
   EXPECT_EQ(request.cutoff, 4);
   EXPECT_FALSE(request.explore);
+  EXPECT_TRUE(request.certainty);
   parse_rank_request(R"({"query": 12, "docs": [{"id": "a", "features": [1, 2]}]})", kLimits, request);
   EXPECT_EQ(request.query, "12");
   EXPECT_EQ(request.values.size(), 2U);
   EXPECT_EQ(request.cutoff, 10);
   EXPECT_TRUE(request.explore);
+  EXPECT_FALSE(request.certainty);
 }
 
 TEST(RankRequest, ErrorsNameTheField) {
@@ -68,7 +70,8 @@ TEST(RankRequest, UnknownNamesBringANearOneOrTheFields) {
     RankRequest request;
     return message_of<ApiError>([&] { parse_rank_request(body, limits, request); });
   };
-  const std::string fields = "Unknown field. The fields are query, docs, k, explore, user and incumbent.";
+  const std::string fields =
+      "Unknown field. The fields are query, docs, k, explore, user, certainty and incumbent.";
   for (const char* name : {"documents", "items", "q", "kk", ""})
     EXPECT_EQ(message(fmt::format("{{\"{}\": 1}}", name)), fields) << name;
   EXPECT_EQ(message(R"({"qury": "q"})"), "Unknown field. Did you mean 'query'?");
@@ -223,12 +226,13 @@ TEST(RerankRequest, TakesTheHitsAsDocumentsInTheOrderOfTheEngine) {
   RankRequest request;
   const std::string body = request_of(
       hit("b", kBothEntries) + "," + hit("a", R"({"name": "body"}, {"name": "title", "value": 3})"),
-      R"("user": 7, "explore": false, "query": "q", "k": 4)");
+      R"("user": 7, "explore": false, "certainty": true, "query": "q", "k": 4)");
   parse_rerank_request(body, named_limits(), request);
   EXPECT_EQ(request.query, "q");
   EXPECT_EQ(request.user, "7");
   EXPECT_EQ(request.cutoff, 4);
   EXPECT_FALSE(request.explore);
+  EXPECT_TRUE(request.certainty);
   EXPECT_EQ(request.docs, (std::vector<DocId>{{"b", false}, {"a", false}}));
   EXPECT_EQ(request.values, (std::vector<float>{1.5F, -2.0F, 3.0F, 0.0F}));
   EXPECT_EQ(request.incumbent, request.docs);
@@ -257,7 +261,7 @@ TEST(RerankRequest, ErrorsNameTheFieldInOneSentence) {
       {"[]", "422 body: Unexpected array here."},
       {R"({"query": "q"})", "422 response: The field is missing."},
       {R"({"query": "q", "docs": []})",
-       "422 docs: Unknown field. The fields are query, response, k, explore and user."},
+       "422 docs: Unknown field. The fields are query, response, k, explore, user and certainty."},
       {R"({"query": "q", "response": []})", "422 response: Unexpected array here."},
       {R"({"query": "q", "response": "x"})", "422 response: Unexpected string here."},
       {R"({"query": "q", "response": null})",

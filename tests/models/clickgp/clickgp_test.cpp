@@ -14,6 +14,7 @@
 #include "models/clickgp/clickgp.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
+#include "tests/support/expected_warnings.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
@@ -130,7 +131,9 @@ Eigen::MatrixXd slow_sums(const OnlineRanker& ranker, std::int64_t models, Eigen
 double largest_difference(const OnlineRanker& ranker, std::int64_t models) {
   Eigen::VectorXd evidence;
   const Eigen::MatrixXd precision = slow_sums(ranker, models, evidence);
-  const auto sums = saved_of<double>(ranker, "clickgp.0.sums");
+  auto sums = saved_of<double>(ranker, "clickgp.0.sums");
+  const auto retired = saved_of<double>(ranker, "clickgp.0.retired");  // empty while nothing is forgotten
+  for (std::size_t place = 0; place < retired.size(); ++place) sums[place] -= retired[place];
   const Eigen::Index width = precision.rows();
   double largest = 0.0;
   for (Eigen::Index i = 0; i < width; ++i) {
@@ -243,6 +246,136 @@ TEST(ClickGpTest, ForgetsQueriesBeyondItsMemory) {
   EXPECT_LE(saved_of<std::int64_t>(*ranker, "clickgp.queries").size(), 4U);
   EXPECT_GE(saved_of<std::int64_t>(*ranker, "clickgp.queries").size(), 1U);
   EXPECT_GT(click_world().ndcg(*ranker, kClickShown), 0.85);  // what they taught stays
+}
+
+constexpr std::int64_t kChangingShown = 11;
+constexpr std::int64_t kConstantDoc = 1;
+
+std::unique_ptr<OnlineRanker> make_changing(const RankerSettings& settings) {
+  return make_ranker(settings, click_world().features(), TrialKeys::of(3, 1, "clicks"), kChangingShown, {});
+}
+
+/// Lists of one query. Each has a document of all lists and ten that no list had before.
+void play_changing(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
+  ExecutionContext execution(threads);
+  StageClock clock;
+  RoundContext context{execution, clock};
+  const std::int64_t features = click_world().features();
+  for (std::uint32_t round = first; round <= last; ++round) {
+    RngStream draws(make_key({.seed = 12, .purpose = Purpose::kProbe}), round);
+    std::vector<float> inputs(kChangingShown * features);
+    for (float& input : inputs) input = static_cast<float>(draws.uniform());
+    std::vector<std::int64_t> names(kChangingShown);
+    for (std::int64_t doc = 0; doc < kChangingShown; ++doc) names[doc] = std::int64_t{round} * 10 + doc;
+    names.front() = kConstantDoc;
+    const QueryIdentity identity{1000, names};
+    QueryDocs query{1000, 0, {inputs.data(), kChangingShown, features}};
+    query.identity = &identity;
+    const RankedList list = ranker.rank(context, query, round);
+    std::vector<std::uint8_t> clicks;
+    for (const std::int32_t doc : list.docs) clicks.push_back(inputs[doc * features] > 0.6F ? 1 : 0);
+    ranker.learn(context, {round, query, list.docs, clicks});
+  }
+}
+
+constexpr std::int64_t kMostDocs = 1024;
+constexpr std::uint32_t kFirstDrop = 103;  // of these lists, the first after which a query had more
+
+TEST(ClickGpTest, DropsDocumentsOfAQueryThatHasTooMany) {
+  const ExpectedWarnings warnings;
+  for (const ClickTerms terms : {ClickTerms::kLinear, ClickTerms::kProducts}) {
+    const auto ranker = make_changing(click_settings(terms));
+    for (std::uint32_t round = 1; round <= 140; ++round) {
+      play_changing(*ranker, round, round);
+      const auto docs = saved_of<std::int64_t>(*ranker, "clickgp.docs");
+      const std::int64_t lists_after = std::int64_t{round} - kFirstDrop;
+      ASSERT_EQ(std::ssize(docs) == 1 + 10 * round, lists_after < 0) << round;
+      ASSERT_LE(std::ssize(docs), kMostDocs) << round;
+      for (std::int64_t doc = 10 * round + 1; doc < 10 * round + kChangingShown; ++doc)
+        ASSERT_NE(std::find(docs.begin(), docs.end(), doc), docs.end()) << round;
+      ASSERT_NE(std::find(docs.begin(), docs.end(), kConstantDoc), docs.end()) << round;
+      if (round % 20 != 0 && std::abs(lists_after) > 1) continue;
+      EXPECT_LT(largest_difference(*ranker, terms == ClickTerms::kLinear ? 1 : 2), 1e-9) << round;
+    }
+  }
+  EXPECT_EQ(warnings.count("more than 1024 documents (list 103)"), 2);  // one of each ranker
+  EXPECT_EQ(std::ssize(warnings.messages()), 2);
+}
+
+TEST(ClickGpTest, RestartsChangeNothingWhenDocumentsAreDropped) {
+  const ExpectedWarnings warnings;
+  const auto whole = make_changing(click_settings());
+  play_changing(*whole, 1, 130);
+  const auto threads = make_changing(click_settings());
+  play_changing(*threads, 1, 130, 3);
+  EXPECT_EQ(state_of(*whole), state_of(*threads));
+  const auto first = make_changing(click_settings());
+  std::uint32_t played = 0;
+  for (const std::uint32_t stop : {60U, kFirstDrop - 1, kFirstDrop, 112U}) {
+    play_changing(*first, played + 1, stop);
+    played = stop;
+    const std::string state = state_of(*first);
+    // The format is that of earlier versions until then.
+    EXPECT_EQ(state.find("clickgp.shown_at") != std::string::npos, stop >= kFirstDrop);
+    const auto second = make_changing(click_settings());
+    load_state(*second, state);
+    play_changing(*second, stop + 1, 130);
+    EXPECT_EQ(state_of(*whole), state_of(*second)) << stop;
+  }
+}
+
+TEST(ClickGpTest, AQueryHasAShareOfTheMemory) {
+  const ExpectedWarnings warnings;
+  RankerSettings settings = click_settings();
+  settings.click.memory_limit = 40e-6 * clickgp_bytes(settings, click_world().features(), kClickDocs, 1.0);
+  const auto ranker = make_changing(settings);
+  for (std::uint32_t round = 1; round <= 100; ++round) {
+    play_clicks(*ranker, round, round);
+    play_changing(*ranker, 3 * round + 1, 3 * round + 3);
+  }
+  auto counts = saved_of<std::int64_t>(*ranker, "clickgp.counts");
+  ASSERT_EQ(std::ssize(counts), click_world().queries() + 1);  // no other query is forgotten
+  std::sort(counts.begin(), counts.end());
+  EXPECT_GT(counts.back(), kClickDocs);
+  EXPECT_LE(counts.back(), 64);
+  EXPECT_EQ(warnings.count("more than 64 documents"), 1);
+  // One query alone stays within the limit, too.
+  settings.click.memory_limit = 1e-6 * clickgp_bytes(settings, click_world().features(), 30.0, 1.0);
+  const auto alone = make_changing(settings);
+  play_changing(*alone, 1, 20);
+  EXPECT_LE(saved_of<std::int64_t>(*alone, "clickgp.docs").size(), 30U);
+}
+
+TEST(KnownQueryTest, SplitsOffWhatWasShownLeastRecently) {
+  KnownQuery known;
+  known.sites.resize(2);
+  for (std::int64_t doc = 0; doc < 6; ++doc) {
+    known.add(10 + doc, 2);
+    known.scaled[2 * doc] = static_cast<float>(doc);
+    known.clicks[doc] = 100.0 + static_cast<double>(doc);
+    for (KnownQuery::Site& site : known.sites) {
+      site.departure[doc] = 0.1 * static_cast<double>(doc);
+      site.examined[doc] = 6.0 - static_cast<double>(doc);
+    }
+  }
+  known.means = {0.5F};
+  known.learned_at = 9;
+  known.sites[1].coupling = 0.25;
+  known.shown_at = {0, 7, 0, 0, 5, 9};
+  const KnownQuery dropped = known.split(4);
+  EXPECT_EQ(dropped.docs, (std::vector<std::int64_t>{12, 13}));  // less examined than document 10
+  EXPECT_EQ(known.docs, (std::vector<std::int64_t>{10, 11, 14, 15}));
+  EXPECT_EQ(known.shown_at, (std::vector<std::uint64_t>{0, 7, 5, 9}));
+  EXPECT_EQ(known.scaled, (std::vector<float>{0, 0, 1, 0, 4, 0, 5, 0}));
+  EXPECT_EQ(dropped.clicks, (std::vector<double>{102, 103}));
+  EXPECT_EQ(known.sites[1].departure, (std::vector<double>{0.0, 0.1, 0.4, 0.5}));
+  const KnownQuery* const parts[] = {&known, &dropped};
+  for (const KnownQuery* part : parts) {
+    EXPECT_EQ(part->means, std::vector<float>{0.5F});
+    EXPECT_EQ(part->learned_at, 9U);
+    EXPECT_EQ(part->sites[1].coupling, 0.25);
+    EXPECT_EQ(part->sites[0].curvature.size(), part->docs.size());
+  }
 }
 
 TEST(ClickGpTest, LearnsFromQueriesWithoutNames) {

@@ -279,16 +279,17 @@ std::string checked_safetensors_bytes(std::span<const NamedTensor> tensors, Mode
 }
 
 Fingerprint model_fingerprint(std::string_view bytes) {
-  const std::size_t header_end = kLengthBytes + std::min(length_in(bytes), std::uint64_t{bytes.size()});
-  std::string header(bytes.substr(0, header_end));
+  const std::string_view behind = bytes.substr(std::min(bytes.size(), kLengthBytes));
+  std::string header(behind.substr(0, length_in(bytes)));
+  const std::string_view values = behind.substr(header.size());
   const std::string entry = fmt::format(",\"{}\":\"", kModelChecksumKey);
   const std::size_t begin = header.find(entry);
   if (begin == std::string::npos) return fingerprint_of(bytes);
   header.erase(begin, entry.size() + Fingerprint().hex().size() + 1);
   header.erase(header.find_last_not_of(' ') + 1);
   Fingerprinter fingerprinter;
-  fingerprinter.add(with_length(header.substr(kLengthBytes)));
-  fingerprinter.add(bytes.substr(header_end));
+  fingerprinter.add(with_length(header));
+  fingerprinter.add(values);
   return fingerprinter.value();
 }
 

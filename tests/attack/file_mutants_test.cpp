@@ -127,6 +127,14 @@ std::vector<std::string> models() {
   return files;
 }
 
+/// The file as earlier versions wrote it, so that what is forged in it is read.
+std::string without_checksum(const std::string& file) {
+  const SafetensorsContents model = parse_safetensors(file, "model");
+  std::vector<NamedTensor> tensors;
+  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
+  return safetensors_bytes(tensors, model.metadata);
+}
+
 std::uint64_t header_bytes(std::string_view file) {
   std::uint64_t bytes = 0;
   std::memcpy(&bytes, file.data(), sizeof bytes);
@@ -190,7 +198,8 @@ std::string damaged_model(const std::vector<std::string>& files, std::uint32_t n
 TEST(ModelMutants, AreRefusedOrGiveFiniteScores) {
   const TemporaryFolder folder;
   const Dataset data = read_text(small_text());
-  const std::vector<std::string> files = models();
+  std::vector<std::string> files;
+  for (const std::string& file : models()) files.push_back(without_checksum(file));
   const std::string path = (folder / "model.safetensors").string();
   ExecutionContext context;
   const MemoryLimit limit(kMoreMemory);

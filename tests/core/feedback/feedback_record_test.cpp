@@ -142,7 +142,7 @@ TEST(FeedbackRecord, RefusesALineThatHasChanged) {
   FeedbackRecord record;
   ReplayColumns columns;
   std::string changed = line;
-  changed.replace(changed.find("\"clicks\":[1"), 11, "\"clicks\":[0");
+  changed.replace(changed.find("\"clicks\":[0"), 11, "\"clicks\":[1");
   ASSERT_NE(changed, line);
   for (const auto& failure : {parse_record(changed, record), parse_replay_line(changed, record, columns)}) {
     ASSERT_TRUE(failure);

@@ -158,7 +158,7 @@ StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, S
   // Refuses a stream that was trimmed too far, and tells other learners what this one still needs.
   stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
   stream_.poll();
-  stream_.trim(settings_.name, log_.rounds(), settings_.keep, utc_milliseconds());
+  stream_.trim(settings_.name, log_.rounds(), settings_.keep, stream_.server_milliseconds());
   stream_.set_archived(log_.rounds(), false);
 }
 
@@ -221,9 +221,9 @@ void StreamArchive::archive() {
     stream_.set_archived(log_.rounds(), true);
     throw;
   }
-  const std::int64_t now = utc_milliseconds();
+  const std::int64_t now = steady_milliseconds();
   if (now - told_ < kTellMs) return;
-  stream_.trim(settings_.name, log_.rounds(), settings_.keep, now);
+  stream_.trim(settings_.name, log_.rounds(), settings_.keep, stream_.server_milliseconds());
   told_ = now;
 }
 

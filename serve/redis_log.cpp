@@ -296,6 +296,14 @@ void RedisLog::trim(const std::string& learner, std::uint64_t archived, std::uin
   if (refusal) std::rethrow_exception(refusal);
 }
 
+std::int64_t RedisLog::server_milliseconds() const {
+  const RedisReply time = client_.call({"TIME"});
+  const auto part = [&time](std::size_t item) {
+    return static_cast<std::int64_t>(whole_number(time.items.at(item).text).value_or(0));
+  };
+  return part(0) * 1000 + part(1) / 1000;
+}
+
 void RedisLog::publish(std::uint64_t round, const std::string& snapshot) {
   const std::string keys[] = {client_.key("model"), client_.key("service")};
   const std::string arguments[] = {fmt::format("{}", round), digest_, snapshot};

@@ -86,6 +86,8 @@ class RedisLog : public FeedbackLog {
   /// archived, but for `keep` records.
   void trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep,
             std::int64_t now_ms) const;
+  /// Milliseconds since 1970 by the server's clock, as those of learners may differ.
+  std::int64_t server_milliseconds() const;
 
   /// Stores a model unless there is one of this or a later round.
   void publish(std::uint64_t round, const std::string& snapshot);

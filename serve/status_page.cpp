@@ -98,8 +98,8 @@ function say(text, warns) {
 function showState(now) {
   const waiting = now.log_rounds - now.rounds;
   if (now.failure !== null) return say(now.failure, true);
-  if (now.log_away) return say('The shared log cannot be reached: feedback is rejected, ranking continues.', true);
-  if (now.disk_rejects_feedback) return say('The disk is full or failing: no more feedback is logged; ranking continues.', true);
+  if (now.log_away) return say('The shared log cannot be reached: feedback is rejected; rankings do not need the log.', true);
+  if (now.disk_rejects_feedback) return say('The disk is full or failing: no more feedback is logged; rankings do not need it.', true);
   say(waiting > 0 ? 'Learning: ' + count(waiting) + ' rounds of feedback to go.' : 'All feedback is learned.');
 }
 

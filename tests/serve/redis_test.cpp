@@ -482,6 +482,7 @@ TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
     return std::stoi(range.items[0].items[0].text);
   };
   constexpr std::int64_t kDay = 86'400'000;
+  EXPECT_LT(std::abs(log->server_milliseconds() - utc_milliseconds()), 60'000);  // on the same machine
   log->trim("slow", 100, 10, 2 * kDay);
   log->trim("fast", 390, 10, 2 * kDay);
   EXPECT_LE(first(), 91);                    // whole blocks of entries go

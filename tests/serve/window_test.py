@@ -103,16 +103,23 @@ class WindowTest(ServiceTest):
 
     def test_a_stop_keeps_open_windows(self):
         users = Users(1, 4, docs=8)
-        service = self.start(*RANKER, "--window", "3600")
+        service = self.start(*RANKER, "--window", "3600", *EVENTS)
         with service.client() as client:
             impression = client.rank("q", users.queries[0])["impression"]
         self.assertEqual(service.stop(), 0)
         self.assertEqual(logged(self.state), [])
-        service = self.start("--window", "3600")
+        service = self.start("--window", "3600", *EVENTS)
         with service.client() as client:
             self.assertEqual(client.stats()["open_impressions"], 1)
             self.assertFalse(client.feedback(impression, [0])["duplicate"])
+            client.events(impression, [{"rank": 2, "type": "cart"}])
         service.kill()
+        # Types belong to the journal: a start that forgets them changes nothing.
+        kept = {path.name: path.read_bytes() for path in self.state.iterdir()}
+        for fewer in ([], ["--events", "purchase=10"]):
+            self.assertIn("acknowledged events of types that this start does not name: cart (1). Give --window and --events as before",
+                          self.refused("--window", "3600", *fewer))
+        self.assertEqual({path.name: path.read_bytes() for path in self.state.iterdir()}, kept)
         # Without a window it stays as it is, and the service says so.
         service = self.start()
         self.assertIn("Windows of an earlier start are still open (1 list): start with --window", service.messages())
@@ -123,11 +130,11 @@ class WindowTest(ServiceTest):
         self.assertIn("or it is of an earlier start with --window", refused.exception.message)
         self.assertEqual(service.stop(), 0)
         # A shorter window closes it at once.
-        service = self.start("--window", "1")
+        service = self.start("--window", "1", *EVENTS)
         with service.client() as client:
             wait_until(lambda: client.stats()["rounds"] == 1, "the window closes")
         self.assertEqual(service.stop(), 0)
-        self.assertEqual(logged(self.state)[0]["clicks"], [1, 0, 0, 0, 0])
+        self.assertEqual(logged(self.state)[0]["rewards"], [1, 0, 3, 0, 0])
 
     def test_refuses_a_start_without_sense(self):
         for arguments, message in ((["--events", "cart=3"], "--events requires --window"),

@@ -412,7 +412,7 @@ class LetorLists final : public ShownLists {
   explicit LetorLists(const ShownListSource& source)
       : file_(source.lists.string()),
         pool_(1),
-        data_(read_letor(file_, {.layout = FeatureLayout::kDense}, pool_)) {}
+        data_(read_letor(file_, {.refuse_wide = true, .layout = FeatureLayout::kDense}, pool_)) {}
 
   bool next(ShownListRecord& list) override {
     if (query_ == data_.queries()) return false;
@@ -424,10 +424,12 @@ class LetorLists final : public ShownLists {
     list.features = {matrix.values, static_cast<std::size_t>(docs * matrix.features)};
     FeedbackRecord& record = list.record;
     record.query = data_.qid(query_);
+    require_utf8(record.query, list.line);
     std::unordered_set<std::string> seen;
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       std::string name(data_.doc_name(begin + doc));
       if (name.empty()) name = feature_name(matrix.doc(doc));
+      require_utf8(name, list.line);
       if (!seen.insert(name).second) {
         throw DataError(file_, list.line, 1,
                         fmt::format("Document '{}' is in the list of query '{}' twice.", excerpt(name),
@@ -443,6 +445,11 @@ class LetorLists final : public ShownLists {
   std::int64_t features() const override { return data_.features(); }
 
  private:
+  /// JSON, which the log is, has no other text.
+  void require_utf8(std::string_view name, std::int64_t line) const {
+    if (!is_utf8(name))
+      throw DataError(file_, line, 1, fmt::format("The name '{}' is not UTF-8.", excerpt(name)));
+  }
   static std::string feature_name(std::span<const float> row) {
     Fingerprinter identity;
     identity.add(row);

@@ -31,6 +31,17 @@ std::optional<double> number_of(std::string_view text) {
   return number;
 }
 
+/// Whether a line has events as events_body() writes those of a list.
+bool has_events(std::string_view line) {
+  const nlohmann::ordered_json told = try_parse_json(line);
+  const auto events = told.find("events");
+  return events != told.end() && events->is_array() &&
+         std::all_of(events->begin(), events->end(), [](const auto& event) {
+           return event.is_array() && event.size() == 3 && event[0].is_number_integer() &&
+                  event[1].is_string();
+         });
+}
+
 /// A list as a line of a journal, without its round.
 std::string open_body(const OpenLists::List& list) {
   FeedbackRecord record = list.record;
@@ -174,6 +185,11 @@ void EventWindow::take_up() {
       ++place;
       if (line.find(",\"events\":") != std::string_view::npos &&
           line.find(",\"shown\":") == std::string_view::npos) {
+        if (!has_events(line)) {
+          throw DataError(file.string(), place, 1,
+                          "The line's events are not those of a window: restore the journal from a backup, "
+                          "or move it elsewhere to start without its lists.");
+        }
         events[std::string(impression_of(line))].emplace_back(line);
         continue;
       }

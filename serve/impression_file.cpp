@@ -164,8 +164,13 @@ std::optional<OpenList> ImpressionFile::decoded(std::string_view bytes) {
   OpenList list;
   in(list.record.impression);
   list_fields(in, list.record, list.shown);
-  if (!in.is_whole() || list.shown < 1 || list.shown > std::ssize(list.record.docs)) return std::nullopt;
-  return list;
+  const FeedbackRecord& record = list.record;
+  const std::int64_t docs = std::ssize(record.docs);
+  if (!in.is_whole() || list.shown < 1 || list.shown > docs) return std::nullopt;
+  const std::int64_t inputs = std::ssize(record.inputs);
+  const bool fits = inputs % docs == 0 && inputs / docs == record.columns && record.time >= 0 &&
+                    (record.groups.empty() || std::ssize(record.groups) == docs);
+  return fits ? std::optional(std::move(list)) : std::nullopt;
 }
 
 void ImpressionFile::set_aside(const fs::path& folder) {

@@ -32,6 +32,14 @@ OpenLists::List answer_of(const FeedbackRecord& record, std::int64_t now) {
   return answer;
 }
 
+/// Whether a record with feedback on the list can be read again.
+bool can_be_logged(const OpenList& list) {
+  FeedbackRecord record = list.record;
+  record.clicks.assign(list.shown, 0);
+  FeedbackRecord read;
+  return !parse_record(record_line(1, record_body(record)), read) && read.docs == record.docs;
+}
+
 }  // namespace
 
 std::int64_t shown_rank(std::span<const DocId> shown, const ImpressionStore::Click& click,
@@ -169,6 +177,7 @@ void FirstAnswers::take_up() {
   file_ = std::make_unique<ImpressionFile>(*settings_.file, now, steady);
   std::vector<OpenList> lists = file_->take_up(now);
   if (lists.empty()) return;
+  std::erase_if(lists, [](const OpenList& list) { return !can_be_logged(list); });
   const std::unordered_set<std::string> answered = logged_impressions(log_);
   for (OpenList& list : lists) {
     const std::string& id = list.record.impression;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/io/state_archive.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "core/version.h"
 
@@ -42,7 +43,7 @@ std::shared_ptr<const PublishedRanker> SnapshotReader::read(std::string bytes, c
     throw_error<IoError>(
         "{}: olrank {} made this model in format {}, but this is olrank {}, which reads format {}: run the "
         "same version as the learner.",
-        origin, writer, format, version(), kSnapshotFormat);
+        origin, excerpt(writer), format, version(), kSnapshotFormat);
   }
   auto published = std::make_shared<PublishedRanker>();
   published->round = state.get_one<std::uint64_t>("snapshot.round");

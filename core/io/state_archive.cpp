@@ -18,6 +18,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/io/safetensors.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 
 namespace olrank {
@@ -313,7 +314,7 @@ const StateReader::Entry& StateReader::next(std::string_view name, char type, st
     fail(
         fmt::format("The state has '{}' ({}) where '{}' ({}) is expected: it belongs to another ranker or "
                     "version.",
-                    entry.name, entry.dtype, name, dtype));
+                    printable(entry.name), entry.dtype, name, dtype));
   }
   ++next_;
   return entry;
@@ -347,7 +348,7 @@ void StateReader::require_end() const {
   fail(
       fmt::format("The state has '{}', which this ranker does not know: it belongs to another ranker or "
                   "version.",
-                  entries_[next_].name));
+                  printable(entries_[next_].name)));
 }
 
 StateReader read_state_file(const std::filesystem::path& path, std::string_view restart) {

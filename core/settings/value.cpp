@@ -26,7 +26,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(SettingKind kind, std::string_view text) {
-  throw_error<InvalidArgument>("must be {}, not '{}'", readable_kind(kind), text);
+  throw_error<InvalidArgument>("must be {}, not '{}'", readable_kind(kind), excerpt(text, 200));
 }
 
 template <class Number>

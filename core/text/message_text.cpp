@@ -115,7 +115,7 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
 
 std::string must_be_one_of(std::string_view text, std::span<const std::string> choices) {
   const std::string near = near_name(text, choices);
-  return fmt::format("must be {}, not '{}'.{}", joined(choices, " or "), text,
+  return fmt::format("must be {}, not '{}'.{}", joined(choices, " or "), excerpt(text),
                      near.empty() ? "" : fmt::format(" Did you mean '{}'?", near));
 }
 

@@ -76,6 +76,12 @@ class Import(Folder):
         self.assertEqual(shown[0][0], shown[1][0])
         self.assertNotEqual(shown[0][1], shown[1][0])
 
+        latin = self.folder / "latin"
+        latin.write_bytes(b"1 qid:caf\xe9 1:0.5\n")
+        self.refused(1, "is not UTF-8.", "log", "import", "--format", "letor", "--from", latin, "--out", out, "--force")
+        wide = self.write("wide", "1 qid:a 200000000:1\n0 qid:a 1:0.7\n")
+        self.refused(1, "With feature 200000000, 2 documents", "log", "import", "--format", "letor", "--from", wide, "--out", out, "--force")
+
         record = json.loads(lines.read_text().splitlines()[0])
         first = self.lists[0]
         self.assertEqual((record["round"], record["impression"], record["qid"], record["shown"]), (1, "i0", first["query"], first["docs"]))

@@ -1,15 +1,18 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/data/dataset_file.h"
+#include "core/data/doc_table.h"
 #include "core/data/letor_reader.h"
 #include "core/data/letor_stream.h"
 #include "core/data/normaliser_text.h"
@@ -28,8 +31,16 @@ inline void check_dataset(const Dataset& data) {
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     promise(data.docs_of(query) >= 1 && !data.qid(query).empty());
   }
-  const FeatureMatrix all = data.all_features();
-  for (std::int64_t i = 0; i < all.docs * all.features; ++i) promise(std::isfinite(all.values[i]));
+  const FeatureMatrix all = data.all_rows();
+  const std::int64_t values = all.is_sparse() ? all.row_begins[all.docs] : all.docs * all.features;
+  for (std::int64_t i = 0; i < values; ++i) promise(std::isfinite(all.values[i]));
+  for (std::int64_t doc = 0; all.is_sparse() && doc < all.docs; ++doc) {
+    std::int64_t last = -1;
+    for (const std::int32_t column : all.sparse_doc(doc).columns) {
+      promise(last < column && column < all.features);
+      last = column;
+    }
+  }
   for (std::int64_t doc = 0; doc < data.docs(); ++doc) promise(data.doc_name(doc).size() < (1U << 30));
   promise(data.max_grade() <= 31);
 }
@@ -54,6 +65,47 @@ inline void check_letor(std::string_view bytes) {
     promise(error.line() >= 1 && error.column() >= 1);
     check_sentence(error.what());
   }
+}
+
+/// The same text with sparse rows: refused with a place, or rows that their text and their binary form give
+/// again, and that are the dense ones with their zeros. The first byte cuts the text here, too.
+inline void check_sparse(std::string_view bytes) {
+  if (bytes.empty()) return;
+  constexpr std::int64_t kMaxBytes = 1 << 20;
+  constexpr std::int64_t kMostPlaces = 1 << 14;
+  LetorOptions options{.max_bytes = kMaxBytes, .layout = FeatureLayout::kSparse};
+  options.block_bytes = static_cast<std::size_t>(static_cast<unsigned char>(bytes.front()) % 64 + 1);
+  bytes.remove_prefix(1);
+  ThreadPool pool(1);
+  std::optional<Dataset> read;
+  try {
+    read = read_letor_bytes(bytes, "fuzz", options, pool);
+  } catch (const DataError& error) {
+    promise(error.line() >= 1 && error.column() >= 1);
+    check_sentence(error.what());
+    return;
+  }
+  const Dataset& data = *read;
+  promise(data.is_sparse());
+  check_dataset(data);
+  const bool is_small = data.docs() * data.features() <= kMostPlaces;
+  std::string text;
+  write_letor(data, {.sparse = !is_small || options.block_bytes % 2 == 0},
+              [&](std::string_view piece) { text += piece; });
+  promise(read_letor_bytes(text, "again", options, pool).fingerprint() == data.fingerprint());
+  std::string file;
+  write_dataset(data, {}, [&](std::string_view piece) { file += piece; });
+  MappedMemory memory = MappedMemory::anonymous(file.size());
+  std::memcpy(memory.data(), file.data(), file.size());
+  promise(read_dataset_memory(std::move(memory), "binary", pool).fingerprint() == data.fingerprint());
+  if (!is_small) return;
+  options.layout = FeatureLayout::kDense;
+  const Dataset dense = read_letor_bytes(bytes, "dense", options, pool);
+  std::vector<float> values;
+  const FeatureMatrix zeros = with_zeros(data.all_rows(), values);
+  promise(dense.docs() == data.docs() && dense.features() == data.features());
+  promise(std::equal(values.begin(), values.end(), dense.all_rows().values));
+  promise(as_sparse(dense, pool).fingerprint() == data.fingerprint() && zeros.docs == dense.docs());
 }
 
 /// A binary data file. With the first byte odd the header's checksum is repaired, so that damage reaches
@@ -218,6 +270,7 @@ inline void check_json(std::string_view bytes) {
 using std::literals::operator""sv;
 inline constexpr Target kTargets[] = {
     {"letor", check_letor, "0123456789:.-+eE#\n\r\t q\0\xFF"sv},
+    {"sparse", check_sparse, "0123456789:.-+eE#\n\r\t qN\0\xFF"sv},
     {"dataset_file", check_dataset_file, "\0\x01\x7F\xFF"sv},
     {"safetensors", check_safetensors, "0123456789{}[]\":,.-eE\\\n \0\xFF"sv},
     {"json", check_json, "0123456789{}[]\":,.-+eE\\/bfnrtu \n\0\xFF\xEF\xBB\xBF\xED\xA0"sv},

@@ -23,7 +23,7 @@ std::vector<std::string> corpus(const std::string& name) {
   return inputs;
 }
 
-TEST(FuzzCorpus, KeepsThePromises) {
+TEST(OLRANK_SUITE, KeepsThePromises) {
   if (!std::filesystem::exists("tests/fuzz/corpus"))
     GTEST_SKIP() << "the corpus lies in the checkout, not here";
   const ExpectedWarnings missing_values;

@@ -3,17 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/feedback/feedback_record.h"
+#include "core/io/fingerprint.h"
 #include "core/io/json.h"
 #include "serve/api_error.h"
+#include "serve/event_window.h"
+#include "serve/file_log.h"
+#include "serve/impression_file.h"
+#include "serve/open_lists.h"
 #include "serve/request_head.h"
 #include "serve/requests.h"
+#include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/promise.h"
 
 namespace olrank::fuzz {
@@ -178,10 +189,130 @@ inline void check_feedback_record(std::string_view line) {
   promise(!parse_record(again, reread) && reread == record);
 }
 
+/// The folder of a service whose log has one record.
+inline const MemoryFolder& service_folder() {
+  static const MemoryFolder folder;
+  folder.clear();
+  folder.put(
+      "feedback.jsonl",
+      record_line(1, R"(,"impression":"0123456789abcdef-9","clicks":[1],"qid":"q","time":5,"shown":["a"],)"
+                     R"("unshown":[],"inputs":[[1]])"));
+  return folder;
+}
+
+/// A list whose feedback came is in the log as a record.
+inline std::vector<FeedbackRecord> logged_behind_first(const FileLog& log) {
+  std::vector<FeedbackRecord> records;
+  FileLog::Reader reader(log, 0);
+  for (std::string_view line; reader.next(line);) {
+    promise(has_valid_check(line) && !parse_record(line, records.emplace_back()));
+  }
+  promise(!records.empty());
+  records.erase(records.begin());
+  return records;
+}
+
+/// Journals of windows: a DataError, or lists that each start takes up, that take events, and that become
+/// records of the log. A form feed ends a journal. With the first byte odd, each line is given without its
+/// round and its checksum.
+inline void check_event_journal(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const bool complete = bytes.front() % 2 != 0;
+  bytes.remove_prefix(1);
+  const MemoryFolder& folder = service_folder();
+  std::vector<std::string> impressions;
+  for (int number = 1; !bytes.empty() && number <= 3; ++number) {
+    std::string_view journal = bytes.substr(0, bytes.find('\f'));
+    bytes.remove_prefix(std::min(journal.size() + 1, bytes.size()));
+    std::string text;
+    for (std::uint64_t round = 1; !journal.empty(); ++round) {
+      const std::string_view line = journal.substr(0, journal.find('\n'));
+      const bool ends = line.size() < journal.size();
+      journal.remove_prefix(std::min(line.size() + 1, journal.size()));
+      text += complete ? record_line(round, line) : std::string(line) + (ends ? "\n" : "");
+      if (impressions.size() < 3) impressions.emplace_back(impression_of(line));
+    }
+    folder.put(fmt::format("events-{:06}.jsonl", number), text);
+  }
+  FileLog log(folder.path() / "feedback.jsonl", 10);
+  std::optional<EventWindow> window;
+  const auto start = [&](std::chrono::seconds length) {
+    window.reset();
+    window.emplace(EventWindow::Settings{length, EventTypes::parse("cart=3"), folder.path(), {}, {}},
+                   "fedcba9876543210", log);
+    return window->counts().open;
+  };
+  constexpr std::chrono::seconds kForever{1'000'000'000'000};
+  try {
+    const std::size_t open = start(kForever);
+    std::set<std::string> clicked;
+    for (const std::string& id : impressions) {
+      try {
+        const ImpressionStore::Event event{{0, ""}, "click", 1};
+        if (!window->add(id, {}, std::span(&event, 1)).late) clicked.insert(id);
+      } catch (const ApiError& error) {
+        check_api_error(error);
+      }
+    }
+    promise(start(std::chrono::seconds(0)) == open);
+    const std::size_t closed = window->close_due().size();
+    promise(closed + window->counts().open == open && (open > closed || window->counts().bytes == 0));
+    const std::vector<FeedbackRecord> records = logged_behind_first(log);
+    promise(records.size() == closed);
+    for (const FeedbackRecord& record : records)
+      promise(record.clicks[0] == 1 || !clicked.contains(record.impression));
+    promise(start(kForever) == open - closed);
+  } catch (const DataError& error) {
+    check_sentence(error.what());
+  } catch (const InvalidArgument& error) {
+    check_sentence(error.what());
+  }
+}
+
+/// A file of lists that await feedback: lists that their bytes reproduce, and whose feedback is a record of
+/// the log. With the first byte odd, the bytes are one list and get their size and checksum.
+inline void check_impression_file(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const bool complete = bytes.front() % 2 != 0;
+  bytes.remove_prefix(1);
+  const MemoryFolder& folder = service_folder();
+  std::string head;
+  if (complete) {
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    const std::uint64_t checksum = fingerprint_of(bytes).low;
+    head.append(reinterpret_cast<const char*>(&size), sizeof size);
+    head.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
+  }
+  folder.put("impressions-000001.bin", head + std::string(bytes));
+  FileLog log(folder.path() / "feedback.jsonl", 10);
+  const ImpressionFile::Settings file{folder.path(), std::numeric_limits<std::int64_t>::max()};
+  FirstAnswers answers({ImpressionLimits{}, "fedcba9876543210", file}, log);
+  const std::optional<OpenList> list = ImpressionFile::decoded(bytes);
+  if (!complete || !list) return;
+  promise(list->shown >= 1 && list->shown <= std::ssize(list->record.docs));
+  const std::string& id = list->record.impression;
+  const std::string encoded = ImpressionFile::encoded(list->record, list->shown);
+  const auto again = ImpressionFile::decoded(ImpressionFile::named(id, encoded));
+  promise(again && again->record.impression == id &&
+          ImpressionFile::encoded(again->record, again->shown) == encoded);
+  try {
+    const ImpressionStore::Click click{0, ""};
+    if (answers.add(id, std::span(&click, 1), {}).duplicate) return;
+  } catch (const ApiError& error) {
+    return check_api_error(error);
+  }
+  const FeedbackRecord record = logged_behind_first(log).at(0);
+  promise(record.shown() == list->shown && record.docs == list->record.docs && record.clicks[0] == 1 &&
+          record.inputs == list->record.inputs && record.groups == list->record.groups);
+}
+
 using std::literals::operator""sv;
 inline constexpr std::string_view kJson = "0123456789{}[]\":,.-eE\\u\n \0\xFF"sv;
-inline constexpr Target kTargets[] = {{"request_head", check_request_head, " \t\r\n:/,;=-?#[]%0\0\xFF"sv},
-                                      {"request", check_request, kJson},
-                                      {"feedback_record", check_feedback_record, kJson}};
+inline constexpr Target kTargets[] = {
+    {"request_head", check_request_head, " \t\r\n:/,;=-?#[]%0\0\xFF"sv},
+    {"request", check_request, kJson},
+    {"feedback_record", check_feedback_record, kJson},
+    {"event_journal", check_event_journal, kJson, 4'000},
+    {"impression_file", check_impression_file, "\0\x01\x02\x7F\xFF"sv, 4'000}};
 
 }  // namespace olrank::fuzz

@@ -12,7 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def attack(*arguments, program=os.environ["OLRANK_PROGRAM"]):
-    return subprocess.run([sys.executable, ROOT / "scripts" / "attack", *arguments, "--program", program], capture_output=True, text=True, timeout=900)
+    command = [sys.executable, ROOT / "scripts" / "attack", *arguments, "--program", program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900)
 
 
 class Attack(unittest.TestCase):

@@ -304,7 +304,32 @@ def faircompare_table(name):
     return markdown(["user", "difference", "online cNDCG@10", "offline NDCG@10", "violated orders a list"], rows)
 
 
-KINDS = {"fairness": fairness_table, "faircompare": faircompare_table, "ops": plain_table("ops"), "rounds": rounds_table, "long": long_table,
+# --- the attack ---------------------------------------------------------------------------------
+
+
+def attack_table(name):
+    """Of the runs of scripts/attack: what each part tried and broke, what broke, or what was measured."""
+    runs = dict(sorted(records.family("attack").items(), key=lambda run: (not run[0].startswith("before"), run[0])))
+    parts = list(dict.fromkeys(part for run in runs.values() for part in run["parts"]))
+
+    def cell(one):
+        return "–" if one is None else "skipped: " + one["skipped"] if "skipped" in one else f"{one['tried']:,}, {one['broken']:,} broken, {one['seconds']:.0f} s"
+
+    def text(value):
+        if isinstance(value, dict):
+            return ", ".join(f"{key} {text(one)}" for key, one in value.items())
+        return " → ".join(map(text, value)) if isinstance(value, list) else str(value)
+
+    if name == "parts":
+        about = {part: one["what"] for run in runs.values() for part, one in run["parts"].items()}
+        return markdown(["part", "attack", *runs], [[f"`{part}`", about[part], *(cell(run["parts"].get(part)) for run in runs.values())] for part in parts])
+    rows = [[f"`{part}`", run, line.replace("|", "\\|").replace("<", "&lt;")] for part in parts for run, found in runs.items()
+            for line in (found["parts"].get(part, {}).get("sentences", []) if name == "broken" else
+                         [f"{key.replace('_', ' ')}: {text(value)}" for key, value in found["parts"].get(part, {}).get("figures", {}).items()])]
+    return markdown(["part", "run", "what broke" if name == "broken" else "figure"], rows)
+
+
+KINDS = {"fairness": fairness_table, "attack": attack_table, "faircompare": faircompare_table, "ops": plain_table("ops"), "rounds": rounds_table, "long": long_table,
          "peers": plain_table("peers"), "study": study_table("study"), "ladder": study_table("ladder"), "training": training_table, "labels": labels_table,
          "vowpal": vowpal_table, "service_parts": service_parts_table, "generalisation": study_of_generalisation, "lengths": lengths_table,
          **{f"claims{letter}": claims_table(letter) for letter in "ABCDEF"},

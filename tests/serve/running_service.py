@@ -143,8 +143,8 @@ def threads(process):
     return len(os.listdir(f"/proc/{process.pid}/task"))
 
 
-def wait_until(condition, what):
-    until = time.monotonic() + 600  # only ends what hangs
+def wait_until(condition, what, seconds=600):
+    until = time.monotonic() + seconds  # the default only ends what hangs
     while not condition():
         if time.monotonic() > until:
             raise TimeoutError(what)

@@ -142,6 +142,14 @@ constexpr std::chrono::milliseconds kFollowerPublishInterval{100};
 /// Models are made and sent in at most a tenth of the time.
 constexpr int kRestPerPublish = 9;
 
+FeedbackRecord parsed(std::string_view line, std::uint64_t round, const std::string& place) {
+  FeedbackRecord record;
+  while (line.ends_with('\n')) line.remove_suffix(1);
+  if (const auto failure = parse_record(line, record))
+    throw DataError(place, static_cast<std::int64_t>(round), failure->column, failure->message);
+  return record;
+}
+
 }  // namespace
 
 StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings)
@@ -318,13 +326,11 @@ void StreamArchive::send_again(Common& both) {
   stream_.await(std::max(mine, stream_.rounds()));
   log_warning("{}: The server has {}, and this log {}: sending it records {} to {} again.", where,
               counted(both.rounds, "record"), mine, both.rounds + 1, mine);
-  FeedbackRecord record;
   for (std::string_view line; !stopping_ && both.records < mine && both.rest.next(line);) {
-    if (const auto failure = parse_record(line, record))
-      throw DataError(log_.path().string(), static_cast<std::int64_t>(both.records) + 1, failure->column,
-                      failure->message);
+    const FeedbackRecord record = parsed(line, both.records + 1, log_.path().string());
     const std::string body(body_of(line));
-    if (append_again(stream_, settings_.lists, record, body, &both.chain) == 0) return;
+    if (append_again(stream_, settings_.lists, record, body, &both.chain) == 0)
+      return pause(1000);  // so does another one
     both.chain.add(body);
     ++both.records;
   }
@@ -333,11 +339,6 @@ void StreamArchive::send_again(Common& both) {
 
 /// Other processes have used the rounds of the records that the server had lost.
 void StreamArchive::send_elsewhere(const Common& both, bool starts) {
-  FeedbackRecord record;
-  const auto parse = [&](std::string_view line, std::uint64_t round, const std::string& place) {
-    if (const auto failure = parse_record(line, record))
-      throw DataError(place, static_cast<std::int64_t>(round), failure->column, failure->message);
-  };
   const std::string where = stream_.client().address().text();
   std::map<std::string, std::pair<std::uint64_t, std::vector<std::uint8_t>>, std::less<>> there;
   for (std::uint64_t round = both.records; round < both.rounds;) {
@@ -345,16 +346,15 @@ void StreamArchive::send_elsewhere(const Common& both, bool starts) {
     if (records.empty()) break;
     for (const StreamRecord& one : records) {
       round = one.round;
-      const std::string line = record_line(round, one.body);
-      parse(std::string_view(line).substr(0, line.size() - 1), round, where);
-      there.emplace(record.impression, std::pair(round, record.clicks));
+      FeedbackRecord record = parsed(record_line(round, one.body), round, where);
+      there.emplace(std::move(record.impression), std::pair(round, std::move(record.clicks)));
     }
   }
   FileLog::Reader reader(log_, 0);
   std::uint64_t round = 0;
   for (std::string_view line; reader.next(line);) {
     if (++round <= both.records) continue;
-    parse(line, round, log_.path().string());
+    const FeedbackRecord record = parsed(line, round, log_.path().string());
     const auto known = there.find(record.impression);
     if (known != there.end() && known->second.second == record.clicks) continue;
     const std::uint64_t sent = known != there.end() ? 0
@@ -386,10 +386,11 @@ void StreamArchive::part(const std::string& why, std::optional<std::uint64_t> co
   parted_ = true;
 }
 
-/// Nobody else may have them: then feedback would wait for ever.
-void StreamArchive::give_up_lost(const StreamState& state) {
+/// Nobody else may have them: then feedback would wait for ever. Records that come in show that somebody
+/// has.
+void StreamArchive::give_up_lost(const StreamState& state, bool more) {
   const auto now = std::chrono::steady_clock::now();
-  if (!stream_.is_behind()) behind_since_ = now;
+  if (more || !stream_.is_behind()) behind_since_ = now;
   const std::uint64_t mine = log_.rounds();
   if (now - behind_since_ < settings_.patience || state.rounds != mine) return;
   log_warning(
@@ -430,7 +431,7 @@ void StreamArchive::archive() {
     mend(false);
     return;
   }
-  give_up_lost(state);
+  give_up_lost(state, !bodies.empty());
   const std::int64_t now = utc_milliseconds();
   if (now - told_ < kTellMs) return;
   stream_.trim(settings_.name, log_.rounds(), settings_.keep, now);

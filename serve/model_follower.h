@@ -66,13 +66,9 @@ class ModelFollower : public RankerSource {
 ModelFollower::Fetch models_of(RedisLog& log);
 
 /// After these records the archive has others than the stream, which has them all the same.
-class ArchiveDiffers : public IoError {
- public:
-  ArchiveDiffers(const std::string& message, std::uint64_t common) : IoError(message), common_(common) {}
-  std::uint64_t common() const { return common_; }
-
- private:
-  std::uint64_t common_;
+struct ArchiveDiffers : IoError {
+  ArchiveDiffers(const std::string& message, std::uint64_t records) : IoError(message), common(records) {}
+  std::uint64_t common;
 };
 
 /// Ties the learner of this process to a shared log: archives the stream in its own log, from which it
@@ -118,7 +114,7 @@ class StreamArchive {
   void send_elsewhere(const Common& both, bool starts);
   /// The end of following: throws at a start; later it only says so, as others rank with what they have.
   void part(const std::string& why, std::optional<std::uint64_t> common, bool starts);
-  void give_up_lost(const StreamState& state);
+  void give_up_lost(const StreamState& state, bool more);
   void archive();
   void publish();
   void pause(int milliseconds) const;

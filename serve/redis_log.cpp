@@ -12,6 +12,7 @@
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "serve/open_lists.h"
 #include "serve/service_identity.h"
 
 namespace olrank {
@@ -289,8 +290,8 @@ void RedisLog::await(std::uint64_t round) const {
 
 void RedisLog::stop_awaiting() const {
   const std::string key = client_.key("chain");
-  client_.call_all(
-      {{"HDEL", key, "awaited"}, {"HSET", key, "cleared", fmt::format("{}", utc_milliseconds())}});
+  const std::uint64_t now = std::max(static_cast<std::uint64_t>(utc_milliseconds()), cleared_ + 1);
+  client_.call_all({{"HDEL", key, "awaited"}, {"HSET", key, "cleared", fmt::format("{}", now)}});
 }
 
 std::vector<StreamRecord> RedisLog::records(std::uint64_t from, std::uint64_t to, std::int64_t most) const {

@@ -271,7 +271,7 @@ class LearnerProcess {
       } catch (const ArchiveDiffers& differs) {
         if (!options.accept_loss) throw;
         log_warning("{}", differs.what());
-        open_log(differs.common());
+        open_log(differs.common);
         open_archive();
       }
       client_->wait_with({});

@@ -455,7 +455,7 @@ TEST_F(RedisTest, RoundsThatWereUsedAgainAreToldAndNoRecordIsLost) {
       Process(folder, "learner", fresh);
       ADD_FAILURE() << "The archive differs.";
     } catch (const ArchiveDiffers& differs) {
-      EXPECT_EQ(differs.common(), 20U);
+      EXPECT_EQ(differs.common, 20U);
       const std::string told = differs.what();
       EXPECT_NE(told.find("From record 21 on"), std::string::npos) << told;
       EXPECT_NE(told.find("records 21 to 30 of this log"), std::string::npos) << told;

@@ -155,9 +155,8 @@ FeedbackRecord parsed(std::string_view line, std::uint64_t round, const std::str
 StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings)
     : stream_(stream), log_(log), learner_(learner), settings_(std::move(settings)) {
   log_.set_is_archive();
-  do {
-    restore_counter();
-  } while (!mend(true));
+  while (!mend(true)) {
+  }
   // Refuses a stream that was trimmed too far.
   stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
   // Tells other learners what this one still needs.
@@ -297,6 +296,7 @@ StreamArchive::Common StreamArchive::compare() {
 
 /// Whether the stream continues the archive; if not, does what is possible.
 bool StreamArchive::mend(bool starts) {
+  restore_counter();
   Common both = compare();
   const std::uint64_t mine = log_.rounds();
   if (both.records == mine) return true;
@@ -416,7 +416,10 @@ void StreamArchive::archive() {
     return;
   }
   const StreamState state = stream_.poll();
-  if (!state.rounds) return restore_counter();
+  if (!state.rounds) {
+    mend(false);
+    return;
+  }
   try {
     if (!bodies.empty()) log_.append_all(bodies);
     stream_.set_archived(log_.rounds(), false);

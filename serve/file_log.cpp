@@ -63,6 +63,11 @@ FileLog::FileLog(const std::filesystem::path& path, std::size_t latest, bool acc
   bytes_ = survey_.end + (survey_.rest == LogSurvey::Rest::kNewline ? 1 : 0);
 }
 
+std::string_view body_of(std::string_view line) {
+  const std::size_t begin = std::min(line.find(','), line.size());
+  return line.substr(begin, line.rfind(",\"check\":") - begin);
+}
+
 FileLog::~FileLog() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }

@@ -34,6 +34,10 @@ class FeedbackLog {
   virtual std::optional<std::uint64_t> archived() const { return std::nullopt; }
   /// Whether the log is on a server that cannot be reached.
   virtual bool is_away() const { return false; }
+  /// Whether that server has fewer records than were acknowledged.
+  virtual bool is_behind() const { return false; }
+  /// Why the learner of this process no longer follows the log; nothing while it does.
+  virtual std::optional<std::string> fault() const { return std::nullopt; }
 };
 
 /// The disk is full. The same call succeeds once there is space again.
@@ -162,6 +166,9 @@ class FileLog : public FeedbackLog {
   std::uint64_t rounds_ = 0;
   std::int64_t bytes_ = 0;
 };
+
+/// Returns what is between the round of a record's line and its checksum.
+std::string_view body_of(std::string_view line);
 
 /// Returns what an allocation of so many bytes takes from the heap: glibc adds a header, rounds up to 16
 /// bytes, takes at least 32, and rounds large allocations up to whole pages.

@@ -207,12 +207,6 @@ std::optional<std::uint64_t> checkpoint_round(const fs::path& checkpoint) {
   return state.get_one<std::uint64_t>("service.round");
 }
 
-/// Returns what is between the round of a record's line and its checksum.
-std::string_view body_of(std::string_view line) {
-  const auto begin = line.find(',');
-  return line.substr(begin, line.rfind(",\"check\":") - begin);
-}
-
 }  // namespace
 
 LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {

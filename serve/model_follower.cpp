@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/feedback/feedback_record.h"
 #include "core/runtime/log.h"
+#include "core/text/message_text.h"
 #include "serve/open_lists.h"
 
 namespace olrank {
@@ -148,16 +151,25 @@ constexpr std::chrono::milliseconds kFollowerPublishInterval{100};
 /// Models are made and sent in at most a tenth of the time.
 constexpr int kRestPerPublish = 9;
 
+FeedbackRecord parsed(std::string_view line, std::uint64_t round, const std::string& place) {
+  FeedbackRecord record;
+  while (line.ends_with('\n')) line.remove_suffix(1);
+  if (const auto failure = parse_record(line, record))
+    throw DataError(place, static_cast<std::int64_t>(round), failure->column, failure->message);
+  return record;
+}
+
 }  // namespace
 
 StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings)
     : stream_(stream), log_(log), learner_(learner), settings_(std::move(settings)) {
-  stream_.continue_from(log_.rounds(), log_.line_before(log_.bytes()), settings_.accept_loss);
   log_.say_of_disk({"The shared log keeps what is not archived; learning waits for the disk.",
                     "The shared log is archived again."});
-  // Refuses a stream that was trimmed too far, and tells other learners what this one still needs.
+  while (!mend(true)) {
+  }
+  // Refuses a stream that was trimmed too far.
   stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
-  stream_.poll();
+  // Tells other learners what this one still needs.
   stream_.trim(settings_.name, log_.rounds(), settings_.keep, stream_.server_milliseconds());
   stream_.set_archived(log_.rounds(), false);
 }
@@ -210,17 +222,229 @@ void StreamArchive::run(const std::function<void()>& step) {
   }
 }
 
+struct StreamArchive::Common {
+  std::uint64_t rounds = 0;   // of the stream
+  std::uint64_t records = 0;  // that both have, from the first one on
+  bool proven = false;        // records that both still have say so
+  FileLog::Reader rest;       // of the archive, if the stream has no other records
+  RecordChain chain{};        // of the stream
+};
+
+void StreamArchive::restore_counter() {
+  if (stream_.mend_counter()) return;
+  const std::uint64_t mine = log_.rounds();
+  stream_.begin_after(chain_of_archive(0, mine - std::min(mine, settings_.keep)));
+  if (mine == 0) return;
+  log_info("{}: The stream begins after the {} of this log.", stream_.client().address().text(),
+           counted(mine, "record"));
+}
+
+bool StreamArchive::agrees(const StreamState& state) {
+  const std::uint64_t mine = log_.rounds();
+  if (state.rounds.value_or(0) < mine) return false;
+  if (!state.chain || state.chain->begin > mine) return true;
+  if (!chain_ || chain_->begin != state.chain->begin) chain_ = chain_of_archive(state.chain->begin, mine);
+  return state.chain->round != mine || state.chain->hash == chain_->hash;
+}
+
+RecordChain StreamArchive::chain_of_archive(std::uint64_t begin, std::uint64_t end) const {
+  RecordChain chain{begin, 0, {}};
+  FileLog::Reader reader(log_, 0);
+  for (std::string_view line; chain.round < end && reader.next(line);) {
+    if (chain.round < begin) {
+      ++chain.round;
+    } else {
+      chain.add(body_of(line));
+    }
+  }
+  return chain;
+}
+
+StreamArchive::Common StreamArchive::compare() {
+  const StreamState state = stream_.poll();
+  Common both{state.rounds.value_or(0), 0, false, FileLog::Reader(log_, 0)};
+  const bool chained = state.chain && state.chain->round == both.rounds;
+  const std::uint64_t begin = state.chain ? state.chain->begin : both.rounds;
+  const std::uint64_t end = std::min(both.rounds, log_.rounds());
+  both.chain = {begin, begin, {}};
+  const auto contradicts = [&both](const StreamRecord& there) {
+    return both.chain.round + 1 == there.round && there.before && *there.before != both.chain.hash;
+  };
+  const auto differs_earlier = [&both] {
+    both.records = 0;
+    both.proven = false;
+    return both;
+  };
+  std::vector<StreamRecord> records = stream_.records(0, end, kRecordsAtOnce);
+  std::size_t next = 0;
+  for (std::string_view line; both.records < end && both.rest.next(line);) {
+    const std::string_view body = body_of(line);
+    if (next < records.size() && records[next].round == both.records + 1) {
+      if (contradicts(records[next])) return differs_earlier();
+      both.proven = both.proven || (both.chain.round + 1 == records[next].round &&
+                                    !records[next].before.value_or("").empty());
+      if (records[next].body != body) return both;
+      both.proven = true;
+      if (++next == records.size()) {
+        records = stream_.records(both.records + 2, end, kRecordsAtOnce);
+        next = 0;
+      }
+    }
+    if (++both.records > begin) both.chain.add(body);
+  }
+  if (both.records == both.rounds && chained && both.records > begin) {
+    if (both.chain.hash != state.chain->hash) return differs_earlier();
+    both.proven = true;
+  } else if (both.records == both.rounds) {
+    both.chain = {both.rounds, both.rounds, {}};
+  } else if (const auto later = stream_.records(end + 1, end + 1, 1);
+             !later.empty() && contradicts(later[0])) {
+    return differs_earlier();
+  }
+  return both;
+}
+
+/// Whether the stream continues the archive; if not, does what is possible.
+bool StreamArchive::mend(bool starts) {
+  restore_counter();
+  Common both = compare();
+  const std::uint64_t mine = log_.rounds();
+  if (both.records == mine) return true;
+  if (both.records == both.rounds && (both.proven || both.rounds == 0)) {
+    send_again(both);
+    return false;
+  }
+  if (both.records > 0 && both.proven) {
+    send_elsewhere(both, starts);
+    return false;
+  }
+  part(
+      fmt::format(
+          "{} has {}, and {} has {}, but from the first one on, or before those that the server still has, "
+          "they differ: the folder belongs to another prefix, or the server lost records and other "
+          "processes went on. Nothing was changed. Keep the folder, as its last records may be nowhere "
+          "else, and start with another one, which has feedback.jsonl and checkpoint of another learner.",
+          stream_.client().address().text(), counted(both.rounds, "record"), log_.path().string(), mine),
+      std::nullopt, starts);
+  return false;
+}
+
+/// The server has lost the last records, and nobody has used their rounds.
+void StreamArchive::send_again(Common& both) {
+  const std::string where = stream_.client().address().text();
+  const std::uint64_t mine = log_.rounds();
+  stream_.await(std::max(mine, stream_.rounds()));
+  log_warning("{}: The server has {}, and this log {}: sending it records {} to {} again.", where,
+              counted(both.rounds, "record"), mine, both.rounds + 1, mine);
+  for (std::string_view line; !stopping_ && both.records < mine && both.rest.next(line);) {
+    const FeedbackRecord record = parsed(line, both.records + 1, log_.path().string());
+    const std::string body(body_of(line));
+    if (append_again(stream_, settings_.lists, record, body, &both.chain) == 0)
+      return pause(1000);  // so does another one
+    both.chain.add(body);
+    ++both.records;
+  }
+  log_warning("{}: The server has {} again.", where, counted(both.records, "record"));
+}
+
+/// Other processes have used the rounds of the records that the server had lost.
+void StreamArchive::send_elsewhere(const Common& both, bool starts) {
+  const std::string where = stream_.client().address().text();
+  std::map<std::string, std::pair<std::uint64_t, std::vector<std::uint8_t>>, std::less<>> there;
+  for (std::uint64_t round = both.records; round < both.rounds;) {
+    const std::vector<StreamRecord> records = stream_.records(round + 1, both.rounds, kRecordsAtOnce);
+    if (records.empty()) break;
+    for (const StreamRecord& one : records) {
+      round = one.round;
+      FeedbackRecord record = parsed(record_line(round, one.body), round, where);
+      there.emplace(std::move(record.impression), std::pair(round, std::move(record.clicks)));
+    }
+  }
+  FileLog::Reader reader(log_, 0);
+  std::uint64_t round = 0;
+  for (std::string_view line; reader.next(line);) {
+    if (++round <= both.records) continue;
+    const FeedbackRecord record = parsed(line, round, log_.path().string());
+    const auto known = there.find(record.impression);
+    if (known != there.end() && known->second.second == record.clicks) continue;
+    const std::uint64_t sent = known != there.end() ? 0
+                                                    : append_again(stream_, settings_.lists, record,
+                                                                   std::string(body_of(line)), nullptr);
+    log_warning("{}: Record {} (impression {}) {}.", log_.path().string(), round, record.impression,
+                known != there.end() ? fmt::format("has other clicks than record {} there, which counts",
+                                                   known->second.first)
+                : sent > 0           ? fmt::format("was sent to the server again, as record {}", sent)
+                                     : "was not sent again, as its list has an answer there");
+  }
+  // The records after the common ones stay for a day.
+  stream_.trim(settings_.name, both.records, settings_.keep, stream_.server_milliseconds());
+  part(
+      fmt::format("{0}: From record {1} on, this log and {2} differ: the server came back with fewer "
+                  "records, and other processes went on without records {1} to {3} of this log. These are "
+                  "in the shared log now, under other numbers where messages above say so, so that none is "
+                  "lost. This learner has learned another order: start it with --accept-loss, which moves "
+                  "the records after {4} to a file beside this log and learns those of the shared log.",
+                  log_.path().string(), both.records + 1, where, round, both.records),
+      both.records, starts);
+}
+
+void StreamArchive::part(const std::string& why, std::optional<std::uint64_t> common, bool starts) {
+  if (starts && common) throw ArchiveDiffers(why, *common);
+  if (starts) throw IoError(why);
+  log_warning("{} It publishes no more models and archives no more records.", why);
+  stream_.set_fault(why);
+  parted_ = true;
+}
+
+/// Nobody else may have them: then feedback would wait for ever. Records that come in show that somebody
+/// has.
+void StreamArchive::give_up_lost(const StreamState& state, bool more) {
+  const auto now = std::chrono::steady_clock::now();
+  if (more || !stream_.is_behind()) behind_since_ = now;
+  const std::uint64_t mine = log_.rounds();
+  if (now - behind_since_ < settings_.patience || state.rounds != mine) return;
+  log_warning(
+      "{}: Records {} to {} were acknowledged, but the server has lost them, and no learner that runs has "
+      "them. Feedback is accepted again after record {}. A learner that has them sends them when it "
+      "starts.",
+      stream_.client().address().text(), mine + 1, stream_.rounds(), mine);
+  stream_.stop_awaiting();
+}
+
 void StreamArchive::archive() {
   stream_.client().probe();
-  std::vector<std::string> bodies = stream_.read(log_.rounds(), kRecordsAtOnce, kReadWait);
-  stream_.poll();
+  if (parted_) {
+    pause(100);
+    stream_.poll();
+    return;
+  }
+  std::vector<std::string> bodies;
   try {
-    if (!bodies.empty()) log_.append_all(std::move(bodies));
+    bodies = stream_.read(log_.rounds(), kRecordsAtOnce, kReadWait, chain_ ? &*chain_ : nullptr);
+  } catch (const RecordsDiffer&) {
+    mend(false);
+    return;
+  }
+  const StreamState state = stream_.poll();
+  if (!state.rounds) {
+    mend(false);
+    return;
+  }
+  try {
+    if (!bodies.empty()) log_.append_all(bodies);
     stream_.set_archived(log_.rounds(), false);
   } catch (const IoError&) {
     stream_.set_archived(log_.rounds(), true);
     throw;
   }
+  for (const std::string& body : bodies) {
+    if (chain_) chain_->add(body);
+  }
+  if (!agrees(state)) {
+    mend(false);
+    return;
+  }
+  give_up_lost(state, !bodies.empty());
   const std::int64_t now = steady_milliseconds();
   if (now - told_ < kTellMs) return;
   stream_.trim(settings_.name, log_.rounds(), settings_.keep, stream_.server_milliseconds());
@@ -230,7 +454,7 @@ void StreamArchive::archive() {
 void StreamArchive::publish() {
   pause(20);
   const auto published = learner_.latest();
-  if (learner_.failure() || stream_.client().is_away()) return pause(100);
+  if (parted_ || learner_.failure() || stream_.client().is_away()) return pause(100);
   if (stream_.model_round() >= static_cast<std::int64_t>(published->round)) return;
   RankerSource::Snapshot snapshot;
   try {

@@ -13,6 +13,7 @@
 
 #include "serve/file_log.h"
 #include "serve/learner.h"
+#include "serve/redis_lists.h"
 #include "serve/redis_log.h"
 #include "serve/snapshot.h"
 
@@ -77,17 +78,30 @@ class ModelFollower : public RankerSource {
 /// Fetches the models of a shared log.
 ModelFollower::Fetch models_of(RedisLog& log);
 
+/// After these records the archive has others than the stream, which has them all the same.
+struct ArchiveDiffers : IoError {
+  ArchiveDiffers(const std::string& message, std::uint64_t records) : IoError(message), common(records) {}
+  std::uint64_t common;
+};
+
 /// Ties the learner of this process to a shared log: archives the stream in its own log, from which it
 /// learns, and publishes what it has learned. Two such processes of one prefix reach the same bits, so that
 /// each is the other's standby.
+///
+/// A server may come back with fewer records, after a failover or from a backup. Then the archive sends
+/// what the stream lacks, with the same rounds. Where other processes have used these rounds meanwhile, it
+/// sends its records with new rounds, so that none is lost, and stops, because it has not learned the
+/// stream.
 class StreamArchive {
  public:
   struct Settings {
     std::string name;           // of this learner among those of the prefix
     std::uint64_t keep = 1000;  // archived records that stay in the stream
-    bool accept_loss = false;
+    RedisLists::Settings lists{};
+    /// Acknowledged records that the server lost are given up if no learner brings them for so long.
+    std::chrono::milliseconds patience{10'000};
   };
-  /// Throws IoError for a stream that does not continue the log.
+  /// Throws IoError for a stream that does not continue the log, and ArchiveDiffers if it did so once.
   StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings);
   ~StreamArchive();
   StreamArchive(const StreamArchive&) = delete;
@@ -99,7 +113,21 @@ class StreamArchive {
   void require_running() const;
 
  private:
+  struct Common;
+
   void run(const std::function<void()>& step);
+  void restore_counter();
+  /// Whether the stream has the records of the archive, as far as its state tells.
+  bool agrees(const StreamState& state);
+  RecordChain chain_of_archive(std::uint64_t begin, std::uint64_t end) const;
+  /// Compares record by record.
+  Common compare();
+  bool mend(bool starts);
+  void send_again(Common& both);
+  void send_elsewhere(const Common& both, bool starts);
+  /// The end of following: throws at a start; later it only says so, as others rank with what they have.
+  void part(const std::string& why, std::optional<std::uint64_t> common, bool starts);
+  void give_up_lost(const StreamState& state, bool more);
   void archive();
   void publish();
   void pause(int milliseconds) const;
@@ -109,7 +137,10 @@ class StreamArchive {
   Learner& learner_;
   Settings settings_;
   std::atomic<bool> stopping_ = false;
-  std::int64_t told_ = 0;  // when it last told how far it is, in ms
+  std::int64_t told_ = 0;             // when it last told how far it is, in ms
+  std::optional<RecordChain> chain_;  // of the archive; none while the stream's begins later
+  std::atomic<bool> parted_ = false;
+  std::chrono::steady_clock::time_point behind_since_ = std::chrono::steady_clock::now();
   std::thread archiving_;
   std::thread publishing_;
   mutable std::mutex mutex_;

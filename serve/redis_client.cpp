@@ -75,14 +75,22 @@ void append_command(std::string& bytes, const RedisClient::Command& command) {
   ::redisFreeCommand(formatted);
 }
 
-/// The name by which the server knows a script that it has run before.
-std::string script_name(const std::string& script) {
-  unsigned char digest[SHA_DIGEST_LENGTH];
-  ::SHA1(reinterpret_cast<const unsigned char*>(script.data()), script.size(), digest);
-  return fmt::format("{:02x}", fmt::join(digest, ""));
+/// Whether the server will take commands in a while: it reads its file, or follows another one.
+bool is_busy(const RedisReply& reply) {
+  if (reply.kind != RedisReply::Kind::kError) return false;
+  for (const std::string_view busy : {"LOADING", "MASTERDOWN", "READONLY"}) {
+    if (reply.text.starts_with(busy)) return true;
+  }
+  return false;
 }
 
 }  // namespace
+
+std::string sha1_hex(std::string_view bytes) {
+  unsigned char digest[SHA_DIGEST_LENGTH];
+  ::SHA1(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest);
+  return fmt::format("{:02x}", fmt::join(digest, ""));
+}
 
 RedisAddress RedisAddress::parse(std::string_view text) {
   const auto refuse = [&](std::string_view why) {
@@ -198,7 +206,7 @@ class RedisClient::Connection {
     log_in();
   }
 
-  std::vector<RedisReply> exchange(const std::vector<Command>& commands) {
+  std::vector<RedisReply> exchange(std::span<const Command> commands) {
     std::string bytes;
     for (const Command& command : commands) append_command(bytes, command);
     write(bytes);
@@ -207,9 +215,25 @@ class RedisClient::Connection {
     return replies;
   }
 
+  std::vector<RedisReply> exchange(const std::vector<Command>& commands, std::span<const Command> further) {
+    std::vector<RedisReply> replies = exchange(commands);
+    for (const RedisReply& reply : replies) require_ready(reply);
+    const RedisReply& first = replies.front();
+    const bool did_nothing = first.kind == RedisReply::Kind::kError ||
+                             (first.kind == RedisReply::Kind::kList && first.items.empty());
+    if (further.empty() || did_nothing) return replies;
+    for (RedisReply& reply : exchange(further)) replies.push_back(std::move(reply));
+    return replies;
+  }
+
  private:
   [[noreturn]] void fail(std::string_view why) const {
     throw RedisAway(fmt::format("{} cannot be reached: {}.", settings_.address.text(), why));
+  }
+
+  void require_ready(const RedisReply& reply) const {
+    if (is_busy(reply))
+      throw RedisAway(fmt::format("{} is not ready: {}.", settings_.address.text(), reply.text));
   }
 
   void begin_tls(Tls& tls) {
@@ -233,7 +257,8 @@ class RedisClient::Connection {
     Command command = {"AUTH"};
     if (!settings_.address.user.empty()) command.push_back(settings_.address.user);
     command.push_back(settings_.password);
-    const RedisReply reply = exchange({command}).front();
+    const RedisReply reply = exchange(std::span(&command, 1)).front();
+    require_ready(reply);
     if (reply.kind == RedisReply::Kind::kError)
       throw RedisError(fmt::format("{} refuses the password: {}.", settings_.address.text(), reply.text));
   }
@@ -316,12 +341,13 @@ std::unique_ptr<RedisClient::Connection> RedisClient::take_idle() {
   return connection;
 }
 
-std::vector<RedisReply> RedisClient::attempt(const std::vector<Command>& commands) {
+std::vector<RedisReply> RedisClient::attempt(const std::vector<Command>& commands,
+                                             std::span<const Command> further) {
   std::vector<RedisReply> replies;
   std::unique_ptr<Connection> connection = take_idle();
   if (connection) {
     try {
-      replies = connection->exchange(commands);
+      replies = connection->exchange(commands, further);
     } catch (const RedisAway&) {  // perhaps the server was started again
       connection.reset();
       const std::lock_guard lock(mutex_);
@@ -330,13 +356,7 @@ std::vector<RedisReply> RedisClient::attempt(const std::vector<Command>& command
   }
   if (!connection) {
     connection = std::make_unique<Connection>(settings_, tls_.get());
-    replies = connection->exchange(commands);
-  }
-  for (const RedisReply& reply : replies) {
-    for (const std::string_view busy : {"LOADING", "MASTERDOWN", "READONLY"}) {
-      if (reply.kind == RedisReply::Kind::kError && reply.text.starts_with(busy))
-        throw RedisAway(fmt::format("{} is not ready: {}.", settings_.address.text(), reply.text));
-    }
+    replies = connection->exchange(commands, further);
   }
   was_reached_ = true;
   const std::lock_guard lock(mutex_);
@@ -344,43 +364,50 @@ std::vector<RedisReply> RedisClient::attempt(const std::vector<Command>& command
   return replies;
 }
 
-std::vector<RedisReply> RedisClient::call_all(const std::vector<Command>& commands) {
+std::vector<RedisReply> RedisClient::call_all(const std::vector<Command>& commands,
+                                              std::span<const Command> further) {
   if (away_) throw RedisAway(fmt::format("{} cannot be reached at the moment.", settings_.address.text()));
-  try {
-    std::vector<RedisReply> replies = attempt(commands);
-    for (const RedisReply& reply : replies) {
-      if (reply.kind == RedisReply::Kind::kError && !reply.text.starts_with("NOSCRIPT"))
-        throw RedisError(fmt::format("{}: {}.", settings_.address.text(), reply.text));
+  auto wait = wait_;
+  for (;;) {
+    try {
+      std::vector<RedisReply> replies = attempt(commands, further);
+      for (const RedisReply& reply : replies) {
+        if (reply.kind == RedisReply::Kind::kError && !reply.text.starts_with("NOSCRIPT"))
+          throw RedisError(fmt::format("{}: {}.", settings_.address.text(), reply.text));
+      }
+      return replies;
+    } catch (const RedisAway& error) {
+      if (wait) {
+        wait(error.what());
+        continue;
+      }
+      // A start that fails says so itself.
+      if (!away_.exchange(true) && was_reached_)
+        log_warning("{} {}", error.what(),
+                    settings_.ranks ? "Ranking continues; feedback is rejected."
+                                    : "New feedback is not learned until it is back.");
+      throw;
     }
-    return replies;
-  } catch (const RedisAway& error) {
-    // A start that fails says so itself.
-    if (!away_.exchange(true) && was_reached_)
-      log_warning("{} {}", error.what(),
-                  settings_.ranks ? "Ranking continues; feedback is rejected."
-                                  : "New feedback is not learned until it is back.");
-    throw;
   }
 }
 
 std::vector<RedisReply> RedisClient::run(const std::string& script, std::span<const std::string> keys,
                                          std::span<const std::string> arguments,
                                          std::span<const Command> further) {
-  Command known = {"EVALSHA", script_name(script), fmt::format("{}", keys.size())};
+  Command known = {"EVALSHA", sha1_hex(script), fmt::format("{}", keys.size())};
   known.insert(known.end(), keys.begin(), keys.end());
   known.insert(known.end(), arguments.begin(), arguments.end());
   std::vector<Command> commands = {std::move(known)};
-  commands.insert(commands.end(), further.begin(), further.end());
-  std::vector<RedisReply> replies = call_all(commands);
+  std::vector<RedisReply> replies = call_all(commands, further);
   if (replies.front().kind != RedisReply::Kind::kError) return replies;
   commands.front()[0] = "EVAL";  // the server does not know it yet
   commands.front()[1] = script;
-  return call_all(commands);
+  return call_all(commands, further);
 }
 
 void RedisClient::probe() {
   if (!away_) return;
-  attempt({{"PING"}});
+  attempt({{"PING"}}, {});
   if (away_.exchange(false)) log_warning("{} can be reached again.", settings_.address.text());
 }
 

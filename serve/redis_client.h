@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -26,6 +27,9 @@ class RedisError : public IoError {
  public:
   using IoError::IoError;
 };
+
+/// 40 lower-case digits, as redis.sha1hex() of the server's scripts gives them.
+std::string sha1_hex(std::string_view bytes);
 
 /// redis://[USER@]HOST[:PORT]/PREFIX, or rediss:// for TLS.
 struct RedisAddress {
@@ -82,9 +86,9 @@ class RedisClient {
   /// sent once more: repeated, it does no harm, but that late events may be kept twice.
   RedisReply call(Command command) { return std::move(call_all({std::move(command)}).front()); }
   /// Calls several commands on one connection, sent together.
-  std::vector<RedisReply> call_all(const std::vector<Command>& commands);
-  /// Runs a script, which is one step for the server, with further commands after it on the same
-  /// connection.
+  std::vector<RedisReply> call_all(const std::vector<Command>& commands) { return call_all(commands, {}); }
+  /// Runs a script, which is one step for the server, and then further commands on the same connection,
+  /// unless the script answers with an error or an empty list.
   std::vector<RedisReply> run(const std::string& script, std::span<const std::string> keys,
                               std::span<const std::string> arguments,
                               std::span<const Command> further = {});
@@ -93,14 +97,20 @@ class RedisClient {
   void probe();
   bool is_away() const { return away_; }
 
+  /// While a process starts, a call does not fail for a server that is away: it calls a copy of this, which
+  /// waits a moment or throws, and tries again.
+  void wait_with(std::function<void(const std::string& problem)> wait) { wait_ = std::move(wait); }
+
  private:
   class Connection;
   class Tls;
 
   std::unique_ptr<Connection> take_idle();
-  std::vector<RedisReply> attempt(const std::vector<Command>& commands);
+  std::vector<RedisReply> attempt(const std::vector<Command>& commands, std::span<const Command> further);
+  std::vector<RedisReply> call_all(const std::vector<Command>& commands, std::span<const Command> further);
 
   RedisSettings settings_;
+  std::function<void(const std::string&)> wait_;
   std::unique_ptr<Tls> tls_;
   std::atomic<bool> away_{false};
   std::atomic<bool> was_reached_{false};

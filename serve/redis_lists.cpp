@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "core/throw_error.h"
 #include "serve/api_error.h"
@@ -26,18 +27,15 @@ constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::chrono::milliseconds kLongestPause{100};  // for a list that may be on its way; 150 in all
 constexpr std::chrono::seconds kLastWait{2};
 
-constexpr const char* kAcceptScript = R"lua(
+const std::string kAcceptScript = std::string(kAppendScript) + R"lua(
 local answer = redis.call('GET', KEYS[2])
 if answer then redis.call('PEXPIRE', KEYS[2], ARGV[3]) return {0, answer} end
-if redis.call('EXISTS', KEYS[1]) == 0 then return {-1} end
-if redis.call('EXISTS', KEYS[4]) == 0 then
-  return redis.error_reply('LOST The server has lost its data: feedback waits for a learner that starts')
-end
-local round = redis.call('INCR', KEYS[4])
-redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])
+if redis.call('EXISTS', KEYS[1]) == 0 then return {} end
+local round, refusal = append(KEYS[3], KEYS[4], KEYS[5], ARGV[1], ARGV[4], ARGV[5])
+if refusal then return refusal end
 redis.call('SET', KEYS[2], round .. ' ' .. ARGV[2], 'PX', ARGV[3])
 redis.call('DEL', KEYS[1])
-return {1, tostring(round)}
+return {1, round}
 )lua";
 
 /// {how many are new, every place with events}; nothing if the list is gone.
@@ -71,17 +69,31 @@ return 1
 )lua";
 
 /// 0 if events have come since they were counted.
-constexpr const char* kCloseScript = R"lua(
-if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
-if redis.call('HLEN', KEYS[2]) ~= tonumber(ARGV[2]) then return 0 end
-if redis.call('EXISTS', KEYS[4]) == 0 then
-  return redis.error_reply('LOST The server has lost its data: feedback waits for a learner that starts')
-end
-local round = redis.call('INCR', KEYS[4])
-redis.call('XADD', KEYS[3], round .. '-0', 'record', ARGV[1])
+const std::string kCloseScript = std::string(kAppendScript) + R"lua(
+if redis.call('EXISTS', KEYS[1]) == 0 then return '-1' end
+if redis.call('HLEN', KEYS[2]) ~= tonumber(ARGV[2]) then return '0' end
+local round, refusal = append(KEYS[3], KEYS[4], KEYS[7], ARGV[1], ARGV[5], ARGV[6])
+if refusal then return refusal end
 redis.call('DEL', KEYS[1], KEYS[2])
 redis.call('ZREM', KEYS[5], ARGV[3])
 redis.call('SET', KEYS[6], 'closed', 'PX', ARGV[4])
+return round
+)lua";
+
+/// Appends a record that the server has lost, and closes its list again. With a hash the record comes next
+/// after the records with this one, or not at all; without, it is there already if its list has an answer.
+const std::string kAgainScript = std::string(kAppendScript) + R"lua(
+local last = redis.call('HMGET', KEYS[5], 'round', 'hash')
+if ARGV[6] == '' then
+  if redis.call('EXISTS', KEYS[2]) == 1 then return '0' end
+elseif redis.call('GET', KEYS[4]) ~= ARGV[6] or (last[1] == ARGV[6] and last[2] ~= ARGV[7]) then
+  return '0'
+end
+local round, refusal = append(KEYS[3], KEYS[4], KEYS[5], ARGV[1], ARGV[2], '')
+if refusal then return refusal end
+redis.call('SET', KEYS[2], ARGV[3] == 'closed' and ARGV[3] or round .. ' ' .. ARGV[3], 'PX', ARGV[4])
+redis.call('DEL', KEYS[1], KEYS[6])
+redis.call('ZREM', KEYS[7], ARGV[5])
 return round
 )lua";
 
@@ -92,6 +104,12 @@ std::string answer_bytes(const FeedbackRecord& record) {
   std::string clicks;
   for (const std::uint8_t click : record.clicks) clicks += click != 0 ? '1' : '0';
   return ImpressionFile::named(clicks, ImpressionFile::encoded(kept, record.shown()));
+}
+
+/// Repeated feedback is known for as long again as its list was open.
+std::string answer_life(const RedisLists::Settings& settings) {
+  const std::int64_t window = settings.window.count();
+  return fmt::format("{}", window > 0 ? window + kSafetyMs : 2 * settings.age.count());
 }
 
 std::string place_name(std::int64_t rank, std::string_view type) {
@@ -266,11 +284,6 @@ std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
   return known;
 }
 
-/// Repeated feedback is known for as long again as its list was open.
-std::string RedisLists::answer_life() const {
-  return fmt::format("{}", 2 * settings_.age.count());
-}
-
 ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const Click> clicks,
                                          std::span<const Event> events) {
   if (!is_impression_id(id))
@@ -286,7 +299,7 @@ ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const 
     // Its first acknowledgement may have failed for want of replicas. WAIT counts behind a write.
     std::vector<RedisClient::Command> commands = log_.wait_commands();
     if (!commands.empty()) {
-      commands.insert(commands.begin(), {"PEXPIRE", key("answered", id), answer_life()});
+      commands.insert(commands.begin(), {"PEXPIRE", key("answered", id), answer_life(settings_)});
       log_.require_replicas(client_.call_all(commands));
     }
     return repeat(id, known[1].text, clicks);
@@ -309,12 +322,14 @@ ImpressionStore::Outcome RedisLists::accept(const std::string& id, OpenList list
   FeedbackRecord& record = list.record;
   record.clicks = clicks_on(std::span(record.docs).first(list.shown), clicks);
   const std::string keys[] = {key("impression", id), key("answered", id), client_.key("log"),
-                              client_.key("rounds")};
-  const std::string arguments[] = {record_body(record), answer_bytes(record), answer_life()};
+                              client_.key("rounds"), client_.key("chain")};
+  const std::string body = record_body(record);
+  const std::string arguments[] = {body, answer_bytes(record), answer_life(settings_),
+                                   fingerprint_of(body).hex(), log_.known()};
   const std::vector<RedisReply> replies = client_.run(kAcceptScript, keys, arguments, log_.wait_commands());
   const RedisReply& reply = replies.front();
+  if (reply.items.empty()) throw ApiError(410, "impression", "This impression has expired.");
   const std::int64_t outcome = reply.items.at(0).number;
-  if (outcome < 0) throw ApiError(410, "impression", "This impression has expired.");
   if (outcome > 0) log_.know_round(std::stoull(reply.items.at(1).text));
   log_.require_replicas(replies);
   if (outcome == 0) return repeat(id, reply.items.at(1).text, clicks);
@@ -382,7 +397,8 @@ std::vector<std::vector<std::uint8_t>> RedisLists::close_due() {
 /// Nothing if another process has closed it.
 std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id) {
   const std::string keys[] = {key("impression", id), key("events", id),  client_.key("log"),
-                              client_.key("rounds"), client_.key("due"), key("answered", id)};
+                              client_.key("rounds"), client_.key("due"), key("answered", id),
+                              client_.key("chain")};
   for (;;) {
     const std::vector<RedisReply> known = client_.call_all({{"GET", keys[0]}, {"HKEYS", keys[1]}});
     std::optional<OpenList> list =
@@ -393,15 +409,44 @@ std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id
     }
     const FeedbackRecord record = finished_record(settings_.types, std::move(list->record),
                                                   seen_events(settings_.types, list->shown, known[1]));
-    const std::string arguments[] = {record_body(record), fmt::format("{}", known[1].items.size()), id,
-                                     fmt::format("{}", settings_.window.count() + kSafetyMs)};
-    const std::int64_t closed = client_.run(kCloseScript, keys, arguments).front().number;
+    const std::string body = record_body(record);
+    const std::string arguments[] = {body,
+                                     fmt::format("{}", known[1].items.size()),
+                                     id,
+                                     answer_life(settings_),
+                                     fingerprint_of(body).hex(),
+                                     log_.known()};
+    const std::int64_t closed = std::stoll(client_.run(kCloseScript, keys, arguments).front().text);
     if (closed > 0) {
       log_.know_round(static_cast<std::uint64_t>(closed));
       return record.clicks;
     }
     if (closed < 0) return std::nullopt;
   }
+}
+
+std::uint64_t append_again(RedisLog& log, const RedisLists::Settings& settings,
+                           const FeedbackRecord& record, const std::string& body,
+                           const RecordChain* after) {
+  RedisClient& client = log.client();
+  const std::string& id = record.impression;
+  const std::string keys[] = {client.key("impression:" + id),
+                              client.key("answered:" + id),
+                              client.key("log"),
+                              client.key("rounds"),
+                              client.key("chain"),
+                              client.key("events:" + id),
+                              client.key("due")};
+  const std::string arguments[] = {body,
+                                   fingerprint_of(body).hex(),
+                                   settings.window.count() > 0 ? "closed" : answer_bytes(record),
+                                   answer_life(settings),
+                                   id,
+                                   after != nullptr ? fmt::format("{}", after->round) : "",
+                                   after != nullptr ? after->hash : ""};
+  const std::uint64_t round = std::stoull(client.run(kAgainScript, keys, arguments).front().text);
+  log.know_round(round);
+  return round;
 }
 
 ImpressionStore::Counts RedisLists::counts() const {

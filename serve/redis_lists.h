@@ -65,7 +65,6 @@ class RedisLists : public ImpressionStore {
   /// The list, its answer and for how many ms it stays. A list that was shown just now may be on its way; a
   /// few threads wait for one, and others get an ApiError that says to retry.
   std::vector<RedisReply> look_up(const std::string& id) const;
-  std::string answer_life() const;
   Outcome accept(const std::string& id, OpenList list, std::span<const Click> clicks);
   Outcome repeat(const std::string& id, const std::string& answer, std::span<const Click> clicks) const;
   Outcome add_events(const std::string& id, OpenList list, std::span<const Event> events);
@@ -92,5 +91,11 @@ class RedisLists : public ImpressionStore {
   bool stopping_ = false;
   std::thread sender_;
 };
+
+/// Appends a record to the stream that its server has lost, and closes its list again. With `after` it
+/// comes next after these records, or not at all; without, not if its list has been answered. Returns its
+/// round; 0 if it was not appended.
+std::uint64_t append_again(RedisLog& log, const RedisLists::Settings& settings,
+                           const FeedbackRecord& record, const std::string& body, const RecordChain* after);
 
 }  // namespace olrank

@@ -12,6 +12,7 @@
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "serve/open_lists.h"
 #include "serve/service_identity.h"
 
 namespace olrank {
@@ -26,6 +27,22 @@ if known and (known == ARGV[2] or ARGV[1] == '0') then return known end
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'digest', unpack(ARGV, 2))
 return ARGV[2]
+)lua";
+
+constexpr const char* kBeginStreamScript = R"lua(
+if redis.call('SETNX', KEYS[1], ARGV[2]) == 0 then return 0 end
+redis.call('HSET', KEYS[2], 'begin', ARGV[1], 'round', ARGV[2], 'hash', ARGV[3])
+return 1
+)lua";
+
+/// {counter before, −1 without; counter now}
+constexpr const char* kMendScript = R"lua(
+local top = tonumber(redis.call('HGET', KEYS[3], 'round')) or 0
+local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+if last then top = math.max(top, tonumber(string.match(last[1], '^%d+'))) end
+local count = tonumber(redis.call('GET', KEYS[2])) or -1
+if top > 0 and count < top then redis.call('SET', KEYS[2], string.format('%d', top)) end
+return {count, math.max(count, top)}
 )lua";
 
 constexpr const char* kPublishScript =
@@ -48,10 +65,20 @@ std::uint64_t number_or_zero(const RedisReply& reply) {
   return whole_number(reply.text).value_or(0);
 }
 
-/// The round and the body of an entry: ["ROUND-0", ["record", BODY]].
-std::pair<std::uint64_t, std::string> entry_of(RedisReply& entry) {
-  if (entry.items.size() != 2 || entry.items[1].items.size() != 2) return {0, {}};
-  return {number_or_zero(entry.items[0]), std::move(entry.items[1].items[1].text)};
+/// Reads entries: ["ROUND-0", ["record", BODY, "before", HASH]].
+std::vector<StreamRecord> records_of(RedisReply& entries) {
+  std::vector<StreamRecord> records;
+  for (RedisReply& entry : entries.items) {
+    if (entry.items.size() != 2) continue;
+    StreamRecord record{number_or_zero(entry.items[0]), {}, {}};
+    std::vector<RedisReply>& fields = entry.items[1].items;
+    for (std::size_t field = 0; field + 1 < fields.size(); field += 2) {
+      if (fields[field].text == "record") record.body = std::move(fields[field + 1].text);
+      if (fields[field].text == "before") record.before = std::move(fields[field + 1].text);
+    }
+    records.push_back(std::move(record));
+  }
+  return records;
 }
 
 }  // namespace
@@ -175,12 +202,23 @@ void RedisLog::begin(const SharedSettings& settings, bool replace) {
       client_.address().text(), settings.difference_to(this->settings().value_or(settings)), key);
 }
 
-void RedisLog::poll() {
-  std::uint64_t before = rounds_;
+void RecordChain::add(std::string_view body) {
+  hash = sha1_hex(hash + fingerprint_of(body).hex());
+  ++round;
+}
+
+std::string RedisLog::known() const {
+  const std::uint64_t cleared = cleared_;  // set after the records that belong to it
+  return fmt::format("{} {}", rounds_.load(), cleared);
+}
+
+StreamState RedisLog::poll() {
+  std::uint64_t known = rounds_;
   const std::vector<RedisReply> replies =
       client_.call_all({{"GET", client_.key("rounds")},
                         {"HGET", client_.key("service"), "digest"},
-                        {"HMGET", client_.key("model"), "round", "digest"}});
+                        {"HMGET", client_.key("model"), "round", "digest"},
+                        {"HMGET", client_.key("chain"), "begin", "round", "hash", "awaited", "cleared"}});
   if (replies[1].is_null()) {
     throw_error<IoError>("{}: The server has lost its data; a learner that starts begins it again.",
                          client_.address().text());
@@ -191,11 +229,29 @@ void RedisLog::poll() {
         "again, and it takes the new ones.",
         client_.address().text()));
   }
-  // Feedback of this process may have been counted after the server answered.
-  const std::uint64_t rounds = number_or_zero(replies[0]);
-  if (!rounds_.compare_exchange_strong(before, rounds)) know_round(rounds);
   const bool has_model = replies[2].items.size() == 2 && replies[2].items[1].text == digest_;
   model_round_ = has_model ? static_cast<std::int64_t>(number_or_zero(replies[2].items[0])) : -1;
+  StreamState state;
+  if (!replies[0].is_null()) state.rounds = number_or_zero(replies[0]);
+  const std::uint64_t rounds = state.rounds.value_or(0);
+  const std::vector<RedisReply>& chain = replies[3].items;
+  if (!chain.at(1).is_null())
+    state.chain = RecordChain{number_or_zero(chain[0]), number_or_zero(chain[1]), chain[2].text};
+  if (const std::uint64_t cleared = number_or_zero(chain[4]); cleared > cleared_) {
+    rounds_ = known = rounds;
+    cleared_ = cleared;
+  }
+  known = std::max(known, number_or_zero(chain[3]));
+  know_round(std::max(known, rounds));
+  if (const bool behind = rounds < known; behind_.exchange(behind) != behind) {
+    log_warning("{}: {}", client_.address().text(),
+                behind ? fmt::format("The server came back with {}, but {} acknowledged: feedback is "
+                                     "rejected until a learner has sent the others again.",
+                                     counted(rounds, "record"),
+                                     known == 1 ? "1 was" : fmt::format("{} were", known))
+                       : "The server takes feedback again.");
+  }
+  return state;
 }
 
 std::optional<std::uint64_t> RedisLog::archived() const {
@@ -209,52 +265,64 @@ std::optional<std::uint64_t> RedisLog::first_round() const {
   return number_or_zero(first.items[0].items[0]);
 }
 
-void RedisLog::continue_from(std::uint64_t archived, std::string_view last_line, bool accept_loss) {
-  const std::string where = client_.address().text();
-  const RedisReply counter = client_.call({"GET", client_.key("rounds")});
-  const std::string here = fmt::format("{}", archived);
-  if (counter.is_null()) {
-    client_.call({"SET", client_.key("rounds"), here, "NX"});
-    if (archived > 0)
-      log_info("{}: The stream begins after the {} of this log.", where, counted(archived, "record"));
-    return;
-  }
-  const std::uint64_t rounds = number_or_zero(counter);
-  if (rounds < archived) {
-    if (accept_loss) {
-      client_.call({"SET", client_.key("rounds"), here});
-      return;
-    }
-    throw_error<IoError>(
-        "{} has {}, but the log here has {}: the server lost some, or the folder belongs to another "
-        "prefix. If it lost them, --accept-loss continues after the log's last record.",
-        where, counted(rounds, "record"), archived);
-  }
-  if (archived == 0) return;
-  const RedisReply same = client_.call({"XRANGE", client_.key("log"), here + "-0", here + "-0"});
-  if (same.items.empty()) return;
-  RedisReply entry = same.items[0];
-  if (record_line(archived, entry_of(entry).second) == fmt::format("{}\n", last_line)) return;
-  throw_error<IoError>(
-      "{}: Record {} there is not the one of the log here: the folder belongs to another prefix.", where,
-      archived);
+void RedisLog::begin_after(const RecordChain& chain) const {
+  const std::string keys[] = {client_.key("rounds"), client_.key("chain")};
+  const std::string arguments[] = {fmt::format("{}", chain.begin), fmt::format("{}", chain.round),
+                                   chain.hash};
+  client_.run(kBeginStreamScript, keys, arguments);
+}
+
+bool RedisLog::mend_counter() const {
+  const std::string keys[] = {client_.key("log"), client_.key("rounds"), client_.key("chain")};
+  const RedisReply counter = client_.run(kMendScript, keys, {}).front();
+  const std::int64_t before = counter.items.at(0).number;
+  const std::int64_t now = counter.items.at(1).number;
+  if (now <= std::max<std::int64_t>(before, 0)) return before >= 0;
+  log_warning("{}: The counter of records, {}, was {}. Restored it to {}, which the stream has.",
+              client_.address().text(), keys[1],
+              before < 0 ? std::string("missing") : fmt::format("{}", before), now);
+  return true;
+}
+
+void RedisLog::await(std::uint64_t round) const {
+  client_.call({"HSET", client_.key("chain"), "awaited", fmt::format("{}", round)});
+}
+
+void RedisLog::stop_awaiting() const {
+  const std::string key = client_.key("chain");
+  const std::uint64_t now = std::max(static_cast<std::uint64_t>(utc_milliseconds()), cleared_ + 1);
+  client_.call_all({{"HDEL", key, "awaited"}, {"HSET", key, "cleared", fmt::format("{}", now)}});
+}
+
+std::vector<StreamRecord> RedisLog::records(std::uint64_t from, std::uint64_t to, std::int64_t most) const {
+  RedisReply entries = client_.call({"XRANGE", client_.key("log"), fmt::format("{}-0", from),
+                                     fmt::format("{}-0", to), "COUNT", fmt::format("{}", most)});
+  return records_of(entries);
 }
 
 std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
-                                        std::chrono::milliseconds wait) const {
+                                        std::chrono::milliseconds wait, const RecordChain* chain) const {
   RedisReply reply =
       client_.call({"XREAD", "COUNT", fmt::format("{}", most), "BLOCK", fmt::format("{}", wait.count()),
                     "STREAMS", client_.key("log"), fmt::format("{}-0", after)});
   std::vector<std::string> bodies;
   std::uint64_t later = 0;  // the first round there, if it is not the next one
   if (!reply.items.empty() && reply.items[0].items.size() == 2) {
-    for (RedisReply& item : reply.items[0].items[1].items) {
-      auto [number, body] = entry_of(item);
-      if (number != after + bodies.size() + 1) {
-        later = number;
+    RecordChain known = chain != nullptr ? *chain : RecordChain{after, after, {}};
+    for (StreamRecord& record : records_of(reply.items[0].items[1])) {
+      if (record.round != after + bodies.size() + 1) {
+        later = record.round;
         break;
       }
-      bodies.push_back(std::move(body));
+      // It begins anew behind records of earlier versions.
+      if (record.before && record.before->empty()) known = {known.round, known.round, {}};
+      if (chain != nullptr && record.before && *record.before != known.hash) {
+        if (!bodies.empty()) break;
+        throw_error<RecordsDiffer>("{}: Record {} there follows other records than those of the log here.",
+                                   client_.address().text(), record.round);
+      }
+      known.add(record.body);
+      bodies.push_back(std::move(record.body));
     }
   }
   if (!bodies.empty()) return bodies;

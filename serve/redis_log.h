@@ -3,9 +3,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "serve/file_log.h"
@@ -32,9 +34,68 @@ class SettingsReplaced : public StateLost {
   using StateLost::StateLost;
 };
 
+/// A record of the stream is not the successor of those that the reader has.
+class RecordsDiffer : public IoError {
+ public:
+  using IoError::IoError;
+};
+
+/// A hash over records in their order. Each has that of the records before it in the stream, so that
+/// whoever has other ones notices.
+struct RecordChain {
+  std::uint64_t begin = 0;  // it covers the records after this round
+  std::uint64_t round = 0;  // of its last record
+  std::string hash;         // empty before its first record
+
+  void add(std::string_view body);  // as kAppendScript adds it
+};
+
+/// An entry of the stream.
+struct StreamRecord {
+  std::uint64_t round = 0;
+  std::string body;
+  std::optional<std::string> before;  // hash of the chain before it; earlier versions gave none
+};
+
+/// What the server knows of the stream.
+struct StreamState {
+  std::optional<std::uint64_t> rounds;  // none: the server has lost its counter
+  std::optional<RecordChain> chain;     // as the last record left it that was not of an earlier version
+};
+
+/// A function for scripts: append(log, rounds, chain, body, hash of the body, known) returns the round of
+/// the new record, or nil and why there is none. A server with fewer records than RedisLog::known() says,
+/// or than another process has said, has lost some: it takes none until a learner has sent them again, or
+/// has given them up. Without `known` nothing is asked.
+inline constexpr std::string_view kAppendScript = R"lua(
+local function append(log, rounds, chain, body, hash, known)
+  local count = tonumber(redis.call('GET', rounds))
+  if not count then
+    return nil, redis.error_reply('LOST The server has lost its data: feedback waits for a learner that starts')
+  end
+  local last = redis.call('HMGET', chain, 'round', 'hash', 'awaited', 'cleared')
+  local seen, cleared = string.match(known, '(%d+) (%d+)')
+  local awaited = seen and tonumber(last[3]) or 0
+  if seen and (tonumber(last[4]) or 0) <= tonumber(cleared) then awaited = math.max(awaited, tonumber(seen)) end
+  if count < awaited then
+    redis.call('HSET', chain, 'awaited', string.format('%d', awaited))
+    return nil, redis.error_reply('BEHIND The server came back with fewer records than were acknowledged: '
+      .. 'feedback waits for a learner that has the others')
+  end
+  local round = string.format('%d', count + 1)
+  local before = tonumber(last[1]) == count and last[2] or ''
+  redis.call('XADD', log, round .. '-0', 'record', body, 'before', before)
+  redis.call('SET', rounds, round)
+  if before == '' then redis.call('HSET', chain, 'begin', string.format('%d', count)) end
+  redis.call('HSET', chain, 'round', round, 'hash', redis.sha1hex(before .. hash))
+  return round
+end
+)lua";
+
 /// The feedback log as a stream of a Redis or Valkey server, PREFIX:log. Its entries have the rounds as
-/// IDs, which PREFIX:rounds counts; beside it lie the settings (PREFIX:service), the latest model
-/// (PREFIX:model) and how far each learner has archived the stream (PREFIX:learners). Thread-safe.
+/// IDs, which PREFIX:rounds counts; beside it lie the hash of its records (PREFIX:chain), the settings
+/// (PREFIX:service), the latest model (PREFIX:model) and how far each learner has archived the stream
+/// (PREFIX:learners). Thread-safe.
 class RedisLog : public FeedbackLog {
  public:
   struct Durability {
@@ -59,12 +120,23 @@ class RedisLog : public FeedbackLog {
 
   /// The records that this process knows of: as poll() found them last, or as its own feedback was counted.
   std::uint64_t rounds() const override { return rounds_; }
+  /// For append(): the records, and when such knowledge was last given up.
+  std::string known() const;
   void know_round(std::uint64_t round) {
     for (std::uint64_t known = rounds_; known < round && !rounds_.compare_exchange_weak(known, round);) {
     }
   }
   bool is_failing() const override { return archive_fails_; }
   bool is_away() const override { return client_.is_away(); }
+  bool is_behind() const override { return behind_; }
+  std::optional<std::string> fault() const override {
+    const std::lock_guard lock(mutex_);
+    return fault_;
+  }
+  void set_fault(std::string why) {
+    const std::lock_guard lock(mutex_);
+    fault_ = std::move(why);
+  }
   std::optional<std::uint64_t> archived() const override;
   void set_archived(std::uint64_t records, bool fails) {
     archived_ = static_cast<std::int64_t>(records);
@@ -72,16 +144,27 @@ class RedisLog : public FeedbackLog {
   }
   std::int64_t model_round() const { return model_round_; }  // −1 before the first model
   /// Asks for them. Throws IoError if the server has lost its data, and SettingsReplaced if the prefix has
-  /// other settings than begin() stored or settings() read.
-  void poll();
+  /// other settings than begin() stored or settings() read. Says once if the server has fewer records than
+  /// this process knows of.
+  StreamState poll();
 
-  /// Prepares the stream for an archive of `archived` records, whose last line is `last_line`. Throws
-  /// IoError for a stream that does not continue it.
-  void continue_from(std::uint64_t archived, std::string_view last_line, bool accept_loss);
+  /// Begins an empty stream behind the records of a chain, unless somebody else was faster.
+  void begin_after(const RecordChain& chain) const;
+  /// Restores a counter that is missing, or lower than the last record of the stream, and says so. False if
+  /// there is neither a counter nor a record.
+  bool mend_counter() const;
+  /// Nobody may append before the stream has this round again.
+  void await(std::uint64_t round) const;
+  /// The records that are missing will not come back: all processes go on without them.
+  void stop_awaiting() const;
+  /// The records from round `from` to `to` that the stream has, at most `most`.
+  std::vector<StreamRecord> records(std::uint64_t from, std::uint64_t to, std::int64_t most) const;
+  std::optional<std::uint64_t> first_round() const;
   /// The bodies of the records after round `after`, at most `most`; waits up to `wait` for one. Throws
-  /// IoError, with the missing rounds, if the stream was trimmed behind them.
-  std::vector<std::string> read(std::uint64_t after, std::int64_t most,
-                                std::chrono::milliseconds wait) const;
+  /// IoError, with the missing rounds, if the stream was trimmed behind them, and RecordsDiffer for one
+  /// that does not continue `chain`.
+  std::vector<std::string> read(std::uint64_t after, std::int64_t most, std::chrono::milliseconds wait,
+                                const RecordChain* chain = nullptr) const;
   /// Tells how far `learner` has archived the stream, and cuts what every learner of the last day has
   /// archived, but for `keep` records.
   void trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep,
@@ -95,8 +178,6 @@ class RedisLog : public FeedbackLog {
   std::optional<std::string> model() const;
 
  private:
-  std::optional<std::uint64_t> first_round() const;
-
   RedisClient& client_;
   Durability durability_;
   std::string digest_;
@@ -104,6 +185,10 @@ class RedisLog : public FeedbackLog {
   std::atomic<std::int64_t> model_round_ = -1;
   std::atomic<std::int64_t> archived_ = -1;
   std::atomic<bool> archive_fails_ = false;
+  std::atomic<bool> behind_ = false;
+  std::atomic<std::uint64_t> cleared_ = 0;  // when awaited records were given up last, as stored
+  mutable std::mutex mutex_;
+  std::optional<std::string> fault_;
 };
 
 }  // namespace olrank

@@ -392,7 +392,7 @@ std::string Service::fairness_json() const {
 std::string Service::feedback(std::string_view body) {
   require_duty("/v1/feedback");
   const FeedbackRequest request = parse_feedback_request(body, parts_.requests);
-  if (const auto failure = learner_.failure()) throw ApiError(503, "", *failure);
+  if (const auto why = failure()) throw ApiError(503, "", *why);
   ImpressionStore::Outcome outcome;
   try {
     outcome = lists_->add(request.impression, request.clicks, request.events);
@@ -444,7 +444,7 @@ std::string Service::stats() {
                        json_number(published->figures[i].value));
   }
   out += "},\"fairness\":" + fairness_json();
-  return out + ",\"failure\":" + text_or_null(learner_.failure()) + "}\n";
+  return out + ",\"failure\":" + text_or_null(failure()) + "}\n";
 }
 
 std::string Service::overview() const {
@@ -460,7 +460,7 @@ std::string Service::overview() const {
       log_.rounds(), published->skipped, published->pairs, impressions.opened, impressions.open,
       accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
       log_.is_failing(), log_.is_away(), learner_.model_age() ? json_number(*learner_.model_age()) : "null",
-      text_or_null(learner_.failure()));
+      text_or_null(failure()));
   out += ",\"fairness\":" + fairness_json();
   out += ",\"clicks\":" + counters_.clicks_json();
   out += ",\"arms\":" + (published->arms ? published->arms->json() : "null");
@@ -555,14 +555,21 @@ std::string Service::metrics() const {
   gauge("model_round", published->round, "Rounds learned by the ranker that makes the lists.");
   if (const auto age = learner_.model_age())
     gauge("model_age_seconds", *age, "Seconds since this replica last knew that its model is the newest.");
-  gauge("learning", !learner_.failure(), "1 while learning is running, 0 after it has failed.");
+  gauge("log_behind", log_.is_behind(),
+        "1 while the shared log has fewer records than were acknowledged, and takes none, else 0.");
+  gauge("learning", !failure(), "1 while learning is running, 0 after it has failed.");
   for (const RankerFigure& figure : published->figures)
     gauge(figure.name, figure.value, "Statistic of the ranker; may lag a few hundred rounds behind.");
   return text;
 }
 
+std::optional<std::string> Service::failure() const {
+  if (auto why = learner_.failure()) return why;
+  return log_.fault();
+}
+
 std::string Service::ready() const {
-  if (const auto failure = learner_.failure()) throw ApiError(503, "", *failure);
+  if (const auto why = failure()) throw ApiError(503, "", *why);
   const std::uint64_t learned = required_ranker()->round;
   if (learned < rounds_at_start_) {
     throw ApiError(503, "",

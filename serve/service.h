@@ -119,6 +119,8 @@ class Service {
   std::shared_ptr<const PublishedRanker> required_ranker() const;
   void require_duty(std::string_view path) const;
   std::string fairness_json() const;
+  /// Why nothing more is learned; nothing while it is.
+  std::optional<std::string> failure() const;
 
   Parts parts_;
   ImpressionStore* lists_;

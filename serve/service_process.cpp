@@ -182,12 +182,29 @@ std::string learner_name(const StateFolder& folder) {
   return fmt::format("{}:{}", host, std::filesystem::absolute(folder.path()).lexically_normal().string());
 }
 
+/// What a start waits for is not there yet: waits a moment. Throws after --wait-seconds, or if somebody
+/// interrupts.
+struct StartPause {
+  std::int64_t seconds = 0;
+  std::optional<std::chrono::steady_clock::time_point> until{};
+
+  void operator()(const std::string& problem) {
+    const InterruptGuard guard;
+    if (!until) {
+      until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+      if (seconds > 0) log_info("Waiting: {}", problem);
+    }
+    if (std::chrono::steady_clock::now() >= *until)
+      throw_error<Error>("{} Waited {} s for it (--wait-seconds).", problem, seconds);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    if (InterruptGuard::requested() != 0) throw Error("Interrupted before the start: " + problem);
+  }
+};
+
 /// Calls `get` until it returns something, for at most --wait-seconds, or until somebody interrupts.
 template <class Get>
 auto wait_for(const ServiceOptions& options, const Get& get, const std::string& what) {
-  const InterruptGuard guard;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(options.wait_seconds);
-  for (bool said = false;;) {
+  for (StartPause pause{options.wait_seconds};;) {
     std::string problem;
     try {
       if (auto found = get()) return *std::move(found);
@@ -197,23 +214,13 @@ auto wait_for(const ServiceOptions& options, const Get& get, const std::string& 
     } catch (const IoError& error) {
       problem = error.what();
     }
-    if (InterruptGuard::requested() != 0) throw Error("Interrupted before the start: " + problem);
-    if (std::chrono::steady_clock::now() >= until)
-      throw_error<IoError>("{} Waited {} s for it (--wait-seconds).", problem, options.wait_seconds);
-    if (!std::exchange(said, true)) log_info("Waiting: {}", problem);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    pause(problem);
   }
 }
 
-/// Waits for the server of a shared log, and checks it.
+/// Checks the server of a shared log. The whole start waits for it, whenever it is away.
 void reach(const ServiceOptions& options, RedisClient& client, const RedisLog& stream) {
-  wait_for(
-      options,
-      [&client] {
-        client.probe();
-        return std::optional(client.call({"PING"}));
-      },
-      "");
+  client.wait_with(StartPause{options.wait_seconds});
   stream.require_durable();
 }
 
@@ -254,36 +261,36 @@ class LearnerProcess {
           "--log.");
     check_device(identity, options);
     resolve_arms_and_share();
-    auto ranker = make_served_ranker(resolved_);
     std::optional<ImportedLog> imported;
     if (!options.import.log.empty())
-      imported.emplace(folder_, options.import, normaliser, ranker->learns_from_unshown(),
-                       identity.groups.has_value());
+      imported.emplace(folder_, options.import, normaliser,
+                       make_served_ranker(resolved_)->learns_from_unshown(), identity.groups.has_value());
     if (imported) {  // nothing can refuse a log that olrank has just written
       folder_.begin(identity, resolved_.model);
       imported->commit();
       log_info("Imported {} rounds from {}.", imported->rounds(), options.import.log.string());
     }
-    // Reads log and checkpoint; until both are accepted, nothing else in the folder changes.
-    const bool accepts_loss = options.accept_loss || options.to_round.has_value();
-    log_.emplace(folder_.log(), options.impressions.open, options.accept_loss, FileLog::Access::kWrite,
-                 options.to_round);
-    learner_.emplace(
-        std::move(ranker), *log_,
-        LearnerSettings{folder_.checkpoint(), print_identity(identity), options.checkpoint_every,
-                        normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan});
-    if (stream_) refuse_open_windows();
-    if (stream_)
-      archive_.emplace(
-          *stream_, *log_, *learner_,
-          StreamArchive::Settings{learner_name(folder_), options.shared->keep, options.accept_loss});
-    if (serves && !accepts_loss) lists_ = make_lists();  // may refuse events of the journal
+    open_log(options.to_round);
+    if (stream_) {
+      refuse_open_windows();
+      try {
+        open_archive();
+      } catch (const ArchiveDiffers& differs) {
+        if (!options.accept_loss) throw;
+        log_warning("{}", differs.what());
+        open_log(differs.common);
+        open_archive();
+      }
+      client_->wait_with({});
+    }
+    const bool starts_over = options.accept_loss || options.to_round.has_value();
+    if (serves && !starts_over) lists_ = make_lists();  // may refuse events of the journal
     if (resolved_.is_new && !imported) folder_.begin(identity, resolved_.model);
     log_->begin_writing();
     log_->guard_writes([this] { folder_.require_lock(); });
     folder_.accept();
-    if (serves && accepts_loss) lists_ = make_lists();  // sets files aside, as the log is cut
-    if (options.arms.arms || stream_) folder_.set_arms(arms_.plan, arms_.bytes);
+    if (serves && starts_over) lists_ = make_lists();  // sets files aside, as the log is cut
+    if ((options.arms.arms || stream_) && !keeps_arms_) folder_.set_arms(arms_.plan, arms_.bytes);
   }
 
   RankerSource::State learn() {
@@ -337,6 +344,29 @@ class LearnerProcess {
     return resolved_.is_new ? resolved_.model : read_own_file(folder_.model()).value_or("");
   }
 
+  /// Reads log and checkpoint, but for records after `to_round`. Until the start is accepted, nothing else
+  /// in the folder changes.
+  void open_log(std::optional<std::uint64_t> to_round) {
+    learner_.reset();
+    log_.reset();
+    const bool accepts_loss = options_.accept_loss || to_round.has_value();
+    const ServiceIdentity& identity = resolved_.identity;
+    log_.emplace(folder_.log(), options_.impressions.open, options_.accept_loss, FileLog::Access::kWrite,
+                 to_round);
+    const FittedNormaliser normaliser =
+        parse_normaliser(identity.normalisation, folder_.identity_file().string());
+    learner_.emplace(
+        make_served_ranker(resolved_), *log_,
+        LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
+                        normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan});
+  }
+
+  void open_archive() {
+    archive_.emplace(
+        *stream_, *log_, *learner_,
+        StreamArchive::Settings{learner_name(folder_), options_.shared->keep, redis_lists(options_)});
+  }
+
   /// How many lists an earlier start with --window has left open.
   std::size_t open_windows() {
     EventWindow::Settings settings{
@@ -379,8 +409,20 @@ class LearnerProcess {
     const std::string place = client_->address().text();
     arms_ = known && !options_.arms.arms ? arms_of(*known, identity, place)
                                          : resolve_arms(folder_, options_.arms, identity);
-    SharedSettings settings{print_identity(identity), start_model(),
-                            arms_.plan ? arms_.plan->toml_text() : "", arms_.bytes, lists_text(options_)};
+    // A supervisor starts a learner again with the arms that another one has replaced since. If it replaced
+    // them in turn, the two would end each other for ever.
+    const std::string asked = text_of(arms_.plan);
+    keeps_arms_ = known && options_.arms.arms && !resolved_.is_new && asked != known->arms &&
+                  asked == text_of(folder_.arms());
+    if (keeps_arms_) {
+      log_warning(
+          "{}: The prefix has other arms than --arms, which another learner has set since this one last "
+          "started: this learner takes those. Give all learners of the prefix the same --arms.",
+          place);
+      arms_ = arms_of(*known, identity, place);
+    }
+    SharedSettings settings{print_identity(identity), start_model(), text_of(arms_.plan), arms_.bytes,
+                            lists_text(options_)};
     if (!known) {
       RedisLists::require_types(*client_,
                                 options_.window_seconds > 0 ? options_.events : EventTypes{{}, {}});
@@ -390,8 +432,10 @@ class LearnerProcess {
       others.arm_models = known->arm_models;
       stream_->begin(others, false);
     }
-    stream_->begin(settings, options_.arms.arms.has_value());
+    stream_->begin(settings, options_.arms.arms && !keeps_arms_);
   }
+
+  static std::string text_of(const std::optional<ArmPlan>& plan) { return plan ? plan->toml_text() : ""; }
 
   std::unique_ptr<ImpressionStore> make_lists() {
     const auto guard = [this] { folder_.require_lock(); };
@@ -425,6 +469,7 @@ class LearnerProcess {
   std::optional<RedisLog> stream_;
   ResolvedService resolved_;
   ResolvedArms arms_;
+  bool keeps_arms_ = false;  // of the prefix, in place of those that --arms names and the folder keeps
   std::optional<FileLog> log_;
   std::optional<Learner> learner_;
   std::optional<StreamArchive> archive_;
@@ -449,13 +494,10 @@ void replicate(ServiceOptions options, Listener& listener) {
   const std::string place = client.address().text();
   reach(options, client, stream);
   const SharedSettings settings = wait_for(
-      options,
-      [&] {
-        client.probe();
-        return stream.settings();
-      },
+      options, [&] { return stream.settings(); },
       fmt::format("{} has no service yet: start its learner.", place));
   stream.begin(settings, false);
+  client.wait_with({});
   ResolvedService resolved =
       resolve_stored(parse_identity(settings.identity, place), options.request, place);
   resolved.model = settings.model;

@@ -49,6 +49,17 @@ class Redis:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(timeout=900)
 
+    def keep(self):
+        """Keeps what the disk has now, for set_back()."""
+        shutil.copytree(self.folder / "appendonlydir", self.folder / "kept")
+
+    def set_back(self):
+        """As after a failover to a replica behind, or from a backup."""
+        self.kill()
+        shutil.rmtree(self.folder / "appendonlydir")
+        shutil.copytree(self.folder / "kept", self.folder / "appendonlydir")
+        self.start()
+
     def ask(self, *words):
         done = subprocess.run(["redis-cli", "-p", str(self.port), *map(str, words)], capture_output=True, text=True, timeout=900)
         return done.stdout.strip()
@@ -227,6 +238,114 @@ class ReplicasTest(ServiceTest):
             self.assertEqual(asked[:3], [None, '"good"', '"damaged"'])
             self.assertEqual(follower.messages().count("The last model stays: "), 1)
             self.assertEqual(follower.stop(), 0)
+    def feed(self, client, lists, draw):
+        """Answers lists, repeating what is refused meanwhile; their impressions."""
+        given = []
+        for _ in range(lists):
+            impression, clicks = self.users.ask(client, draw)
+            wait_until(lambda: self.takes(client, impression, clicks), "feedback is refused")
+            given.append(impression)
+        return given
+
+    def takes(self, client, impression, clicks):
+        try:
+            return client.feedback(impression, clicks)["accepted"]
+        except (ServiceError, OSError) as error:
+            if getattr(error, "status", 503) != 503:
+                raise
+            return False
+
+    def lists_of(self, name):
+        return [line["impression"] for line in logged(self.folder / name)]
+
+    def test_a_server_that_comes_back_with_less_loses_nothing(self):
+        """The learner that runs sends the records again; one that was away while others went on is refused, names them, and
+        follows again with --accept-loss."""
+        self.users, draw = Users(6, 4, docs=6), random.Random(3)
+        server = self.start_redis()
+        log = ["--log", server.url + "/shop", "--wait-seconds", "20"]
+        learner = self.start("learner", *log, *SETTINGS, "--role", "learner")
+        standby = self.start("standby", *log, "--role", "learner")
+        replica = self.start(None, *log, "--role", "replica")
+        with replica.client() as client, learner.client() as told, standby.client() as other:
+            wait_until(client.is_ready, "the replica has no model")
+            given = self.feed(client, 20, draw)
+            server.keep()
+            given += self.feed(client, 10, draw)
+            wait_until(lambda: other.stats()["rounds"] == told.stats()["rounds"] == 30, "records are not learned")
+            server.set_back()
+            given += self.feed(client, 10, draw)
+            wait_until(lambda: other.stats()["rounds"] == told.stats()["rounds"] == 40, "records are not learned")
+            self.assertEqual(other.stats()["fingerprint"], told.stats()["fingerprint"])
+            self.assertIn("sending it records 21 to 30 again", learner.messages() + standby.messages())
+            server.ask("del", "shop:rounds")
+            given += self.feed(client, 1, draw)
+            wait_until(lambda: told.stats()["rounds"] == 41, "records are not learned")
+        for name in ("learner", "standby"):
+            self.assertEqual(self.lists_of(name), given)
+        # The standby is away for the next ten, and then the server and the learner are: the standby goes on without them.
+        standby.stop()
+        shutil.rmtree(server.folder / "kept")
+        server.keep()
+        with replica.client() as client, learner.client() as told:
+            given += self.feed(client, 10, draw)
+            wait_until(lambda: told.stats()["rounds"] == 51, "records are not learned")
+        learner.stop()
+        replica.kill()
+        server.set_back()
+        standby = self.start("standby", *log, "--role", "learner")
+        replica = self.start(None, *log, "--role", "replica")
+        with replica.client() as client:
+            wait_until(client.is_ready, "the replica has no model")
+            given += self.feed(client, 5, draw)
+        refusal = olrank("serve", "--port", "0", "--state", self.folder / "learner", *log, "--role", "learner")
+        self.assertEqual(refusal.returncode, 1)
+        self.assertIn("without records 42 to 51 of this log", refusal.stderr)
+        self.assertEqual(refusal.stderr.count("was sent to the server again, as record"), 10)
+        learner = self.start("learner", *log, "--role", "learner", "--accept-loss")
+        with learner.client() as told, standby.client() as other:
+            wait_until(lambda: other.stats()["rounds"] == told.stats()["rounds"] == 56, "records are not learned")
+            self.assertEqual(other.stats()["fingerprint"], told.stats()["fingerprint"])
+        self.assertEqual(self.lists_of("learner"), self.lists_of("standby"))
+        self.assertEqual(sorted(self.lists_of("learner")), sorted(given))
+        # All data are gone: the standby, which has fewer records, begins the stream, and the learner completes it.
+        learner.stop()
+        standby.stop()
+        replica.kill()
+        (self.folder / "standby" / "feedback.jsonl").write_bytes(b"".join(
+            (self.folder / "standby" / "feedback.jsonl").read_bytes().splitlines(True)[:50]))
+        (self.folder / "standby" / "checkpoint").unlink()
+        server.ask("flushall")
+        standby = self.start("standby", *log, "--role", "learner")
+        learner = self.start("learner", *log, "--role", "learner")
+        with standby.client() as client:
+            wait_until(lambda: client.stats()["rounds"] == 56, "the standby has not got the others")
+        self.assertEqual(self.lists_of("learner"), self.lists_of("standby"))
+
+    def test_learners_with_different_arms_do_not_end_each_other_for_ever(self):
+        log = ["--log", self.start_redis().url + "/shop", "--role", "learner"]
+        arms = {"first": "learner=50,incumbent=50", "second": "learner=90,incumbent=10"}
+
+        def begin(name):
+            return self.start(name, *log, *SETTINGS, "--arms", arms[name])
+
+        def shares(service):
+            with service.client() as client:
+                return [arm["share"] for arm in client.arms()["arms"]]
+        first = begin("first")
+        second = begin("second")
+        self.assertEqual(first.process.wait(timeout=900), 1)
+        first = begin("first")  # as its supervisor does
+        self.assertIn("Give all learners of the prefix the same --arms", first.messages())
+        self.assertEqual(shares(first), shares(second))
+        self.assertIsNone(second.process.poll())
+        # Other arms, named anew, are an order.
+        arms["first"] = "learner=70,incumbent=30"
+        first.stop()
+        first = begin("first")
+        self.assertEqual(second.process.wait(timeout=900), 1)
+        second = begin("second")
+        self.assertEqual(shares(first), shares(second))
 
     def test_wrong_starts_end_with_a_sentence(self):
         server = self.start_redis()
@@ -267,11 +386,12 @@ class ReplicasTest(ServiceTest):
         refusal = olrank("serve", "--port", "0", "--log", server.url + "/w", "--state", self.folder / "w", "--window", 600)
         self.assertEqual(refusal.returncode, 2)
         self.assertIn("Windows are still open here (1 list)", refusal.stderr)
-        # A learner whose stream was cut, and one whose server has lost records.
+        # A learner whose stream was cut, and one whose last record is not that of the stream.
         server.ask("xtrim", "shop:log", "maxlen", "10")
         self.assertIn("records 1 to 20 are missing", self.refused("--log", url, "--state", self.folder / "b", *SETTINGS))
-        server.ask("set", "shop:rounds", "25")
-        self.assertIn("has 25 records, but the log here has 30", self.refused("--log", url, "--state", self.folder / "a"))
+        server.ask("del", "shop:log")
+        server.ask("xadd", "shop:log", "30-0", "record", ",x")
+        self.assertIn("belongs to another prefix", self.refused("--log", url, "--state", self.folder / "a"))
         # A model of another version: replicas keep what they have, and say what they wait for.
         server.ask("hset", "shop:model", "snapshot", "no model")
         replica = self.start(None, "--log", url, "--role", "replica")

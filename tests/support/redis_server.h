@@ -38,6 +38,19 @@ class RedisServer {
     ::waitpid(process_, nullptr, 0);
     process_ = 0;
   }
+  /// Keeps what the disk has now, for set_back().
+  void keep() {
+    std::filesystem::copy(folder_ / "appendonlydir", folder_ / "kept",
+                          std::filesystem::copy_options::recursive);
+  }
+  /// Ends it, puts what keep() kept in place of what it had, and starts it, as after a failover.
+  void set_back() {
+    kill();
+    std::filesystem::remove_all(folder_ / "appendonlydir");
+    std::filesystem::copy(folder_ / "kept", folder_ / "appendonlydir",
+                          std::filesystem::copy_options::recursive);
+    start();
+  }
   /// Again after kill(), on the same port, with what its disk has.
   void start() {
     for (int attempt = 0; attempt < 20; ++attempt) {

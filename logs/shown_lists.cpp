@@ -448,7 +448,8 @@ class LetorLists final : public ShownLists {
   /// JSON, which the log is, has no other text.
   void require_utf8(std::string_view name, std::int64_t line) const {
     if (!is_utf8(name))
-      throw DataError(file_, line, 1, fmt::format("The name '{}' is not UTF-8.", excerpt(name)));
+      throw DataError(file_, line, 1,
+                      "A name in this list is not UTF-8: convert the file, with iconv, say.");
   }
   static std::string feature_name(std::span<const float> row) {
     Fingerprinter identity;

@@ -296,7 +296,7 @@ void StateReader::read_blocks(const std::string& text, const std::filesystem::pa
 }
 
 void StateReader::fail(std::string_view sentence) const {
-  throw_error<IoError>("{}: {}", origin_, sentence);
+  throw_error<IoError>("{}: {}", origin_, excerpt(sentence, 800, 100));  // it may have texts of the file
 }
 
 const StateReader::Entry& StateReader::entry_here(std::string_view name) const {
@@ -314,7 +314,7 @@ const StateReader::Entry& StateReader::next(std::string_view name, char type, st
     fail(
         fmt::format("The state has '{}' ({}) where '{}' ({}) is expected: it belongs to another ranker or "
                     "version.",
-                    printable(entry.name), entry.dtype, name, dtype));
+                    entry.name, entry.dtype, name, dtype));
   }
   ++next_;
   return entry;
@@ -348,7 +348,7 @@ void StateReader::require_end() const {
   fail(
       fmt::format("The state has '{}', which this ranker does not know: it belongs to another ranker or "
                   "version.",
-                  printable(entries_[next_].name)));
+                  entries_[next_].name));
 }
 
 StateReader read_state_file(const std::filesystem::path& path, std::string_view restart) {

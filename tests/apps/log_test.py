@@ -78,7 +78,7 @@ class Import(Folder):
 
         latin = self.folder / "latin"
         latin.write_bytes(b"1 qid:caf\xe9 1:0.5\n")
-        self.refused(1, "is not UTF-8.", "log", "import", "--format", "letor", "--from", latin, "--out", out, "--force")
+        self.refused(1, "A name in this list is not UTF-8", "log", "import", "--format", "letor", "--from", latin, "--out", out, "--force")
         wide = self.write("wide", "1 qid:a 200000000:1\n0 qid:a 1:0.7\n")
         self.refused(1, "With feature 200000000, 2 documents", "log", "import", "--format", "letor", "--from", wide, "--out", out, "--force")
 

@@ -75,8 +75,7 @@ std::string dump_json(const nlohmann::ordered_json& json, int indent) {
 std::string dump_checked_json(const nlohmann::ordered_json& object, int indent) {
   std::string text = dump_json(object, indent);
   text.resize(text.rfind('\n'));
-  const std::string check = fingerprint_of(text).hex();
-  return text + fmt::format(",\n{:{}}\"check\": \"{}\"\n}}\n", "", indent, check);
+  return text + fmt::format(",\n{:{}}\"check\": \"{}\"\n}}\n", "", indent, fingerprint_of(text).hex());
 }
 
 nlohmann::ordered_json parse_checked_json(std::string_view text, std::string_view origin,

@@ -256,8 +256,7 @@ def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | No
         raise DataError(f"{name}.query is missing: write the number of documents of each query into it, one on each line.")
     group = _numbers(beside, np.int64)
     position = None if log is None else _numbers(_beside(name, "position") or f"{name}.position", np.int64)
-    weights = _beside(name, "weight")
-    weight = None if weights is None else _numbers(weights, np.float64)
+    weight = _numbers(f"{name}.weight", np.float64) if _beside(name, "weight") else None
     try:
         with open(name, encoding="utf-8") as file:
             rows = [re.split(r"[\s,]+", line.strip()) for line in file if line.strip()]

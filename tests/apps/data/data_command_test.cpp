@@ -57,7 +57,7 @@ TEST(DataInspect, RefusesWeightsThatAreNoFile) {
   const std::string in = (folder / "in.txt").string();
   const std::string weights = in + ".weight";
   write_file(in, some_text(5));
-  const auto refusal = [&] { return message_of<DataError>([&] { run({"inspect", in}); }); };
+  const auto refusal = [&] { return message_of<Error>([&] { run({"inspect", in}); }); };
   const std::string sentence =
       ": This is a folder, a pipe, a device or a link to no file: remove or rename it, or make it a file "
       "with a "

@@ -227,17 +227,19 @@ class ReplicasTest(ServiceTest):
             def log_message(self, *arguments):
                 pass
 
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between) as between:
-            threading.Thread(target=between.serve_forever).start()
-            self.addCleanup(between.shutdown)
-            follower = self.start(None, "--follow", f"http://127.0.0.1:{between.server_port}")
-            with follower.client() as client:
-                wait_until(lambda: len(asked) > 12, "the follower does not ask")
-                self.assertTrue(client.is_ready())
-                self.assertGreater(float(client.metrics().partition("\nolrank_model_age_seconds ")[2].split()[0]), 0.7)
-            self.assertEqual(asked[:3], [None, '"good"', '"damaged"'])
-            self.assertEqual(follower.messages().count("The last model stays: "), 1)
-            self.assertEqual(follower.stop(), 0)
+        between = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
+        self.addCleanup(between.server_close)
+        threading.Thread(target=between.serve_forever).start()
+        self.addCleanup(between.shutdown)
+        follower = self.start(None, "--follow", f"http://127.0.0.1:{between.server_port}")
+        with follower.client() as client:
+            wait_until(lambda: len(asked) > 12, "the follower does not ask")
+            self.assertTrue(client.is_ready())
+            self.assertGreater(float(client.metrics().partition("\nolrank_model_age_seconds ")[2].split()[0]), 0.7)
+        self.assertEqual(asked[:3], [None, '"good"', '"damaged"'])
+        self.assertEqual(follower.messages().count("The last model stays: "), 1)
+        self.assertEqual(follower.stop(), 0)
+
     def feed(self, client, lists, draw):
         """Answers lists, repeating what is refused meanwhile; their impressions."""
         given = []

@@ -196,6 +196,8 @@ void EventWindow::take_up() {
       FeedbackRecord& list = lists.emplace_back(FeedbackRecord(), journal).first;
       if (const auto failure = parse_record(line, list))
         throw DataError(file.string(), place, failure->column, failure->message);
+      if (list.impression != impression_of(line))
+        throw DataError(file.string(), place, 1, "No service writes such an impression: remove the line.");
     }
   }
   const auto written = lists.empty() ? std::unordered_set<std::string>() : logged_impressions(log_);

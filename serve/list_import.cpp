@@ -254,8 +254,17 @@ std::uint64_t copy_rounds(const fs::path& log, std::uint64_t from_round,
   AtomicFile file(copy);
   FeedbackRecord record;
   std::uint64_t copied = 0;
-  while (reader.next(record)) {
-    if (record.round < from_round || (to_round && record.round > *to_round)) continue;
+  const auto is_wanted = [&record, from_round, to_round] {
+    return record.round >= from_round && (!to_round || record.round <= *to_round);
+  };
+  for (bool more = true; more;) {
+    record.round = 0;
+    try {
+      more = reader.next(record);
+    } catch (const DataError&) {  // a damaged record costs no others
+      if (record.round == 0 || is_wanted()) throw;
+    }
+    if (!more || !is_wanted()) continue;
     if (!reader.line().starts_with("{\"round\":") || !has_valid_check(reader.line())) {
       throw DataError(reader.file(), reader.number(), 1,
                       "The line is no record of a service with a valid checksum, so it is not copied.");

@@ -267,7 +267,7 @@ const std::string& status_page() {
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-5Q2q2/mZISBxB+A/3VWO9mAXd4XUHARWW4/Ve+theoI='; "
+    "script-src 'sha256-F/u6CCQQs1Gfq2jJXIZuAvVIotgmZQTAQf6Ft5wWIyo='; "
     "style-src 'sha256-9nR76uAApLvzviifsb+4urcxgHo7aJsVXnkuDSnNvUg='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -66,7 +66,7 @@ class RecordReader final : public JsonHandler {
 
   /// Whether the line has no checksum, or the right one.
   bool has_whole_line() {
-    const std::string_view line = line_.substr(0, line_.find_last_not_of(" \t\r") + 1);
+    const std::string_view line = line_.substr(0, line_.find_last_not_of(" \t\r\n") + 1);
     if (check_column_ == 0 || has_valid_check(line)) return true;
     column = check_column_;
     return fail(

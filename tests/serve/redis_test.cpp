@@ -571,7 +571,7 @@ redis.call('HSET', 'olrank:chain', 'round', '28', 'hash', 'other'))lua",
   EXPECT_EQ(process.file.rounds(), 30U);
   EXPECT_EQ(log->model_round(), 30);
   process.archive.require_running();
-  EXPECT_EQ(log->read(0, 100, std::chrono::milliseconds(1)).size(), 32U);
+  EXPECT_EQ(log->records(28, 100, 100).size(), 5U);
 }
 
 /// Records that nobody has archived are lost with the server's disk: they are named, and feedback goes on.
@@ -723,11 +723,6 @@ TEST_F(RedisTest, TwoLearnersArchiveAndLearnTheSame) {
   client->call({"XADD", "olrank:log", "44-0", "record", ",\"other\":1"});
   client->call({"SET", "olrank:rounds", "44"});
   EXPECT_NE(refusal().find("records 41 to 43 are missing"), std::string::npos) << refusal();
-  // A hole behind entries that are archived.
-  client->call({"DEL", "olrank:log"});
-  client->call({"XADD", "olrank:log", "39-0", "record", ",\"other\":1"});
-  client->call({"XADD", "olrank:log", "43-0", "record", ",\"other\":1"});
-  EXPECT_NE(refusal().find("records 41 to 42 are missing"), std::string::npos) << refusal();
 }
 
 TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {

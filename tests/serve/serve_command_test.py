@@ -198,8 +198,8 @@ class ServeCommand(ServiceTest):
             self.assertIn("olrank_feedback_rejected_by_disk 0\n", client.metrics())
         self.assertEqual(len(logged(self.state)), accepted + 1)
         self.assertEqual(len(list(self.state.glob("impressions-*"))), 1)
-        # A disk that is full at the end costs the checkpoint, and the service says so.
-        resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        # A disk that is full at the end costs the checkpoint, and the service says so, in a file that is smaller than the limit.
+        resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (2500, resource.RLIM_INFINITY))
         self.assertEqual(service.stop(), 1)
         self.assertIn("The service has stopped, but not all of it was kept. ", service.messages())
         self.assertIn("the next start learns the records behind it from the log again.", service.messages())

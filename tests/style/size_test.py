@@ -14,7 +14,7 @@ BUDGET = {
     "core": 27_286,  # goal 26,000
     "models": 21_315,
     "cuda": 13_247,  # goal 13,000
-    "serve": 12_742,  # goal 10,600
+    "serve": 12_753,  # goal 10,600
     "jobs": 9_801,  # goal 8,700
     "report": 8_899,  # goal 7,700
     "recommend": 7_827,  # goal 7,400
@@ -33,8 +33,8 @@ BUDGET = {
     "(root)": 138,
     ".ci": 55,
 }
-PRODUCT_LINES = 137_000  # goal 126,000
-TEST_LINES = 70_592  # goal 64,000
+PRODUCT_LINES = 137_011  # goal 126,000
+TEST_LINES = 70_597  # goal 64,000
 FILES = 1_555  # goal 1,500
 PRODUCT_CPP_FILES = 827  # goal 650
 SETTINGS = 200

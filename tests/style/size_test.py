@@ -21,7 +21,7 @@ BUDGET = {
     "bench": 7_711,  # goal 6,000
     "apps": 5_798,
     "python": 4_233,  # goal 4,100
-    "scripts": 3_714,  # goal 1,900
+    "scripts": 3_717,  # goal 1,900
     "sim": 3_231,
     "logs": 3_085,
     "evidence": 2_854,  # goal 2,000
@@ -33,7 +33,7 @@ BUDGET = {
     "(root)": 138,
     ".ci": 55,
 }
-PRODUCT_LINES = 137_011  # goal 126,000
+PRODUCT_LINES = 137_014  # goal 126,000
 TEST_LINES = 70_597  # goal 64,000
 FILES = 1_555  # goal 1,500
 PRODUCT_CPP_FILES = 827  # goal 650

@@ -329,7 +329,7 @@ bool StreamArchive::mend(bool starts) {
   return false;
 }
 
-/// The server has lost the last records, and nobody has used their rounds.
+/// The server has lost the last records, and no process has given their rounds out again.
 void StreamArchive::send_again(Common& both) {
   const std::string where = stream_.client().address().text();
   const std::uint64_t mine = log_.rounds();
@@ -396,8 +396,8 @@ void StreamArchive::part(const std::string& why, std::optional<std::uint64_t> co
   parted_ = true;
 }
 
-/// Nobody else may have them: then feedback would wait for ever. Records that come in show that somebody
-/// has.
+/// Perhaps no learner has the lost records: then feedback would wait for ever. Records that come in show
+/// that a learner is sending them.
 void StreamArchive::give_up_lost(const StreamState& state, bool more) {
   const auto now = std::chrono::steady_clock::now();
   if (more || !stream_.is_behind()) behind_since_ = now;

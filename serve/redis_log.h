@@ -40,8 +40,8 @@ class RecordsDiffer : public IoError {
   using IoError::IoError;
 };
 
-/// A hash over records in their order. Each has that of the records before it in the stream, so that
-/// whoever has other ones notices.
+/// A hash over records in their order. Each record of the stream carries the hash of those before it, so
+/// that a learner with different records notices.
 struct RecordChain {
   std::uint64_t begin = 0;  // it covers the records after this round
   std::uint64_t round = 0;  // of its last record
@@ -57,7 +57,7 @@ struct StreamRecord {
   std::optional<std::string> before;  // hash of the chain before it; earlier versions gave none
 };
 
-/// What the server knows of the stream.
+/// The server knows this of the stream.
 struct StreamState {
   std::optional<std::uint64_t> rounds;  // none: the server has lost its counter
   std::optional<RecordChain> chain;     // as the last record left it that was not of an earlier version

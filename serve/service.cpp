@@ -79,7 +79,7 @@ void append_probabilities(std::string& out, const Ranking& ranking, std::int64_t
   out += ']';
 }
 
-/// What is said of each two shown documents takes some ten bytes. Beyond these only requests that ask for
+/// Each two shown documents take some ten bytes of certainty. Beyond these only requests that ask for
 /// it get it.
 constexpr std::int64_t kCertaintyBytes = 100'000;
 

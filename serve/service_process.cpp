@@ -182,8 +182,8 @@ std::string learner_name(const StateFolder& folder) {
   return fmt::format("{}:{}", host, std::filesystem::absolute(folder.path()).lexically_normal().string());
 }
 
-/// What a start waits for is not there yet: waits a moment. Throws after --wait-seconds, or if somebody
-/// interrupts.
+/// A start needs something that is not there yet: waits a moment. Throws after --wait-seconds, or if
+/// somebody interrupts.
 struct StartPause {
   std::int64_t seconds = 0;
   std::optional<std::chrono::steady_clock::time_point> until{};

@@ -353,7 +353,7 @@ ExperimentPlan trial_plan(const std::filesystem::path& out, std::int64_t rounds)
   return plan;
 }
 
-/// What the trial says, without its seconds.
+/// Returns what the trial says, without its seconds.
 std::vector<std::string> results_of(const std::filesystem::path& trial) {
   std::string curve;
   const std::string timed = read_file(trial / "curve.jsonl");

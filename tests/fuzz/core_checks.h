@@ -67,7 +67,7 @@ inline void check_letor(std::string_view bytes) {
   }
 }
 
-/// The same text with sparse rows: refused with a place, or rows that their text and their binary form give
+/// A text with sparse rows is refused with a place, or has rows that its text and its binary form give
 /// again, and that are the dense ones with their zeros. The first byte cuts the text here, too.
 inline void check_sparse(std::string_view bytes) {
   if (bytes.empty()) return;

@@ -479,7 +479,7 @@ TEST_F(RedisTest, RecordsThatTheServerLostAreSentAgainWithTheirRounds) {
     ids.push_back(lists.open(list_of(number), 5));
     EXPECT_EQ(round_of_retried(lists, ids.back(), number), number);
   }
-  // What was acknowledged stays so, though the server had forgotten it.
+  // Acknowledged feedback stays acknowledged, though the server had forgotten it.
   EXPECT_TRUE(lists.add(ids[24], liked_clicks(25), {}).duplicate);
   EXPECT_EQ(lists.add(ids[24], liked_clicks(25), {}).round, 25U);
   wait_until([&] { return process.file.rounds() == 40; });

@@ -175,7 +175,7 @@ TEST(SafetensorsTest, ChecksumCoversMetadataAndTensorsByName) {
   EXPECT_EQ(parse(file).header.at("__metadata__").at("olrank_checksum"), fingerprint_of(said).hex());
 
   EXPECT_EQ(parse_safetensors(file, "x").metadata, metadata);
-  // The same model in another order, and one that has no checksum, as other programs write them.
+  // Other programs write the model in another order, or without a checksum.
   const std::vector<NamedTensor> turned = {tensors[1], tensors[0]};
   const ModelMetadata turned_metadata = {
       {"olrank_checksum", fingerprint_of(said).hex()}, metadata[1], metadata[0]};

@@ -306,7 +306,7 @@ TEST(SlateEstimatesTest, GivesNoIntervalsToFewQueriesAndTakesNoWeightBeyondNumbe
   EXPECT_TRUE(std::isnan(estimates.shown().low));
   EXPECT_THROW(estimates.add({1, rewards, std::vector<double>{1e-200, 1e-200}, sure}), InvalidArgument);
   EXPECT_EQ(estimates.lists(), 190);
-  // What the other policy never shows weighs nothing, however small the probability of the log.
+  // A list that the other policy never shows weighs nothing, however small its probability in the log.
   const std::vector<double> tiny = {1e-320, 1e-320};
   EXPECT_FALSE(estimates.can_weigh({1, rewards, tiny, sure}));
   EXPECT_TRUE(estimates.can_weigh({1, rewards, tiny, std::vector<double>{0.0, 1.0}}));

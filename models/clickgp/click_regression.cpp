@@ -39,9 +39,8 @@ void add_panels(ExecutionContext& context, std::int64_t width, std::int64_t rows
 
 }  // namespace
 
-double block_precision(double known, double squares, double first) {
-  constexpr double kPrior = 4.0;
-  return (known + kPrior) / (squares + kPrior / first);
+double block_precision(double known, double squares, double expected, double weight) {
+  return (known + weight) / (squares + weight / expected);
 }
 
 double departure_variance(double squares, double known, double prior) {
@@ -476,7 +475,9 @@ void ClickRegression::set_hyperparameters(const SiteSums& sums) {
       const double distance = belief_.theta()[c] - expected(block);
       squares += distance * distance;
     }
-    block.precision = block_precision(known, squares, first_precision(block));
+    // The start model's one weight knows too little of its own spread.
+    block.precision = block.is_start ? block_precision(known, squares, first_precision(block), 4.0)
+                                     : block_precision(known, squares, 2.0 * first_precision(block), 1.0);
   }
   has_evidence_ = true;
   constexpr double kDocumentPrior = 20.0;

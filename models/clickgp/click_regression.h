@@ -30,9 +30,9 @@ struct ClickSchedule {
   }
 };
 
-/// λ_B by MacKay's rule with an inverse-gamma prior of weight 4 around the first precision λ⁰_B: γ_B known
-/// directions and ‖θ_B‖².
-double block_precision(double known, double squares, double first);
+/// λ_B by MacKay's rule with an inverse-gamma prior of the given weight around an expected precision: γ_B
+/// known directions and ‖θ_B‖².
+double block_precision(double known, double squares, double expected, double weight);
 
 /// σ² or τ² by the same rule with a prior of weight `prior` around ½: Σu² or Σb², and how many of them are
 /// known.

@@ -138,9 +138,10 @@ class ClickBelief {
   void look(const KnownQuery* known, std::size_t model, std::span<const std::int32_t> places, double faded,
             ClickView& view) const;
 
-  /// Adds to the scores a draw from the posterior of all documents' scores, `scale` times as wide.
+  /// Two independent draws of all documents' departures from their scores, by the posterior and `scale`
+  /// times as wide.
   void sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,
-              std::span<double> scores) const;
+              std::span<double> first, std::span<double> second) const;
 
   /// The posterior variances of differences of scores between some documents, [docs × docs].
   void difference_variances(const ClickView& view, std::span<const std::int32_t> docs,

@@ -1,13 +1,16 @@
 #include "models/clickgp/click_ranking.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "core/fair/exposure.h"
+#include "models/baselines/ranknet.h"
 #include "models/skeleton/belief.h"
 
 namespace olrank {
@@ -21,10 +24,65 @@ double normal_share_below(double z) {
 
 }  // namespace
 
+void find_propensity(const ListDraw& draw, std::span<const std::int32_t> list,
+                     std::span<double> propensity) {
+  constexpr std::size_t kAngles = 64;
+  constexpr std::size_t kLanes = 8;
+  const std::size_t docs = list.size();
+  const std::size_t ranks = propensity.size();
+  // By place in the list, what was not shown in lanes.
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  const std::size_t lanes = ranks + (docs - ranks + kLanes - 1) / kLanes * kLanes;
+  std::vector<double> centre(lanes, kLowest);
+  std::vector<double> first(lanes);
+  std::vector<double> second(lanes);
+  bool by_chance = false;
+  for (std::size_t place = 0; place < docs; ++place) {
+    centre[place] = draw.centre[list[place]];
+    first[place] = draw.first[list[place]];
+    second[place] = draw.second[list[place]];
+    by_chance = by_chance || first[place] != 0.0 || second[place] != 0.0;
+  }
+  std::vector<double> keys(lanes);
+  std::vector<double> own(ranks);  // of an angle
+  std::fill(propensity.begin(), propensity.end(), 0.0);
+  for (std::size_t angle = 0; angle < (by_chance ? kAngles : 1); ++angle) {
+    const double turn = 2.0 * std::numbers::pi * static_cast<double>(angle) / double{kAngles};
+    const double along = std::cos(turn);
+    const double across = std::sin(turn);
+    for (std::size_t place = 0; place < lanes; ++place)
+      keys[place] = centre[place] + (along * first[place] + across * second[place]);
+    std::array<double, kLanes> highest;
+    highest.fill(kLowest);
+    for (std::size_t place = ranks; place < lanes; place += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane)
+        highest[lane] = highest[lane] < keys[place + lane] ? keys[place + lane] : highest[lane];
+    }
+    double best = *std::max_element(highest.begin(), highest.end());
+    for (std::size_t rank = ranks; rank-- > 0;) {
+      const double key = keys[rank];
+      own[rank] = draw.floor / static_cast<double>(docs - rank);
+      if (key < best) continue;
+      // One of those with this key, if there are several.
+      const auto as_high = key > best ? 0 : std::count(keys.begin() + rank + 1, keys.begin() + docs, key);
+      own[rank] += (1.0 - draw.floor) / static_cast<double>(1 + as_high);
+      best = key;
+    }
+    double of_prefix = 1.0;
+    for (std::size_t rank = 0; rank < ranks && of_prefix > 0.0; ++rank)
+      propensity[rank] += of_prefix *= own[rank];
+  }
+  for (std::size_t rank = ranks; rank-- > 1;) propensity[rank] /= propensity[rank - 1];
+  if (ranks > 0) propensity[0] /= static_cast<double>(by_chance ? kAngles : 1);
+  for (double& probability : propensity) probability = std::min(probability, 1.0);
+}
+
 ClickRanking::ClickRanking(const RankerSettings& settings, const TrialKeys& keys, std::int64_t cutoff)
     : fair_(settings.fair),
       level_(1.0 - settings.explore.delta),
+      explore_floor_(settings.click.explore_floor),
       tie_key_(keys.key(Purpose::kList)),
+      floor_key_(keys.key(Purpose::kList, 1)),
       cutoff_(cutoff),
       list_(settings.explore, settings.fair, keys, cutoff) {
   for (std::uint64_t model = 0; model < kMostModels; ++model)
@@ -89,41 +147,68 @@ void ClickRanking::average(const ClickState& state, const std::vector<std::vecto
   }
 }
 
+void ClickRanking::draw_order(ExecutionContext& context, const ClickState& state, std::uint32_t round,
+                              std::span<const double> centre) {
+  // Insurance against what a greedy list would never find out; it gets cheaper with the lists.
+  constexpr double kFullLists = 30.0;
+  constexpr double kLeastScale = 0.1;
+  const double scale =
+      std::clamp(kFullLists / static_cast<double>(state.learned - state.changed_at + 1), kLeastScale, 1.0);
+  const std::size_t docs = centre.size();
+  std::vector<std::vector<double>> firsts(state.beliefs.size(), std::vector<double>(docs));
+  std::vector<std::vector<double>> seconds = firsts;
+  for (std::size_t model = 0; model < state.beliefs.size(); ++model)
+    state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, firsts[model],
+                                seconds[model]);
+  std::vector<double> first;
+  std::vector<double> second;
+  average(state, firsts, first);
+  average(state, seconds, second);
+  std::vector<double> keys(docs);
+  for (std::size_t doc = 0; doc < docs; ++doc) keys[doc] = centre[doc] + first[doc];
+  // What is equal comes in any order.
+  const auto coin = [&](std::int32_t doc) {
+    return RngStream(tie_key_, round, static_cast<std::uint32_t>(doc)).uniform();
+  };
+  std::stable_sort(drawn_.begin(), drawn_.end(), [&](std::int32_t a, std::int32_t b) {
+    return keys[a] != keys[b] ? keys[a] > keys[b] : coin(a) > coin(b);
+  });
+  if (explore_floor_ > 0.0) {
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto best_first = scratch.take<std::int32_t>(docs);
+    std::copy(drawn_.begin(), drawn_.end(), best_first.begin());
+    epsilon_greedy_list(best_first, explore_floor_, floor_key_, round, scratch, drawn_,
+                        scratch.take<double>(docs));
+  }
+  propensity_.resize(std::min(docs, static_cast<std::size_t>(cutoff_)));
+  find_propensity({centre, first, second, explore_floor_}, drawn_, propensity_);
+}
+
 RankedList ClickRanking::make(ExecutionContext& context, const ClickState& state, std::uint32_t round,
                               const FairRound* fair, bool explore) {
   narrow_scores_.assign(scores_.begin(), scores_.end());
   order_by_score(context, narrow_scores_, by_score_);
-  std::vector<double> drawn = scores_;
-  if (explore) {
-    // Insurance against what a greedy list would never find out; it gets cheaper with the lists.
-    constexpr double kFullLists = 30.0;
-    constexpr double kLeastScale = 0.1;
-    const double scale = std::clamp(kFullLists / static_cast<double>(state.learned - state.changed_at + 1),
-                                    kLeastScale, 1.0);
-    std::vector<std::vector<double>> of_models;
-    for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
-      of_models.push_back(views_[model].scores);
-      state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, of_models.back());
-    }
-    average(state, of_models, drawn);
-    constexpr double kTie = 1e-9;  // what is equal comes in any order
-    for (std::size_t doc = 0; doc < drawn.size(); ++doc)
-      drawn[doc] += kTie * RngStream(tie_key_, round, static_cast<std::uint32_t>(doc)).uniform();
-  }
+  std::vector<double> centre = scores_;
   const bool controlled = fair != nullptr && fair_.fair == Fairness::kFairCo;
   if (controlled) {
-    for (std::size_t doc = 0; doc < drawn.size(); ++doc)
-      drawn[doc] += fair_control(*fair, fair_.fair_gain, fair->groups[doc]);
+    for (std::size_t doc = 0; doc < centre.size(); ++doc)
+      centre[doc] += fair_control(*fair, fair_.fair_gain, fair->groups[doc]);
   }
   drawn_ = by_score_;
-  std::stable_sort(drawn_.begin(), drawn_.end(),
-                   [&](std::int32_t a, std::int32_t b) { return drawn[a] > drawn[b]; });
+  const std::size_t first = std::min(drawn_.size(), static_cast<std::size_t>(cutoff_));
+  if (explore) {
+    draw_order(context, state, round, centre);
+  } else {
+    std::stable_sort(drawn_.begin(), drawn_.end(),
+                     [&](std::int32_t a, std::int32_t b) { return centre[a] > centre[b]; });
+    propensity_.assign(first, 1.0);
+  }
   const bool needs_all = fair != nullptr && fair_.fair == Fairness::kFairExp;
-  const auto decided = std::span<const std::int32_t>(drawn_).first(
-      needs_all ? drawn_.size() : std::min(drawn_.size(), static_cast<std::size_t>(cutoff_)));
-  find_orders(state, decided, std::min(drawn_.size(), static_cast<std::size_t>(cutoff_)));
-  const std::vector<double> certain(explore || controlled ? 0 : drawn_.size(), 1.0);
-  RankedList list = list_.make_of_list(by_score_, drawn_, certain, round, fair);
+  const auto decided = std::span<const std::int32_t>(drawn_).first(needs_all ? drawn_.size() : first);
+  find_orders(state, decided, first);
+  if (controlled) propensity_.clear();  // the control depends on what was shown before
+  RankedList list = list_.make_of_list(by_score_, drawn_, propensity_, round, fair);
   if (!needs_all) list.stated_orders = stated_;  // else other documents may be shown
   return list;
 }

@@ -1,20 +1,26 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <Eigen/Dense>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "core/statistics/slate_estimates.h"
 #include "models/clickgp/click_memory.h"
+#include "models/clickgp/click_ranking.h"
 #include "models/clickgp/clickgp.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
@@ -851,6 +857,238 @@ TEST(QuerySiteTest, ProbabilitiesStayWithinTheirRange) {
   EXPECT_NEAR(click_probability(-3.0), 1.0 / (1.0 + std::exp(3.0)), 1e-15);
   EXPECT_LT(click_probability(1e9), 1.0);
   EXPECT_GT(click_probability(-1e9), 0.0);
+}
+
+/// The probability of each of the first ranks by sorting anew for each angle.
+std::vector<double> slow_propensity(const ListDraw& draw, const std::vector<std::int32_t>& list,
+                                    std::size_t ranks) {
+  constexpr int kAngles = 64;
+  std::vector<double> of_prefix(ranks + 1);
+  for (int angle = 0; angle < kAngles; ++angle) {
+    const double turn = 2.0 * std::acos(-1.0) * angle / kAngles;
+    std::vector<double> keys;
+    for (std::size_t doc = 0; doc < list.size(); ++doc)
+      keys.push_back(draw.centre[doc] +
+                     (std::cos(turn) * draw.first[doc] + std::sin(turn) * draw.second[doc]));
+    double probability = 1.0;
+    std::vector<std::int32_t> left(list.begin(), list.end());
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      of_prefix[rank] += probability;
+      double best = -1e300;
+      for (const std::int32_t doc : left) best = std::max(best, keys[doc]);
+      const auto highest =
+          std::count_if(left.begin(), left.end(), [&](std::int32_t doc) { return keys[doc] == best; });
+      const double greedy = keys[list[rank]] == best ? 1.0 / static_cast<double>(highest) : 0.0;
+      probability *= (1.0 - draw.floor) * greedy + draw.floor / static_cast<double>(left.size());
+      left.erase(std::find(left.begin(), left.end(), list[rank]));
+    }
+    of_prefix[ranks] += probability;
+  }
+  std::vector<double> propensity;
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    propensity.push_back(of_prefix[rank + 1] / of_prefix[rank]);
+  return propensity;
+}
+
+TEST(ClickGpTest, ChancesAreThoseOfAllAngles) {
+  for (std::uint32_t number = 0; number < 200; ++number) {
+    RngStream draws(make_key({.seed = 12, .purpose = Purpose::kProbe}), number);
+    const std::size_t docs = 1 + draws.index(20);
+    const std::size_t ranks = 1 + draws.index(static_cast<std::uint32_t>(docs));
+    const bool ties = number % 4 == 0;
+    std::vector<double> centre, first, second;
+    for (std::size_t doc = 0; doc < docs; ++doc) {
+      centre.push_back(ties ? draws.index(3) : draws.normal());
+      first.push_back(number % 8 == 0 ? 0.0 : ties ? draws.index(2) : draws.normal());
+      second.push_back(ties ? 0.0 : draws.normal());
+    }
+    const ListDraw draw = {centre, first, second, number % 3 == 0 ? 0.3 : 0.0};
+    std::vector<std::int32_t> list(docs);
+    std::iota(list.begin(), list.end(), 0);
+    std::stable_sort(list.begin(), list.end(), [&](std::int32_t a, std::int32_t b) {
+      return centre[a] + first[a] > centre[b] + first[b];
+    });
+    if (draw.floor > 0.0) std::swap(list.front(), list.back());
+    std::vector<double> found(ranks);
+    find_propensity(draw, list, found);
+    const std::vector<double> slow = slow_propensity(draw, list, ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      EXPECT_NEAR(found[rank], slow[rank], 1e-12) << "case " << number << " rank " << rank;
+  }
+}
+
+/// A state whose lists chance decides: few lists of many queries.
+std::unique_ptr<OnlineRanker> unsure_clicks(double floor) {
+  RankerSettings settings = click_settings();
+  settings.click.explore_floor = floor;
+  auto ranker = make_clicks(settings);
+  play_clicks(*ranker, 1, 12);
+  return ranker;
+}
+
+// The weight 1/p of a list that another ranker would show is 1 on average, for each list: probabilities
+// that are wrong, or of draws that are not interchangeable, would not have this. 12,000 draws, of which
+// each list gets weights of at most 12 · 11/.5². The bound of five standard errors fails by chance in one
+// of ten thousand runs, and the coins are the same ones in each run.
+TEST(ClickGpTest, WeightsOfEachListAreOneOnAverage) {
+  constexpr double kFloor = 0.5;
+  constexpr std::uint32_t kDraws = 12'000;
+  constexpr std::size_t kDocs = 5;
+  const auto frozen = unsure_clicks(kFloor)->freeze();
+  ExecutionContext execution;
+  Ranking ranking;
+  const FeatureMatrix docs = click_world().query(3).features.part(0, kDocs);
+  std::vector<double> sums(kDocs * kDocs), squares(kDocs * kDocs);
+  bool by_chance = false;
+  for (std::uint32_t round = 1; round <= kDraws; ++round) {
+    frozen->rank(execution, {docs, 2, round}, ranking);
+    ASSERT_EQ(ranking.propensity.size(), 2);
+    const double weight = 1.0 / (ranking.propensity[0] * ranking.propensity[1]);
+    const std::size_t place = ranking.list[0] * kDocs + ranking.list[1];
+    sums[place] += weight;
+    squares[place] += weight * weight;
+    by_chance = by_chance || (ranking.propensity[0] > kFloor / kDocs && ranking.propensity[0] < 0.5);
+  }
+  EXPECT_TRUE(by_chance);  // beyond the floor's
+  for (std::size_t place = 0; place < sums.size(); ++place) {
+    if (place / kDocs == place % kDocs) continue;
+    const double mean = sums[place] / kDraws;
+    EXPECT_NEAR(mean, 1.0, 5.0 * std::sqrt((squares[place] / kDraws - mean * mean) / kDraws)) << place;
+  }
+}
+
+TEST(ClickGpTest, ListsWithoutAFloorAreThoseOfTheDraw) {
+  // One of two documents that nothing tells apart comes first by chance.
+  RankerSettings settings = click_settings();
+  const auto fresh = make_clicks(settings)->freeze();
+  ExecutionContext execution;
+  Ranking ranking;
+  const FeatureMatrix docs = click_world().query(0).features.part(0, 3);
+  fresh->rank(execution, {docs, 2, 1}, ranking);
+  EXPECT_EQ(ranking.propensity, (std::vector<double>{1.0 / 3.0, 0.5}));
+  fresh->rank(execution, {.docs = docs, .cutoff = 2, .explore = false}, ranking);
+  EXPECT_EQ(ranking.propensity, (std::vector<double>{1.0, 1.0}));
+  // A floor changes lists, and no document is never shown.
+  settings.click.explore_floor = 0.9;
+  const auto plain = unsure_clicks(0.0)->freeze();
+  const auto exploring = unsure_clicks(0.9)->freeze();
+  std::vector<int> first(kClickDocs);
+  for (std::uint32_t round = 100; round < 400; ++round) {
+    exploring->rank(execution, {click_world().query(1).features, kClickShown, round}, ranking);
+    ++first[ranking.list.front()];
+    for (std::size_t rank = 0; rank < ranking.propensity.size(); ++rank) {
+      EXPECT_GE(ranking.propensity[rank], 0.9 / static_cast<double>(kClickDocs - rank) - 1e-12);
+      EXPECT_LE(ranking.propensity[rank], 1.0);
+    }
+    plain->rank(execution, {click_world().query(1).features, kClickShown, round}, ranking);
+    EXPECT_GE(ranking.propensity.front(), 1.0 / 64.0 - 1e-12);
+  }
+  EXPECT_GT(*std::min_element(first.begin(), first.end()), 0);
+}
+
+/// Users who click what attracts them until a click satisfies them, with probability ½. What is below does
+/// not matter.
+double attraction_of(const float* x) {
+  return 0.1 + 0.8 * double{x[0]} * double{x[1]};
+}
+
+constexpr std::int64_t kLoggedDocs = 5;
+constexpr std::int64_t kLoggedRanks = 3;
+
+/// The probability that another ranker shows `list[rank]` below the ones above: by Plackett-Luce, of scores
+/// that see half of what attracts.
+double other_policy(FeatureMatrix docs, std::span<const std::int32_t> list, std::size_t rank) {
+  const auto strength = [&](std::int32_t doc) { return std::exp(3.0 * double{docs.doc(doc)[1]}); };
+  double sum = 0.0;
+  for (std::int32_t doc = 0; doc < kLoggedDocs; ++doc) {
+    if (std::find(list.begin(), list.begin() + rank, doc) == list.begin() + rank) sum += strength(doc);
+  }
+  return strength(list[rank]) / sum;
+}
+
+double value_of_other(FeatureMatrix docs) {
+  double value = 0.0;
+  std::vector<std::int32_t> list;
+  const std::function<void(double, double)> add = [&](double probability, double left) {
+    if (std::ssize(list) == kLoggedRanks) return;
+    for (std::int32_t doc = 0; doc < kLoggedDocs; ++doc) {
+      if (std::find(list.begin(), list.end(), doc) != list.end()) continue;
+      list.push_back(doc);
+      const double shown = probability * other_policy(docs, list, list.size() - 1);
+      const double attraction = attraction_of(docs.doc(doc).data());
+      value += shown * left * attraction;
+      add(shown, left * (1.0 - 0.5 * attraction));
+      list.pop_back();
+    }
+  };
+  add(1.0, 1.0);
+  return value;
+}
+
+// 300 logs of 1,200 lists each, of queries that are drawn anew, while the ranker learns from the first 200
+// of its own lists: how many 95 % intervals for another ranker have the true value? With a true coverage
+// of 95 % fewer than 271 of 300 are covered with probability 1e-3.
+TEST(ClickGpTest, IntervalsFromItsLogsCoverTheTruth) {
+  constexpr int kLogs = kSanitized ? 3 : 300;
+  constexpr std::int64_t kQueries = 200;
+  constexpr std::uint32_t kLists = 1200;
+  constexpr std::uint32_t kLearned = 200;
+  const SmallWorld population(77, 40'000, kLoggedDocs, 2);
+  double truth = 0.0;
+  for (std::int64_t query = 0; query < population.queries(); ++query)
+    truth += value_of_other(population.query(query).features) / static_cast<double>(population.queries());
+  RankerSettings settings = click_settings(ClickTerms::kLinear);
+  settings.click.explore_floor = 0.4;
+  std::vector<int> covered(9);
+  std::vector<double> mean(9);
+  double mean_weight = 0.0;
+  double effective = 0.0;
+  ExecutionContext execution;
+  StageClock clock;
+  RoundContext context{execution, clock};
+  for (int log = 0; log < kLogs; ++log) {
+    const auto ranker = make_ranker(settings, 2, TrialKeys::of(log, 1, "logged"), kLoggedRanks);
+    RngStream coins(make_key({.seed = 14, .purpose = Purpose::kProbe}), static_cast<std::uint32_t>(log));
+    std::vector<std::int64_t> queries;
+    for (std::int64_t query = 0; query < kQueries; ++query) queries.push_back(coins.index(40'000));
+    SlateEstimates estimates(
+        {.ranks = kLoggedRanks, .replicates = 200, .seed = static_cast<std::uint64_t>(log)});
+    for (std::uint32_t round = 1; round <= kLists; ++round) {
+      const QueryDocs query = population.query(queries[coins.index(kQueries)]);
+      const RankedList made = ranker->rank(context, query, round);
+      const std::vector<std::int32_t> shown(made.docs.begin(), made.docs.begin() + kLoggedRanks);
+      const std::vector<double> logged(made.propensity.begin(), made.propensity.end());
+      std::vector<double> target, rewards;
+      std::vector<std::uint8_t> clicks;
+      bool left = true;
+      for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+        target.push_back(other_policy(query.features, shown, rank));
+        clicks.push_back(left && coins.uniform() < attraction_of(query.features.doc(shown[rank]).data()));
+        rewards.push_back(clicks.back());
+        if (clicks.back() != 0 && coins.uniform() < 0.5) left = false;
+      }
+      estimates.add({static_cast<std::uint64_t>(query.query), rewards, logged, target});
+      if (round <= kLearned) ranker->learn(context, {round, query, shown, clicks});
+    }
+    mean_weight += estimates.whole_support().mean_weight / kLogs;
+    effective += estimates.whole_support().effective_lists / kLogs;
+    for (const SlateEstimate& one : estimates.estimates()) {
+      const auto place = static_cast<std::size_t>(one.estimator);
+      covered[place] += one.value.low <= truth && truth <= one.value.high ? 1 : 0;
+      mean[place] += one.value.value / kLogs;
+    }
+  }
+  if (kSanitized) return;  // so few say nothing of a share
+  EXPECT_NEAR(mean_weight, 1.0, 0.01);
+  RecordProperty("effective", fmt::format("{:.0f}", effective));
+  for (const SlateEstimator estimator :
+       {SlateEstimator::kIps, SlateEstimator::kRips, SlateEstimator::kSelfIps, SlateEstimator::kSelfRips}) {
+    const auto place = static_cast<std::size_t>(estimator);
+    RecordProperty(fmt::format("covered_{}", name_of(estimator)), covered[place]);
+    EXPECT_GE(covered[place], 271) << name_of(estimator);
+    EXPECT_LE(covered[place], 297) << name_of(estimator);
+    EXPECT_NEAR(mean[place], truth, 0.01) << name_of(estimator);
+  }
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "models/clickgp/click_belief.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cmath>
 #include <string>
@@ -111,33 +110,28 @@ void ClickBelief::look(const KnownQuery* known, std::size_t model, std::span<con
 }
 
 void ClickBelief::sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,
-                         std::span<double> first, std::span<double> second) const {
-  const std::array<std::span<double>, 2> draws = {first, second};
-  for (const auto draw : draws) std::fill(draw.begin(), draw.end(), 0.0);
+                         ScoreDraw& draw) const {
+  const std::size_t docs = view.scores.size();
+  for (std::vector<double>* values : {&draw.common, &draw.own, &draw.other}) values->assign(docs, 0.0);
   if (!factor_) return;
   const std::int64_t size = columns();
-  AlignedVector<double> shift(2 * size);  // [D × 2]
-  RngStream coins(key, round);
-  for (std::int64_t place = 0; place < 2 * size; ++place)
-    shift[2 * (place % size) + place / size] = coins.normal();
-  blas::solve_lower(blas::Transpose::kYes, size, 2, factor_->data(), size, shift.data(), 2);
-  AlignedVector<double> moved(2 * first.size());
-  blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, std::ssize(first), 2, size, 1.0, view.rows.data(),
-             size, shift.data(), 2, 0.0, moved.data(), 2);
-  std::array<double, 2> pulled = {};
-  for (std::int64_t c = 0; c < size; ++c) {
-    for (int draw = 0; draw < 2; ++draw) pulled[draw] += view.pull[c] * shift[2 * c + draw];
-  }
-  for (std::size_t doc = 0; doc < first.size(); ++doc) {
+  AlignedVector<double> shift(size);
+  RngStream draws(key, round);
+  for (double& value : shift) value = draws.normal();
+  blas::solve_lower(blas::Transpose::kYes, size, 1, factor_->data(), size, shift.data(), 1);
+  AlignedVector<double> moved(docs);
+  blas::gemv(blas::Transpose::kNo, std::ssize(moved), size, 1.0, view.rows.data(), size, shift.data(), 0.0,
+             moved.data());
+  double pulled = 0.0;
+  for (std::int64_t c = 0; c < size; ++c) pulled += view.pull[c] * shift[c];
+  for (std::size_t doc = 0; doc < docs; ++doc) {
     const double h = view.curvature[doc];
-    const double left = std::sqrt(std::max(variance_left(departures_, h, view.coupling), 0.0));
+    const double left = std::max(variance_left(departures_, h, view.coupling), 0.0);
     RngStream own(key, round, static_cast<std::uint32_t>(doc + 1));
-    for (int draw = 0; draw < 2; ++draw) {
-      const double by_theta = moved[2 * doc + draw];
-      draws[draw][doc] =
-          scale * (by_theta - departures_.document * h * (by_theta - view.coupling * pulled[draw]) +
-                   left * own.normal());
-    }
+    draw.common[doc] =
+        scale * (moved[doc] - departures_.document * h * (moved[doc] - view.coupling * pulled));
+    draw.own[doc] = scale * std::sqrt(left) * own.normal();
+    draw.other[doc] = scale * std::sqrt(left) * own.normal();
   }
 }
 

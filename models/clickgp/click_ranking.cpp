@@ -22,59 +22,95 @@ double normal_share_below(double z) {
   return 0.5 * std::erfc(-z / std::numbers::sqrt2);
 }
 
+constexpr double kLowest = -std::numeric_limits<double>::infinity();
+constexpr std::size_t kLanes = 8;
+
+/// Keys by place: from + sign · turned.
+struct TurnedKeys {
+  std::span<const double> from;
+  std::span<const double> turned;
+  double sign = 1.0;
+
+  double operator[](std::size_t place) const { return from[place] + sign * turned[place]; }
+};
+
+/// Adds to each rank the probability of its prefix if the order is that of the keys: those of the ranks,
+/// and from `rest` on those of documents that were not shown. `greedy` is scratch memory.
+void add_chances(const TurnedKeys& keys, std::size_t rest, std::size_t docs, double floor,
+                 std::span<double> greedy, std::span<double> propensity) {
+  std::array<double, kLanes> highest;
+  highest.fill(kLowest);
+  const std::size_t places = keys.from.size();
+  for (std::size_t place = rest; place < places; place += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double key = keys[place + lane];
+      highest[lane] = highest[lane] < key ? key : highest[lane];
+    }
+  }
+  double best = *std::max_element(highest.begin(), highest.end());
+  const std::size_t ranks = propensity.size();
+  for (std::size_t rank = ranks; rank-- > 0;) {
+    const double key = keys[rank];
+    greedy[rank] = key < best ? 0.0 : 1.0;
+    // One of those with this key, if there are several.
+    for (std::size_t place = rank + 1; key == best && place < places; ++place)
+      greedy[rank] += keys[place] == best ? 1.0 : 0.0;
+    if (key == best) greedy[rank] = 1.0 / greedy[rank];
+    best = std::max(best, key);
+  }
+  double of_prefix = 1.0;
+  for (std::size_t rank = 0; rank < ranks && of_prefix > 0.0; ++rank) {
+    of_prefix *= (1.0 - floor) * greedy[rank] + floor / static_cast<double>(docs - rank);
+    propensity[rank] += of_prefix;
+  }
+}
+
 }  // namespace
 
-void find_propensity(const ListDraw& draw, std::span<const std::int32_t> list,
-                     std::span<double> propensity) {
-  constexpr std::size_t kAngles = 64;
-  constexpr std::size_t kLanes = 8;
+void find_propensity(std::span<const double> centre, const ScoreDraw& draw, double floor,
+                     std::span<const std::int32_t> list, std::span<double> propensity) {
+  constexpr int kHalfCircle = 16;  // angles
   const std::size_t docs = list.size();
   const std::size_t ranks = propensity.size();
-  // By place in the list, what was not shown in lanes.
-  constexpr double kLowest = -std::numeric_limits<double>::infinity();
-  const std::size_t lanes = ranks + (docs - ranks + kLanes - 1) / kLanes * kLanes;
-  std::vector<double> centre(lanes, kLowest);
-  std::vector<double> first(lanes);
-  std::vector<double> second(lanes);
+  // By place in the list, in whole lanes: first what was shown, then the rest.
+  const std::size_t rest = (ranks + kLanes - 1) / kLanes * kLanes;
+  const std::size_t places = rest + (docs - ranks + kLanes - 1) / kLanes * kLanes;
+  std::array<std::vector<double>, 2> towards;  // centre ± common
+  for (auto& keys : towards) keys.assign(places, kLowest);
+  std::vector<double> own(places);
+  std::vector<double> other(places);
   bool by_chance = false;
-  for (std::size_t place = 0; place < docs; ++place) {
-    centre[place] = draw.centre[list[place]];
-    first[place] = draw.first[list[place]];
-    second[place] = draw.second[list[place]];
-    by_chance = by_chance || first[place] != 0.0 || second[place] != 0.0;
+  for (std::size_t rank = 0; rank < docs; ++rank) {
+    const std::size_t place = rank < ranks ? rank : rest + rank - ranks;
+    const std::int32_t doc = list[rank];
+    towards[0][place] = centre[doc] + draw.common[doc];
+    towards[1][place] = centre[doc] - draw.common[doc];
+    own[place] = draw.own[doc];
+    other[place] = draw.other[doc];
+    by_chance = by_chance || draw.common[doc] != 0.0 || draw.own[doc] != 0.0 || draw.other[doc] != 0.0;
   }
-  std::vector<double> keys(lanes);
-  std::vector<double> own(ranks);  // of an angle
   std::fill(propensity.begin(), propensity.end(), 0.0);
-  for (std::size_t angle = 0; angle < (by_chance ? kAngles : 1); ++angle) {
-    const double turn = 2.0 * std::numbers::pi * static_cast<double>(angle) / double{kAngles};
+  std::vector<double> turned(places);
+  std::vector<double> greedy(ranks);
+  for (int angle = 0; angle < (by_chance ? kHalfCircle : 1); ++angle) {
+    const double turn = std::numbers::pi * angle / kHalfCircle;
     const double along = std::cos(turn);
     const double across = std::sin(turn);
-    for (std::size_t place = 0; place < lanes; ++place)
-      keys[place] = centre[place] + (along * first[place] + across * second[place]);
-    std::array<double, kLanes> highest;
-    highest.fill(kLowest);
-    for (std::size_t place = ranks; place < lanes; place += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane)
-        highest[lane] = highest[lane] < keys[place + lane] ? keys[place + lane] : highest[lane];
+    for (std::size_t place = 0; place < places; place += kLanes) {
+      for (std::size_t lane = place; lane < place + kLanes; ++lane)
+        turned[lane] = along * own[lane] + across * other[lane];
     }
-    double best = *std::max_element(highest.begin(), highest.end());
-    for (std::size_t rank = ranks; rank-- > 0;) {
-      const double key = keys[rank];
-      own[rank] = draw.floor / static_cast<double>(docs - rank);
-      if (key < best) continue;
-      // One of those with this key, if there are several.
-      const auto as_high = key > best ? 0 : std::count(keys.begin() + rank + 1, keys.begin() + docs, key);
-      own[rank] += (1.0 - draw.floor) / static_cast<double>(1 + as_high);
-      best = key;
+    for (const double sign : {1.0, -1.0}) {
+      for (const std::vector<double>& from : towards)
+        add_chances({from, turned, sign}, rest, docs, floor, greedy, propensity);
     }
-    double of_prefix = 1.0;
-    for (std::size_t rank = 0; rank < ranks && of_prefix > 0.0; ++rank)
-      propensity[rank] += of_prefix *= own[rank];
   }
-  for (std::size_t rank = ranks; rank-- > 1;) propensity[rank] /= propensity[rank - 1];
-  if (ranks > 0) propensity[0] /= static_cast<double>(by_chance ? kAngles : 1);
-  for (double& probability : propensity) probability = std::min(probability, 1.0);
+  double above = 4.0 * (by_chance ? kHalfCircle : 1);
+  for (double& probability : propensity) {
+    const double of_prefix = probability;
+    probability = std::min(of_prefix / above, 1.0);
+    above = of_prefix;
+  }
 }
 
 ClickRanking::ClickRanking(const RankerSettings& settings, const TrialKeys& keys, std::int64_t cutoff)
@@ -155,17 +191,17 @@ void ClickRanking::draw_order(ExecutionContext& context, const ClickState& state
   const double scale =
       std::clamp(kFullLists / static_cast<double>(state.learned - state.changed_at + 1), kLeastScale, 1.0);
   const std::size_t docs = centre.size();
-  std::vector<std::vector<double>> firsts(state.beliefs.size(), std::vector<double>(docs));
-  std::vector<std::vector<double>> seconds = firsts;
-  for (std::size_t model = 0; model < state.beliefs.size(); ++model)
-    state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, firsts[model],
-                                seconds[model]);
-  std::vector<double> first;
-  std::vector<double> second;
-  average(state, firsts, first);
-  average(state, seconds, second);
+  std::vector<ScoreDraw> draws(state.beliefs.size());
+  for (std::size_t model = 0; model < draws.size(); ++model)
+    state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, draws[model]);
+  ScoreDraw draw;
+  for (const auto part : {&ScoreDraw::common, &ScoreDraw::own, &ScoreDraw::other}) {
+    std::vector<std::vector<double>> of_models;
+    for (ScoreDraw& of_model : draws) of_models.push_back(std::move(of_model.*part));
+    average(state, of_models, draw.*part);
+  }
   std::vector<double> keys(docs);
-  for (std::size_t doc = 0; doc < docs; ++doc) keys[doc] = centre[doc] + first[doc];
+  for (std::size_t doc = 0; doc < docs; ++doc) keys[doc] = (centre[doc] + draw.common[doc]) + draw.own[doc];
   // What is equal comes in any order.
   const auto coin = [&](std::int32_t doc) {
     return RngStream(tie_key_, round, static_cast<std::uint32_t>(doc)).uniform();
@@ -182,7 +218,7 @@ void ClickRanking::draw_order(ExecutionContext& context, const ClickState& state
                         scratch.take<double>(docs));
   }
   propensity_.resize(std::min(docs, static_cast<std::size_t>(cutoff_)));
-  find_propensity({centre, first, second, explore_floor_}, drawn_, propensity_);
+  find_propensity(centre, draw, explore_floor_, drawn_, propensity_);
 }
 
 RankedList ClickRanking::make(ExecutionContext& context, const ClickState& state, std::uint32_t round,

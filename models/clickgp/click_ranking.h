@@ -24,22 +24,13 @@ struct ClickState {
   double half_life = 0.0;        // lists
 };
 
-/// What the list of a round is drawn from: a document's key is its centre plus its departure. `first` and
-/// `second` are independent draws of all departures by one normal law of mean 0, of which the list has
-/// `first`.
-struct ListDraw {
-  std::span<const double> centre;
-  std::span<const double> first;
-  std::span<const double> second;
-  double floor = 0.0;  // ε, the probability of a random document at each rank
-};
-
-/// The probability of each of the first ranks of `list`, given the documents above it. cos(φ) first +
-/// sin(φ) second is a draw of the law, too, and its keys' order would have been shown as probably for each
-/// of 64 angles φ that share out the circle. The probabilities are those of a list that one of them makes,
-/// chosen at random: exact, given the 64.
-void find_propensity(const ListDraw& draw, std::span<const std::int32_t> list,
-                     std::span<double> propensity);
+/// The probability of each of the first ranks of `list`, given the documents above it. The list is in the
+/// order of centre + common + own, with a random document at each rank with probability `floor`. As laws
+/// around 0 have no sign, and those of own and other are one, ± common + (cos φ own + sin φ other) would
+/// have been drawn as probably, for 32 angles φ that share out the circle. The probabilities are those of a
+/// list that one of these 64 makes, chosen at random: exact, given the 64.
+void find_propensity(std::span<const double> centre, const ScoreDraw& draw, double floor,
+                     std::span<const std::int32_t> list, std::span<double> propensity);
 
 /// Scores, orders and list of one query; its memory is reused from query to query.
 class ClickRanking {

@@ -859,17 +859,18 @@ TEST(QuerySiteTest, ProbabilitiesStayWithinTheirRange) {
   EXPECT_GT(click_probability(-1e9), 0.0);
 }
 
-/// The probability of each of the first ranks by sorting anew for each angle.
-std::vector<double> slow_propensity(const ListDraw& draw, const std::vector<std::int32_t>& list,
-                                    std::size_t ranks) {
-  constexpr int kAngles = 64;
+/// The probability of each of the first ranks, by looking for the best document anew for each draw.
+std::vector<double> slow_propensity(const std::vector<double>& centre, const ScoreDraw& draw, double floor,
+                                    const std::vector<std::int32_t>& list, std::size_t ranks) {
   std::vector<double> of_prefix(ranks + 1);
-  for (int angle = 0; angle < kAngles; ++angle) {
-    const double turn = 2.0 * std::acos(-1.0) * angle / kAngles;
+  for (int number = 0; number < 64; ++number) {
+    const double turn = 2.0 * std::acos(-1.0) * (number / 2) / 32;
+    const double sign = number % 2 == 0 ? 1.0 : -1.0;
     std::vector<double> keys;
-    for (std::size_t doc = 0; doc < list.size(); ++doc)
-      keys.push_back(draw.centre[doc] +
-                     (std::cos(turn) * draw.first[doc] + std::sin(turn) * draw.second[doc]));
+    for (std::size_t doc = 0; doc < list.size(); ++doc) {
+      keys.push_back((centre[doc] + sign * draw.common[doc]) +
+                     (std::cos(turn) * draw.own[doc] + std::sin(turn) * draw.other[doc]));
+    }
     double probability = 1.0;
     std::vector<std::int32_t> left(list.begin(), list.end());
     for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -879,7 +880,7 @@ std::vector<double> slow_propensity(const ListDraw& draw, const std::vector<std:
       const auto highest =
           std::count_if(left.begin(), left.end(), [&](std::int32_t doc) { return keys[doc] == best; });
       const double greedy = keys[list[rank]] == best ? 1.0 / static_cast<double>(highest) : 0.0;
-      probability *= (1.0 - draw.floor) * greedy + draw.floor / static_cast<double>(left.size());
+      probability *= (1.0 - floor) * greedy + floor / static_cast<double>(left.size());
       left.erase(std::find(left.begin(), left.end(), list[rank]));
     }
     of_prefix[ranks] += probability;
@@ -890,28 +891,30 @@ std::vector<double> slow_propensity(const ListDraw& draw, const std::vector<std:
   return propensity;
 }
 
-TEST(ClickGpTest, ChancesAreThoseOfAllAngles) {
+TEST(ClickGpTest, ChancesAreThoseOfAllDraws) {
   for (std::uint32_t number = 0; number < 200; ++number) {
     RngStream draws(make_key({.seed = 12, .purpose = Purpose::kProbe}), number);
-    const std::size_t docs = 1 + draws.index(20);
+    const std::size_t docs = 1 + draws.index(30);
     const std::size_t ranks = 1 + draws.index(static_cast<std::uint32_t>(docs));
     const bool ties = number % 4 == 0;
-    std::vector<double> centre, first, second;
+    std::vector<double> centre;
+    ScoreDraw draw;
     for (std::size_t doc = 0; doc < docs; ++doc) {
       centre.push_back(ties ? draws.index(3) : draws.normal());
-      first.push_back(number % 8 == 0 ? 0.0 : ties ? draws.index(2) : draws.normal());
-      second.push_back(ties ? 0.0 : draws.normal());
+      draw.common.push_back(number % 8 == 0 ? 0.0 : ties ? draws.index(2) : draws.normal());
+      draw.own.push_back(ties ? 0.0 : draws.normal());
+      draw.other.push_back(ties ? 0.0 : draws.normal());
     }
-    const ListDraw draw = {centre, first, second, number % 3 == 0 ? 0.3 : 0.0};
+    const double floor = number % 3 == 0 ? 0.3 : 0.0;
     std::vector<std::int32_t> list(docs);
     std::iota(list.begin(), list.end(), 0);
     std::stable_sort(list.begin(), list.end(), [&](std::int32_t a, std::int32_t b) {
-      return centre[a] + first[a] > centre[b] + first[b];
+      return centre[a] + draw.common[a] + draw.own[a] > centre[b] + draw.common[b] + draw.own[b];
     });
-    if (draw.floor > 0.0) std::swap(list.front(), list.back());
+    if (floor > 0.0) std::swap(list.front(), list.back());
     std::vector<double> found(ranks);
-    find_propensity(draw, list, found);
-    const std::vector<double> slow = slow_propensity(draw, list, ranks);
+    find_propensity(centre, draw, floor, list, found);
+    const std::vector<double> slow = slow_propensity(centre, draw, floor, list, ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank)
       EXPECT_NEAR(found[rank], slow[rank], 1e-12) << "case " << number << " rank " << rank;
   }
@@ -1089,6 +1092,127 @@ TEST(ClickGpTest, IntervalsFromItsLogsCoverTheTruth) {
     EXPECT_LE(covered[place], 297) << name_of(estimator);
     EXPECT_NEAR(mean[place], truth, 0.01) << name_of(estimator);
   }
+}
+
+/// Plays lists of users who click on anything with probability ½, of which `worth_of` says what it is
+/// worth.
+template <class Worth>
+void play_purchases(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, const Worth& worth_of) {
+  ExecutionContext execution;
+  StageClock clock;
+  RoundContext context{execution, clock};
+  for (std::uint32_t round = first; round <= last; ++round) {
+    const QueryDocs query = click_world().query_of(round);
+    const RankedList list = ranker.rank(context, query, round);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
+    RngStream coins(make_key({.seed = 15, .purpose = Purpose::kProbe}), round);
+    std::vector<std::uint8_t> clicks;
+    std::vector<double> rewards;
+    for (const std::int32_t doc : shown) {
+      clicks.push_back(coins.uniform() < 0.5 ? 1 : 0);
+      rewards.push_back(clicks.back() == 0 ? 0.0 : worth_of(query.features.doc(doc).data()));
+    }
+    ranker.learn(context, {round, query, shown, clicks, rewards});
+  }
+}
+
+double worth_by_input(const float* x) {
+  return x[0] > 0.5F ? 10.0 : 1.0;
+}
+
+/// The share of pairs of documents with high and low first input that the scores order by it.
+double share_by_input(const OnlineRanker& ranker) {
+  ExecutionContext execution;
+  double right = 0.0;
+  double all = 0.0;
+  for (std::int64_t query = 0; query < click_world().queries(); ++query) {
+    const FeatureMatrix docs = click_world().query(query).features;
+    std::vector<float> scores(kClickDocs);
+    ranker.score(execution, docs, scores);
+    for (std::int64_t i = 0; i < kClickDocs; ++i) {
+      for (std::int64_t j = 0; j < kClickDocs; ++j) {
+        if (docs.doc(i)[0] <= 0.5F || docs.doc(j)[0] > 0.5F) continue;
+        all += 1.0;
+        right += scores[i] > scores[j] ? 1.0 : 0.0;
+      }
+    }
+  }
+  return right / all;
+}
+
+TEST(ClickGpTest, PurchasesComeBeforeAsManyClicks) {
+  const auto bought = make_clicks(click_settings());
+  const auto others_bought = make_clicks(click_settings());
+  play_purchases(*bought, 1, 300, worth_by_input);
+  play_purchases(*others_bought, 1, 300, [](const float* x) { return 11.0 - worth_by_input(x); });
+  EXPECT_GT(share_by_input(*bought), 0.95);
+  EXPECT_LT(share_by_input(*others_bought), 0.05);
+  // So does the memory of documents: the first half of a list is of what was bought.
+  const auto frozen = bought->freeze();
+  ExecutionContext execution;
+  Ranking ranking;
+  int of_list = 0;
+  int of_query = 0;
+  for (std::int64_t query = 0; query < click_world().queries(); ++query) {
+    const QueryDocs docs = click_world().query(query);
+    const NamedQuery named(docs);
+    frozen->rank(execution, {.docs = docs.features, .explore = false, .identity = named.identity}, ranking);
+    for (std::size_t place = 0; place < ranking.list.size(); ++place) {
+      const bool worthy = docs.features.doc(ranking.list[place])[0] > 0.5F;
+      of_query += worthy ? 1 : 0;
+      of_list += worthy && place < 3 ? 1 : 0;
+    }
+  }
+  EXPECT_GE(of_list, 25);  // of 27, by chance 27 · of_query / 126
+  EXPECT_LT(of_query, 90);
+}
+
+TEST(ClickGpTest, RewardsOfOneAreClicksAndHugeOnesCountAThousandTimes) {
+  const auto plain = make_clicks(click_settings());
+  const auto ones = make_clicks(click_settings());
+  const auto thousands = make_clicks(click_settings());
+  const auto huge = make_clicks(click_settings());
+  play_purchases(*ones, 1, 60, [](const float*) { return 1.0; });
+  play_clicks(*plain, 1, 60, 1, [](std::uint32_t round, std::int64_t, std::span<const std::int32_t> shown) {
+    RngStream coins(make_key({.seed = 15, .purpose = Purpose::kProbe}), round);
+    std::vector<std::uint8_t> clicks;
+    for (std::size_t rank = 0; rank < shown.size(); ++rank) clicks.push_back(coins.uniform() < 0.5 ? 1 : 0);
+    return clicks;
+  });
+  EXPECT_TRUE(state_of(*ones) == state_of(*plain));
+  play_purchases(*thousands, 1, 60, [](const float*) { return 1000.0; });
+  play_purchases(*huge, 1, 60, [](const float*) { return 1e300; });
+  EXPECT_TRUE(state_of(*huge) == state_of(*thousands));
+  EXPECT_FALSE(state_of(*huge) == state_of(*plain));
+}
+
+// If each click is worth w, odds are w times as high, and how users read is learned as without rewards.
+TEST(ClickGpTest, RewardsLeaveReadingAlone) {
+  const auto plain = make_clicks(click_settings());
+  const auto bought = make_clicks(click_settings());
+  play_purchases(*plain, 1, 300, [](const float*) { return 1.0; });
+  play_purchases(*bought, 1, 300, [](const float*) { return 10.0; });
+  for (const char* name : {"clickgp.0.examination", "clickgp.1.examination"}) {
+    const auto expected = saved_of<double>(*plain, name);
+    const auto found = saved_of<double>(*bought, name);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t place = 0; place < found.size(); place += 2) {
+      EXPECT_NEAR(found[place] / (found[place] + found[place + 1]),
+                  expected[place] / (expected[place] + expected[place + 1]), 0.1)
+          << name << " " << place;
+    }
+  }
+}
+
+TEST(ClickGpTest, ALogWithRewardsGivesEqualBitsAgain) {
+  const auto once = make_clicks(click_settings());
+  const auto resumed = make_clicks(click_settings());
+  play_purchases(*once, 1, 120, worth_by_input);
+  play_purchases(*resumed, 1, 70, worth_by_input);
+  const auto loaded = make_clicks(click_settings());
+  load_state(*loaded, state_of(*resumed));
+  play_purchases(*loaded, 71, 120, worth_by_input);
+  EXPECT_TRUE(state_of(*loaded) == state_of(*once));
 }
 
 }  // namespace

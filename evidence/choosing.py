@@ -16,8 +16,8 @@ import tables
 
 DATA = {"mq2008": "MQ2008, five folds", "clueweb09": "ClueWeb09, five folds", "mslr-sample": "MSLR, 90 queries",
         "mslr-like": "generated, nonlinear, many repeats", "yahoo-like": "generated like Yahoo, many repeats",
-        "mslr-like-few-repeats": "generated, linear, few repeats", "raw": "generated, raw heavy tails", "changing": "MQ2008, changing users", "cost": ""}
-APART = ("changing", "cost")  # data without rows in the tables of quality
+        "mslr-like-few-repeats": "generated, linear, few repeats", "raw": "generated, raw heavy tails", "changing": "MQ2008, changing users", "cost": "", "floor": "MQ2008, five folds"}
+APART = ("changing", "cost", "floor")  # data without rows in the tables of quality
 RECOMMENDED = "clickgp"
 EARLY_ROUND = 100
 CHANGE_ROUND, RECOVERED_BY = 1000, 500
@@ -140,8 +140,21 @@ def changing_table():
     return tables.markdown(["user", "ranker", *(f"rounds {begin + 1:,}–{end:,}" for begin, end in spans), "changes noticed"], rows)
 
 
+def floor_table():
+    """What a floor of exploration costs: lists and model, and how far the lists are ahead of those without one."""
+    trials = papers.trials_by(read("floor"))
+    rows = []
+    for (user, ranker), own in trials.items():
+        online = [trial["online"] for trial in own.values()]
+        ahead = papers.paired(own, trials[user, RECOMMENDED], "online")
+        share = 100 * statistics.fmean(ahead) / statistics.fmean(trial["online"] for trial in trials[user, RECOMMENDED].values())
+        rows.append([user, f"`{ranker}`", mean_of(online, 0), "–" if ranker == RECOMMENDED else f"{mean_of(ahead, 0, sign=True)} ({papers.number(share, 1, True)} %)",
+                     mean_of([trial["offline"] for trial in own.values()], 3)])
+    return tables.markdown(["user", "ranker", "online", "ahead of no floor", "offline"], rows)
+
+
 TABLES = {"offline": lambda: quality_table("offline", 3), "online": lambda: quality_table("online", 0), "certainty": certainty_table,
-          "cost": cost_table, "changing": changing_table}
+          "cost": cost_table, "changing": changing_table, "floor": floor_table}
 
 
 def main():

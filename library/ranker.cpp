@@ -293,7 +293,7 @@ struct Ranker::State {
   }
 
   void check_rewards(std::span<const double> rewards, std::size_t shown) const {
-    if (!kind_has(settings.kind, "debias"))
+    if (!kind_has(settings.kind, "debias") && settings.kind != RankerKind::kClickGp)
       throw_error<InvalidArgument>("A '{}' learns from clicks alone: leave rewards out.", kind());
     if (rewards.size() != shown) {
       throw_error<InvalidArgument>("There are {} rewards for {} shown documents: give one for each rank.",

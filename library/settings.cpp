@@ -34,6 +34,7 @@ ordered_json setting_description(const Setting& setting, const void* defaults) {
           {"lowest", or_null(setting.bounds.lowest)},
           {"above_lowest", setting.bounds.above_lowest},
           {"highest", or_null(setting.bounds.highest)},
+          {"below_highest", setting.bounds.below_highest},
           {"default", setting_json(setting.read(defaults))}};
 }
 

@@ -224,6 +224,9 @@ constexpr std::array kUses = {
     SettingUse{"terms", with_probabilities},
     SettingUse{"memory_limit", with_probabilities},
     SettingUse{"forget", with_probabilities},
+    SettingUse{"explore_floor", with_probabilities,
+               [](const RankerSettings& settings) { return settings.fair.fair == Fairness::kNone; },
+               "fair = \"none\""},
 };
 
 const SettingUse* use_of(std::string_view key) {

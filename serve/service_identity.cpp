@@ -59,14 +59,15 @@ ModelMetadata model_metadata(const ServiceIdentity& identity) {
 }
 
 std::string print_identity(const ServiceIdentity& identity) {
-  // Services of earlier versions have neither a device nor names.
+  // Services of earlier versions have neither a device nor names nor a floor of exploration.
   const auto is_said = [&](const Setting& setting) {
     return setting.key == "device"          ? identity.device != "cpu"
            : setting.key == "feature_names" ? !identity.feature_names.empty()
+           : setting.key == "explore_floor" ? identity.ranker.click.explore_floor != 0.0
                                             : true;
   };
   std::string text = print_settings(ServiceIdentity::schema(), &identity, is_said) + "\n" +
-                     print_settings(RankerSettings::schema(), &identity.ranker);
+                     print_settings(RankerSettings::schema(), &identity.ranker, is_said);
   if (identity.groups)
     text += "\n" + print_settings(GroupSettings::schema(), &*identity.groups, is_service_group_setting);
   return text;

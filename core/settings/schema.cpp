@@ -90,13 +90,14 @@ std::string flags_of(const Schema& schema, const Setting& setting) {
 
 bool SettingBounds::contain(double value) const {
   if (lowest && !(above_lowest ? value > *lowest : value >= *lowest)) return false;
-  return !highest || value <= *highest;
+  return !highest || (below_highest ? value < *highest : value <= *highest);
 }
 
 std::string SettingBounds::text() const {
   std::string text;
   if (lowest) text = fmt::format("{} {}", above_lowest ? "above" : "at least", *lowest);
-  if (highest) text += fmt::format("{}at most {}", lowest ? " and " : "", *highest);
+  if (highest)
+    text += fmt::format("{}{} {}", lowest ? " and " : "", below_highest ? "below" : "at most", *highest);
   return text;
 }
 

@@ -19,7 +19,8 @@ namespace olrank {
 struct SettingBounds {
   std::optional<double> lowest;
   std::optional<double> highest;
-  bool above_lowest = false;  // `lowest` itself is not allowed
+  bool above_lowest = false;   // `lowest` itself is not allowed
+  bool below_highest = false;  // nor `highest`
 
   bool contain(double value) const;
   std::string text() const;  // "at least 1 and at most 10", empty without bounds
@@ -185,6 +186,10 @@ class SchemaBuilder {
   }
   SchemaBuilder& at_most(double highest) { return set(latest().bounds.highest, highest); }
   SchemaBuilder& one_of(const std::vector<std::string>& choices) { return set(latest().choices, choices); }
+  SchemaBuilder& below(double highest) {
+    latest().bounds.below_highest = true;
+    return at_most(highest);
+  }
   SchemaBuilder& between(double lowest, double highest) { return at_least(lowest).at_most(highest); }
   Schema build() { return std::move(schema_); }
 

@@ -110,24 +110,28 @@ void ClickBelief::look(const KnownQuery* known, std::size_t model, std::span<con
 }
 
 void ClickBelief::sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,
-                         std::span<double> scores) const {
+                         ScoreDraw& draw) const {
+  const std::size_t docs = view.scores.size();
+  for (std::vector<double>* values : {&draw.common, &draw.own, &draw.other}) values->assign(docs, 0.0);
   if (!factor_) return;
   const std::int64_t size = columns();
   AlignedVector<double> shift(size);
   RngStream draws(key, round);
   for (double& value : shift) value = draws.normal();
   blas::solve_lower(blas::Transpose::kYes, size, 1, factor_->data(), size, shift.data(), 1);
-  AlignedVector<double> moved(scores.size());
-  blas::gemv(blas::Transpose::kNo, std::ssize(scores), size, 1.0, view.rows.data(), size, shift.data(), 0.0,
+  AlignedVector<double> moved(docs);
+  blas::gemv(blas::Transpose::kNo, std::ssize(moved), size, 1.0, view.rows.data(), size, shift.data(), 0.0,
              moved.data());
   double pulled = 0.0;
   for (std::int64_t c = 0; c < size; ++c) pulled += view.pull[c] * shift[c];
-  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+  for (std::size_t doc = 0; doc < docs; ++doc) {
     const double h = view.curvature[doc];
     const double left = std::max(variance_left(departures_, h, view.coupling), 0.0);
     RngStream own(key, round, static_cast<std::uint32_t>(doc + 1));
-    scores[doc] += scale * (moved[doc] - departures_.document * h * (moved[doc] - view.coupling * pulled) +
-                            std::sqrt(left) * own.normal());
+    draw.common[doc] =
+        scale * (moved[doc] - departures_.document * h * (moved[doc] - view.coupling * pulled));
+    draw.own[doc] = scale * std::sqrt(left) * own.normal();
+    draw.other[doc] = scale * std::sqrt(left) * own.normal();
   }
 }
 

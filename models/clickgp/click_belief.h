@@ -106,6 +106,14 @@ struct ClickSite {
   QuerySite site;
 };
 
+/// A draw of scores is the sum of two independent ones, [V] each: `common` by θ, and `own` by what the
+/// documents keep to themselves, of which `other` is another draw by the same law.
+struct ScoreDraw {
+  std::vector<double> common;
+  std::vector<double> own;
+  std::vector<double> other;
+};
+
 /// One click model believes this: logit P(click | looked at) = φ·θ + u + b, θ ~ N(θ̂, (L Lᵀ)⁻¹).
 class ClickBelief {
  public:
@@ -138,9 +146,9 @@ class ClickBelief {
   void look(const KnownQuery* known, std::size_t model, std::span<const std::int32_t> places, double faded,
             ClickView& view) const;
 
-  /// Adds to the scores a draw from the posterior of all documents' scores, `scale` times as wide.
+  /// Draws all documents' departures from their scores by the posterior, `scale` times as wide.
   void sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,
-              std::span<double> scores) const;
+              ScoreDraw& draw) const;
 
   /// The posterior variances of differences of scores between some documents, [docs × docs].
   void difference_variances(const ClickView& view, std::span<const std::int32_t> docs,

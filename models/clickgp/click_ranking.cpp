@@ -1,13 +1,16 @@
 #include "models/clickgp/click_ranking.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "core/fair/exposure.h"
+#include "models/baselines/ranknet.h"
 #include "models/skeleton/belief.h"
 
 namespace olrank {
@@ -19,12 +22,103 @@ double normal_share_below(double z) {
   return 0.5 * std::erfc(-z / std::numbers::sqrt2);
 }
 
+constexpr double kLowest = -std::numeric_limits<double>::infinity();
+constexpr std::size_t kLanes = 8;
+
+/// Keys by place: from + sign · turned.
+struct TurnedKeys {
+  std::span<const double> from;
+  std::span<const double> turned;
+  double sign = 1.0;
+
+  double operator[](std::size_t place) const { return from[place] + sign * turned[place]; }
+};
+
+/// Adds to each rank the probability of its prefix if the order is that of the keys: those of the ranks,
+/// and from `rest` on those of documents that were not shown. `greedy` is scratch memory.
+void add_chances(const TurnedKeys& keys, std::size_t rest, std::size_t docs, double floor,
+                 std::span<double> greedy, std::span<double> propensity) {
+  std::array<double, kLanes> highest;
+  highest.fill(kLowest);
+  const std::size_t places = keys.from.size();
+  for (std::size_t place = rest; place < places; place += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double key = keys[place + lane];
+      highest[lane] = highest[lane] < key ? key : highest[lane];
+    }
+  }
+  double best = *std::max_element(highest.begin(), highest.end());
+  const std::size_t ranks = propensity.size();
+  for (std::size_t rank = ranks; rank-- > 0;) {
+    const double key = keys[rank];
+    greedy[rank] = key < best ? 0.0 : 1.0;
+    // One of those with this key, if there are several.
+    for (std::size_t place = rank + 1; key == best && place < places; ++place)
+      greedy[rank] += keys[place] == best ? 1.0 : 0.0;
+    if (key == best) greedy[rank] = 1.0 / greedy[rank];
+    best = std::max(best, key);
+  }
+  double of_prefix = 1.0;
+  for (std::size_t rank = 0; rank < ranks && of_prefix > 0.0; ++rank) {
+    of_prefix *= (1.0 - floor) * greedy[rank] + floor / static_cast<double>(docs - rank);
+    propensity[rank] += of_prefix;
+  }
+}
+
 }  // namespace
+
+void find_propensity(std::span<const double> centre, const ScoreDraw& draw, double floor,
+                     std::span<const std::int32_t> list, std::span<double> propensity) {
+  constexpr int kHalfCircle = 16;  // angles
+  const std::size_t docs = list.size();
+  const std::size_t ranks = propensity.size();
+  // By place in the list, in whole lanes: first what was shown, then the rest.
+  const std::size_t rest = (ranks + kLanes - 1) / kLanes * kLanes;
+  const std::size_t places = rest + (docs - ranks + kLanes - 1) / kLanes * kLanes;
+  std::array<std::vector<double>, 2> towards;  // centre ± common
+  for (auto& keys : towards) keys.assign(places, kLowest);
+  std::vector<double> own(places);
+  std::vector<double> other(places);
+  bool by_chance = false;
+  for (std::size_t rank = 0; rank < docs; ++rank) {
+    const std::size_t place = rank < ranks ? rank : rest + rank - ranks;
+    const std::int32_t doc = list[rank];
+    towards[0][place] = centre[doc] + draw.common[doc];
+    towards[1][place] = centre[doc] - draw.common[doc];
+    own[place] = draw.own[doc];
+    other[place] = draw.other[doc];
+    by_chance = by_chance || draw.common[doc] != 0.0 || draw.own[doc] != 0.0 || draw.other[doc] != 0.0;
+  }
+  std::fill(propensity.begin(), propensity.end(), 0.0);
+  std::vector<double> turned(places);
+  std::vector<double> greedy(ranks);
+  for (int angle = 0; angle < (by_chance ? kHalfCircle : 1); ++angle) {
+    const double turn = std::numbers::pi * angle / kHalfCircle;
+    const double along = std::cos(turn);
+    const double across = std::sin(turn);
+    for (std::size_t place = 0; place < places; place += kLanes) {
+      for (std::size_t lane = place; lane < place + kLanes; ++lane)
+        turned[lane] = along * own[lane] + across * other[lane];
+    }
+    for (const double sign : {1.0, -1.0}) {
+      for (const std::vector<double>& from : towards)
+        add_chances({from, turned, sign}, rest, docs, floor, greedy, propensity);
+    }
+  }
+  double above = 4.0 * (by_chance ? kHalfCircle : 1);
+  for (double& probability : propensity) {
+    const double of_prefix = probability;
+    probability = std::min(of_prefix / above, 1.0);
+    above = of_prefix;
+  }
+}
 
 ClickRanking::ClickRanking(const RankerSettings& settings, const TrialKeys& keys, std::int64_t cutoff)
     : fair_(settings.fair),
       level_(1.0 - settings.explore.delta),
+      explore_floor_(settings.click.explore_floor),
       tie_key_(keys.key(Purpose::kList)),
+      floor_key_(keys.key(Purpose::kList, 1)),
       cutoff_(cutoff),
       list_(settings.explore, settings.fair, keys, cutoff) {
   for (std::uint64_t model = 0; model < kMostModels; ++model)
@@ -89,41 +183,68 @@ void ClickRanking::average(const ClickState& state, const std::vector<std::vecto
   }
 }
 
+void ClickRanking::draw_order(ExecutionContext& context, const ClickState& state, std::uint32_t round,
+                              std::span<const double> centre) {
+  // Insurance against what a greedy list would never find out; it gets cheaper with the lists.
+  constexpr double kFullLists = 30.0;
+  constexpr double kLeastScale = 0.1;
+  const double scale =
+      std::clamp(kFullLists / static_cast<double>(state.learned - state.changed_at + 1), kLeastScale, 1.0);
+  const std::size_t docs = centre.size();
+  std::vector<ScoreDraw> draws(state.beliefs.size());
+  for (std::size_t model = 0; model < draws.size(); ++model)
+    state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, draws[model]);
+  ScoreDraw draw;
+  for (const auto part : {&ScoreDraw::common, &ScoreDraw::own, &ScoreDraw::other}) {
+    std::vector<std::vector<double>> of_models;
+    for (ScoreDraw& of_model : draws) of_models.push_back(std::move(of_model.*part));
+    average(state, of_models, draw.*part);
+  }
+  std::vector<double> keys(docs);
+  for (std::size_t doc = 0; doc < docs; ++doc) keys[doc] = (centre[doc] + draw.common[doc]) + draw.own[doc];
+  // What is equal comes in any order.
+  const auto coin = [&](std::int32_t doc) {
+    return RngStream(tie_key_, round, static_cast<std::uint32_t>(doc)).uniform();
+  };
+  std::stable_sort(drawn_.begin(), drawn_.end(), [&](std::int32_t a, std::int32_t b) {
+    return keys[a] != keys[b] ? keys[a] > keys[b] : coin(a) > coin(b);
+  });
+  if (explore_floor_ > 0.0) {
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto best_first = scratch.take<std::int32_t>(docs);
+    std::copy(drawn_.begin(), drawn_.end(), best_first.begin());
+    epsilon_greedy_list(best_first, explore_floor_, floor_key_, round, scratch, drawn_,
+                        scratch.take<double>(docs));
+  }
+  propensity_.resize(std::min(docs, static_cast<std::size_t>(cutoff_)));
+  find_propensity(centre, draw, explore_floor_, drawn_, propensity_);
+}
+
 RankedList ClickRanking::make(ExecutionContext& context, const ClickState& state, std::uint32_t round,
                               const FairRound* fair, bool explore) {
   narrow_scores_.assign(scores_.begin(), scores_.end());
   order_by_score(context, narrow_scores_, by_score_);
-  std::vector<double> drawn = scores_;
-  if (explore) {
-    // Insurance against what a greedy list would never find out; it gets cheaper with the lists.
-    constexpr double kFullLists = 30.0;
-    constexpr double kLeastScale = 0.1;
-    const double scale = std::clamp(kFullLists / static_cast<double>(state.learned - state.changed_at + 1),
-                                    kLeastScale, 1.0);
-    std::vector<std::vector<double>> of_models;
-    for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
-      of_models.push_back(views_[model].scores);
-      state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, of_models.back());
-    }
-    average(state, of_models, drawn);
-    constexpr double kTie = 1e-9;  // what is equal comes in any order
-    for (std::size_t doc = 0; doc < drawn.size(); ++doc)
-      drawn[doc] += kTie * RngStream(tie_key_, round, static_cast<std::uint32_t>(doc)).uniform();
-  }
+  std::vector<double> centre = scores_;
   const bool controlled = fair != nullptr && fair_.fair == Fairness::kFairCo;
   if (controlled) {
-    for (std::size_t doc = 0; doc < drawn.size(); ++doc)
-      drawn[doc] += fair_control(*fair, fair_.fair_gain, fair->groups[doc]);
+    for (std::size_t doc = 0; doc < centre.size(); ++doc)
+      centre[doc] += fair_control(*fair, fair_.fair_gain, fair->groups[doc]);
   }
   drawn_ = by_score_;
-  std::stable_sort(drawn_.begin(), drawn_.end(),
-                   [&](std::int32_t a, std::int32_t b) { return drawn[a] > drawn[b]; });
+  const std::size_t first = std::min(drawn_.size(), static_cast<std::size_t>(cutoff_));
+  if (explore) {
+    draw_order(context, state, round, centre);
+  } else {
+    std::stable_sort(drawn_.begin(), drawn_.end(),
+                     [&](std::int32_t a, std::int32_t b) { return centre[a] > centre[b]; });
+    propensity_.assign(first, 1.0);
+  }
   const bool needs_all = fair != nullptr && fair_.fair == Fairness::kFairExp;
-  const auto decided = std::span<const std::int32_t>(drawn_).first(
-      needs_all ? drawn_.size() : std::min(drawn_.size(), static_cast<std::size_t>(cutoff_)));
-  find_orders(state, decided, std::min(drawn_.size(), static_cast<std::size_t>(cutoff_)));
-  const std::vector<double> certain(explore || controlled ? 0 : drawn_.size(), 1.0);
-  RankedList list = list_.make_of_list(by_score_, drawn_, certain, round, fair);
+  const auto decided = std::span<const std::int32_t>(drawn_).first(needs_all ? drawn_.size() : first);
+  find_orders(state, decided, first);
+  if (controlled) propensity_.clear();  // the control depends on what was shown before
+  RankedList list = list_.make_of_list(by_score_, drawn_, propensity_, round, fair);
   if (!needs_all) list.stated_orders = stated_;  // else other documents may be shown
   return list;
 }

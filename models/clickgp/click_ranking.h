@@ -24,6 +24,14 @@ struct ClickState {
   double half_life = 0.0;        // lists
 };
 
+/// The probability of each of the first ranks of `list`, given the documents above it. The list is in the
+/// order of centre + common + own, with a random document at each rank with probability `floor`. As laws
+/// around 0 have no sign, and those of own and other are one, ± common + (cos φ own + sin φ other) would
+/// have been drawn as probably, for 32 angles φ that share out the circle. The probabilities are those of a
+/// list that one of these 64 makes, chosen at random: exact, given the 64.
+void find_propensity(std::span<const double> centre, const ScoreDraw& draw, double floor,
+                     std::span<const std::int32_t> list, std::span<double> propensity);
+
 /// Scores, orders and list of one query; its memory is reused from query to query.
 class ClickRanking {
  public:
@@ -67,10 +75,15 @@ class ClickRanking {
   void find_orders(const ClickState& state, std::span<const std::int32_t> docs, std::size_t first);
   void average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
                std::vector<double>& scores) const;
+  /// Puts the documents in the order that a draw from the posterior gives, on top of `centre`.
+  void draw_order(ExecutionContext& context, const ClickState& state, std::uint32_t round,
+                  std::span<const double> centre);
 
   FairSettings fair_;
   double level_;  // at which an order is certain
+  double explore_floor_;
   PhiloxKey tie_key_;
+  PhiloxKey floor_key_;
   std::vector<PhiloxKey> draw_keys_;
   std::int64_t cutoff_;
   CertainList list_;
@@ -85,6 +98,7 @@ class ClickRanking {
   std::vector<float> narrow_scores_;
   std::vector<std::int32_t> by_score_;
   std::vector<std::int32_t> drawn_;
+  std::vector<double> propensity_;
   std::vector<double> probabilities_;
   std::vector<StatedOrder> stated_;
 };

@@ -90,14 +90,16 @@ void ClickRegression::see_documents(std::span<const double> rows) {
 }
 
 void ClickRegression::read_list(const ClickView& view, std::span<const std::int32_t> shown,
-                                std::span<const std::uint8_t> clicks, Examination::Reading& reading) {
+                                std::span<const std::uint8_t> clicks, double worth,
+                                Examination::Reading& reading) {
   std::vector<double> attraction(shown.size());
+  const double log_worth = std::log(worth);
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
     const double left = variance_left(belief_.departures(), view.curvature[shown[rank]], view.coupling);
     // The mean of σ over a normal score, by MacKay's approximation.
     const double narrowed = 1.0 + std::numbers::pi / 8.0 * left;
-    attraction[rank] =
-        click_probability((view.scores[shown[rank]] + view.query_departure) / std::sqrt(narrowed));
+    attraction[rank] = click_probability((view.scores[shown[rank]] + view.query_departure - log_worth) /
+                                         std::sqrt(narrowed));
   }
   examination_.learn(attraction, clicks, reading);
 }

@@ -51,9 +51,9 @@ class ClickRegression {
   void see_documents(std::span<const double> rows);
 
   /// p of each shown document and what its examination was; learns how users read lists. `view` is of
-  /// belief().look().
+  /// belief().look(). Clicks that are worth `worth` on average multiply the odds that it has learned.
   void read_list(const ClickView& view, std::span<const std::int32_t> shown,
-                 std::span<const std::uint8_t> clicks, Examination::Reading& reading);
+                 std::span<const std::uint8_t> clicks, double worth, Examination::Reading& reading);
 
   /// A query's part in precision and evidence.
   struct Part {

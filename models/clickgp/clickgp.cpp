@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/feedback/examination.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr double kStartLead = 5.0;
 constexpr std::string_view kStart = "clickgp.start";
+constexpr std::string_view kWorth = "clickgp.worth";
 
 /// A query remembers at most so many documents, of which its rounds cost more each. With a memory limit it
 /// has a share of it, so that it loses documents of its own before other queries are forgotten.
@@ -126,9 +128,12 @@ class ClickGp : public OnlineRanker {
         models_[model].forget(share);
         log_likelihoods_[model] *= 1.0 - share;
       }
+      worth_ *= 1.0 - share;
+      clicks_ *= 1.0 - share;
     }
     for (std::size_t model = 0; model < models_.size(); ++model) {
-      models_[model].read_list(ranking_.views()[model], feedback.shown, feedback.clicks, readings_[model]);
+      models_[model].read_list(ranking_.views()[model], feedback.shown, feedback.clicks, mean_worth(),
+                               readings_[model]);
       log_likelihoods_[model] += readings_[model].log_likelihood;
     }
     if (has_changed(identity, feedback.clicks)) {
@@ -309,6 +314,9 @@ class ClickGp : public OnlineRanker {
     state.numbers("clickgp.changes", changes_);
     state.numbers("clickgp.changed_at", state_.changed_at);
     state.numbers("clickgp.latest_query", latest_query_);
+    // States of version 0.2 lack it.
+    if (state.reads()) worth_ = clicks_ = 0.0;
+    if (!state.reads() || state.reader().is_next(kWorth)) state.numbers(kWorth, worth_, clicks_);
     for (std::size_t model = 0; model < models_.size(); ++model) {
       models_[model].fields(state);
       if (state.reads()) publish(model);
@@ -343,10 +351,15 @@ class ClickGp : public OnlineRanker {
     };
     for (std::size_t rank = 0; rank < feedback.shown.size(); ++rank) {
       const std::int32_t place = place_in_memory(feedback.shown[rank]);
-      known.clicks[place] += feedback.clicks[rank] != 0 ? 1.0 : 0.0;
+      const bool clicked = feedback.clicks[rank] != 0;
+      // A click counts as so many, each with its look.
+      const double worth = clicked ? click_weight(feedback, {}, rank) : 1.0;
+      known.clicks[place] += clicked ? worth : 0.0;
+      worth_ += clicked ? worth : 0.0;
+      clicks_ += clicked ? 1.0 : 0.0;
       for (std::size_t model = 0; model < models_.size(); ++model) {
         constexpr double kLeast = 1e-6;
-        known.sites[model].examined[place] += std::max(readings_[model].examined[rank], kLeast);
+        known.sites[model].examined[place] += std::max(worth * readings_[model].examined[rank], kLeast);
       }
     }
     // Documents at hand are as they are now.
@@ -389,6 +402,7 @@ class ClickGp : public OnlineRanker {
     state_.changed_at = state_.learned;
     log_info("Users have changed: ranker '{}' forgets the evidence of {} lists.", settings_.name,
              state_.learned);
+    worth_ = clicks_ = 0.0;
     for (const ClickMemory::Entry& entry : state_.memory.edit_all()) entry.known->fade(0.0);
     for (std::size_t model = 0; model < models_.size(); ++model) {
       models_[model].forget_all(context, state_.memory, state_.learned, state_.half_life);
@@ -396,6 +410,7 @@ class ClickGp : public OnlineRanker {
       publish(model);
     }
   }
+  double mean_worth() const { return worth_ > 0.0 ? worth_ / clicks_ : 1.0; }
   void keep_within_limit(ExecutionContext& context) {
     const double limit = settings_.click.memory_limit * 1e6;
     if (limit <= 0.0 || static_cast<double>(memory_bytes_) <= limit) return;
@@ -444,6 +459,8 @@ class ClickGp : public OnlineRanker {
   ChangeAlarm alarm_;
   std::int64_t latest_query_ = -1;
   double changes_ = 0.0;  // of users that the alarm has noticed
+  double worth_ = 0.0;    // of the clicks so far
+  double clicks_ = 0.0;
 };
 
 }  // namespace

@@ -84,6 +84,7 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
   const BanditUse bandit = row_of(ranker.kind).bandit;
   if (key == "exposure_clip") return bandit != BanditUse::kProximal;
   if (key == "refresh_rounds") return bandit != BanditUse::kProximal && bandit != BanditUse::kInterventions;
+  if (key == "explore_floor") return ranker.click.explore_floor == 0.0;
   if (ClickGpSettings::schema().find(key) != nullptr) return ranker.kind != RankerKind::kClickGp;
   return ranker.fair.fair == Fairness::kNone && FairSettings::schema().find(key) != nullptr;
 }
@@ -146,6 +147,12 @@ const Schema& ClickGpSettings::schema() {
                  "lists after which clicks count half, for users who change their minds; 0 keeps all")
           .unit("lists")
           .at_least(0)
+          .field(
+              "explore_floor", &S::explore_floor,
+              "probability of a random document at each rank, so that every list has a chance and `olrank "
+              "ope` can judge other rankers by the log; 0 leaves exploration to what is uncertain")
+          .at_least(0)
+          .below(1)
           .build();
   return schema;
 }

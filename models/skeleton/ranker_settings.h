@@ -55,6 +55,7 @@ struct ClickGpSettings {
   ClickTerms terms = ClickTerms::kProducts;
   double memory_limit = 0.0;  // MB
   double forget = 0.0;        // lists
+  double explore_floor = 0.0;
 
   static const Schema& schema();
 };

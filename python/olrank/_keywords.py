@@ -63,6 +63,7 @@ class RankerSettings(TypedDict, total=False):
     terms: Literal["linear", "additive", "products"]
     memory_limit: float
     forget: float
+    explore_floor: float
 
 
 class TrainSettings(TypedDict, total=False):

@@ -106,7 +106,7 @@ class Ranker:
         """Learns from what a user did with a list of this ranker: one truth value for each shown document.
 
         Lists may be answered in any order or not at all, each once. Returns the number of preference pairs. `rewards` say
-        what each click is worth, such as 10 for a purchase: kinds that learn from pairs count these as often.
+        what each click is worth, such as 10 for a purchase: kinds that learn from pairs count these as often, clickgp its clicks.
         """
         if not isinstance(shown, Shown):
             raise TypeError(f"shown must be what rank() returned, not a {type(shown).__name__}.")

@@ -25,13 +25,14 @@ class Setting:
     lowest: float | None = None
     highest: float | None = None
     above_lowest: bool = False
+    below_highest: bool = False
 
     def __str__(self) -> str:
         bounds = ", ".join(self.choices)
         if self.lowest is not None:
             bounds = f"{'above' if self.above_lowest else 'at least'} {self.lowest:g}"
         if self.highest is not None:
-            bounds += f"{' and ' if bounds else ''}at most {self.highest:g}"
+            bounds += f"{' and ' if bounds else ''}{'below' if self.below_highest else 'at most'} {self.highest:g}"
         return f"{self.name} = {self.default!r}{f' ({bounds})' if bounds else ''}: {self.help}"
 
 

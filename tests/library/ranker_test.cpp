@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -239,11 +240,15 @@ TEST(LibraryRankerTest, RewardsCountPairsAsOften) {
   wrong[1] = -2.0;
   EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, clicks, wrong); }),
             "The reward at rank 2 is -2: it must be a number of at least 0.");
+  wrong[1] = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, clicks, wrong); }),
+            "The reward at rank 2 is inf: it must be a number of at least 0.");
   Ranker remembers(options_of("clickgp"));
-  const ShownList other = remembers.rank(docs_of(1));
-  EXPECT_EQ(
-      message_of<InvalidArgument>([&] { remembers.learn(other, clicks, std::vector<double>(10, 1.0)); }),
-      "A 'clickgp' learns from clicks alone: leave rewards out.");
+  remembers.learn(remembers.rank(docs_of(1)), clicks, std::vector<double>(10, 2.0));
+  Ranker duels(options_of("dbgd"));
+  const ShownList other = duels.rank(docs_of(1));
+  EXPECT_EQ(message_of<InvalidArgument>([&] { duels.learn(other, clicks, std::vector<double>(10, 1.0)); }),
+            "A 'dbgd' learns from clicks alone: leave rewards out.");
 }
 
 TEST(LibraryRankerTest, RefusesListsThatNoUserSaw) {

@@ -269,5 +269,7 @@ def test_rewards_count_pairs_as_often(queries):
     with pytest.raises(olrank.InvalidArgument, match="There are 2 rewards for 10 shown documents"):
         ranker.learn(ranker.rank(queries(1)), clicks, [1, 2])
     ranker = olrank.Ranker("clickgp", features=6)
-    with pytest.raises(olrank.InvalidArgument, match="A 'clickgp' learns from clicks alone"):
-        ranker.learn(ranker.rank(queries(1), qid="q"), clicks, [1] * 10)
+    ranker.learn(ranker.rank(queries(1), qid="q"), clicks, [0, 1, 0, 10, 0, 0, 0, 0, 0, 0])
+    ranker = olrank.Ranker("dbgd", features=6)
+    with pytest.raises(olrank.InvalidArgument, match="A 'dbgd' learns from clicks alone"):
+        ranker.learn(ranker.rank(queries(1)), clicks, [1] * 10)

@@ -139,6 +139,11 @@ TEST(ServiceIdentity, TellsEverySettingOfTheRanker) {
   const ServiceIdentity read = parse_identity(print_identity(earlier), "service.toml");
   EXPECT_EQ(identity_difference(read, earlier), "");
   EXPECT_EQ(identity_difference(read, requested), "restart is \"first\", not \"fresh\"");
+  // Without a floor of exploration a service has the file that it had before there was one.
+  EXPECT_EQ(print_identity(earlier).find("explore_floor"), std::string::npos);
+  earlier.ranker.click.explore_floor = 0.1;
+  EXPECT_EQ(identity_difference(requested, parse_identity(print_identity(earlier), "service.toml")),
+            "restart is \"fresh\", not \"first\"; explore_floor is 0.0, not 0.1");
 }
 
 class TokenFile : public testing::Test {

@@ -1,20 +1,26 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <Eigen/Dense>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "core/statistics/slate_estimates.h"
 #include "models/clickgp/click_memory.h"
+#include "models/clickgp/click_ranking.h"
 #include "models/clickgp/clickgp.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
@@ -853,6 +859,362 @@ TEST(QuerySiteTest, ProbabilitiesStayWithinTheirRange) {
   EXPECT_NEAR(click_probability(-3.0), 1.0 / (1.0 + std::exp(3.0)), 1e-15);
   EXPECT_LT(click_probability(1e9), 1.0);
   EXPECT_GT(click_probability(-1e9), 0.0);
+}
+
+/// The probability of each of the first ranks, by looking for the best document anew for each draw.
+std::vector<double> slow_propensity(const std::vector<double>& centre, const ScoreDraw& draw, double floor,
+                                    const std::vector<std::int32_t>& list, std::size_t ranks) {
+  std::vector<double> of_prefix(ranks + 1);
+  for (int number = 0; number < 64; ++number) {
+    const double turn = 2.0 * std::acos(-1.0) * (number / 2) / 32;
+    const double sign = number % 2 == 0 ? 1.0 : -1.0;
+    std::vector<double> keys;
+    for (std::size_t doc = 0; doc < list.size(); ++doc) {
+      keys.push_back((centre[doc] + sign * draw.common[doc]) +
+                     (std::cos(turn) * draw.own[doc] + std::sin(turn) * draw.other[doc]));
+    }
+    double probability = 1.0;
+    std::vector<std::int32_t> left(list.begin(), list.end());
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      of_prefix[rank] += probability;
+      double best = -1e300;
+      for (const std::int32_t doc : left) best = std::max(best, keys[doc]);
+      const auto highest =
+          std::count_if(left.begin(), left.end(), [&](std::int32_t doc) { return keys[doc] == best; });
+      const double greedy = keys[list[rank]] == best ? 1.0 / static_cast<double>(highest) : 0.0;
+      probability *= (1.0 - floor) * greedy + floor / static_cast<double>(left.size());
+      left.erase(std::find(left.begin(), left.end(), list[rank]));
+    }
+    of_prefix[ranks] += probability;
+  }
+  std::vector<double> propensity;
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    propensity.push_back(of_prefix[rank + 1] / of_prefix[rank]);
+  return propensity;
+}
+
+TEST(ClickGpTest, ChancesAreThoseOfAllDraws) {
+  for (std::uint32_t number = 0; number < 200; ++number) {
+    RngStream draws(make_key({.seed = 12, .purpose = Purpose::kProbe}), number);
+    const std::size_t docs = 1 + draws.index(30);
+    const std::size_t ranks = 1 + draws.index(static_cast<std::uint32_t>(docs));
+    const bool ties = number % 4 == 0;
+    std::vector<double> centre;
+    ScoreDraw draw;
+    for (std::size_t doc = 0; doc < docs; ++doc) {
+      centre.push_back(ties ? draws.index(3) : draws.normal());
+      draw.common.push_back(number % 8 == 0 ? 0.0 : ties ? draws.index(2) : draws.normal());
+      draw.own.push_back(ties ? 0.0 : draws.normal());
+      draw.other.push_back(ties ? 0.0 : draws.normal());
+    }
+    const double floor = number % 3 == 0 ? 0.3 : 0.0;
+    std::vector<std::int32_t> list(docs);
+    std::iota(list.begin(), list.end(), 0);
+    std::stable_sort(list.begin(), list.end(), [&](std::int32_t a, std::int32_t b) {
+      return centre[a] + draw.common[a] + draw.own[a] > centre[b] + draw.common[b] + draw.own[b];
+    });
+    if (floor > 0.0) std::swap(list.front(), list.back());
+    std::vector<double> found(ranks);
+    find_propensity(centre, draw, floor, list, found);
+    const std::vector<double> slow = slow_propensity(centre, draw, floor, list, ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      EXPECT_NEAR(found[rank], slow[rank], 1e-12) << "case " << number << " rank " << rank;
+  }
+}
+
+/// A state whose lists chance decides: few lists of many queries.
+std::unique_ptr<OnlineRanker> unsure_clicks(double floor) {
+  RankerSettings settings = click_settings();
+  settings.click.explore_floor = floor;
+  auto ranker = make_clicks(settings);
+  play_clicks(*ranker, 1, 12);
+  return ranker;
+}
+
+// The weight 1/p of a list that another ranker would show is 1 on average, for each list: probabilities
+// that are wrong, or of draws that are not interchangeable, would not have this. 12,000 draws, of which
+// each list gets weights of at most 12 · 11/.5². The bound of five standard errors fails by chance in one
+// of ten thousand runs, and the coins are the same ones in each run.
+TEST(ClickGpTest, WeightsOfEachListAreOneOnAverage) {
+  constexpr double kFloor = 0.5;
+  constexpr std::uint32_t kDraws = 12'000;
+  constexpr std::size_t kDocs = 5;
+  const auto frozen = unsure_clicks(kFloor)->freeze();
+  ExecutionContext execution;
+  Ranking ranking;
+  const FeatureMatrix docs = click_world().query(3).features.part(0, kDocs);
+  std::vector<double> sums(kDocs * kDocs), squares(kDocs * kDocs);
+  bool by_chance = false;
+  for (std::uint32_t round = 1; round <= kDraws; ++round) {
+    frozen->rank(execution, {docs, 2, round}, ranking);
+    ASSERT_EQ(ranking.propensity.size(), 2);
+    const double weight = 1.0 / (ranking.propensity[0] * ranking.propensity[1]);
+    const std::size_t place = ranking.list[0] * kDocs + ranking.list[1];
+    sums[place] += weight;
+    squares[place] += weight * weight;
+    by_chance = by_chance || (ranking.propensity[0] > kFloor / kDocs && ranking.propensity[0] < 0.5);
+  }
+  EXPECT_TRUE(by_chance);  // beyond the floor's
+  for (std::size_t place = 0; place < sums.size(); ++place) {
+    if (place / kDocs == place % kDocs) continue;
+    const double mean = sums[place] / kDraws;
+    EXPECT_NEAR(mean, 1.0, 5.0 * std::sqrt((squares[place] / kDraws - mean * mean) / kDraws)) << place;
+  }
+}
+
+TEST(ClickGpTest, ListsWithoutAFloorAreThoseOfTheDraw) {
+  // One of two documents that nothing tells apart comes first by chance.
+  RankerSettings settings = click_settings();
+  const auto fresh = make_clicks(settings)->freeze();
+  ExecutionContext execution;
+  Ranking ranking;
+  const FeatureMatrix docs = click_world().query(0).features.part(0, 3);
+  fresh->rank(execution, {docs, 2, 1}, ranking);
+  EXPECT_EQ(ranking.propensity, (std::vector<double>{1.0 / 3.0, 0.5}));
+  fresh->rank(execution, {.docs = docs, .cutoff = 2, .explore = false}, ranking);
+  EXPECT_EQ(ranking.propensity, (std::vector<double>{1.0, 1.0}));
+  // A floor changes lists, and no document is never shown.
+  settings.click.explore_floor = 0.9;
+  const auto plain = unsure_clicks(0.0)->freeze();
+  const auto exploring = unsure_clicks(0.9)->freeze();
+  std::vector<int> first(kClickDocs);
+  for (std::uint32_t round = 100; round < 400; ++round) {
+    exploring->rank(execution, {click_world().query(1).features, kClickShown, round}, ranking);
+    ++first[ranking.list.front()];
+    for (std::size_t rank = 0; rank < ranking.propensity.size(); ++rank) {
+      EXPECT_GE(ranking.propensity[rank], 0.9 / static_cast<double>(kClickDocs - rank) - 1e-12);
+      EXPECT_LE(ranking.propensity[rank], 1.0);
+    }
+    plain->rank(execution, {click_world().query(1).features, kClickShown, round}, ranking);
+    EXPECT_GE(ranking.propensity.front(), 1.0 / 64.0 - 1e-12);
+  }
+  EXPECT_GT(*std::min_element(first.begin(), first.end()), 0);
+}
+
+/// Users who click what attracts them until a click satisfies them, with probability ½. What is below does
+/// not matter.
+double attraction_of(const float* x) {
+  return 0.1 + 0.8 * double{x[0]} * double{x[1]};
+}
+
+constexpr std::int64_t kLoggedDocs = 5;
+constexpr std::int64_t kLoggedRanks = 3;
+
+/// The probability that another ranker shows `list[rank]` below the ones above: by Plackett-Luce, of scores
+/// that see half of what attracts.
+double other_policy(FeatureMatrix docs, std::span<const std::int32_t> list, std::size_t rank) {
+  const auto strength = [&](std::int32_t doc) { return std::exp(3.0 * double{docs.doc(doc)[1]}); };
+  double sum = 0.0;
+  for (std::int32_t doc = 0; doc < kLoggedDocs; ++doc) {
+    if (std::find(list.begin(), list.begin() + rank, doc) == list.begin() + rank) sum += strength(doc);
+  }
+  return strength(list[rank]) / sum;
+}
+
+double value_of_other(FeatureMatrix docs) {
+  double value = 0.0;
+  std::vector<std::int32_t> list;
+  const std::function<void(double, double)> add = [&](double probability, double left) {
+    if (std::ssize(list) == kLoggedRanks) return;
+    for (std::int32_t doc = 0; doc < kLoggedDocs; ++doc) {
+      if (std::find(list.begin(), list.end(), doc) != list.end()) continue;
+      list.push_back(doc);
+      const double shown = probability * other_policy(docs, list, list.size() - 1);
+      const double attraction = attraction_of(docs.doc(doc).data());
+      value += shown * left * attraction;
+      add(shown, left * (1.0 - 0.5 * attraction));
+      list.pop_back();
+    }
+  };
+  add(1.0, 1.0);
+  return value;
+}
+
+// 300 logs of 1,200 lists each, of queries that are drawn anew, while the ranker learns from the first 200
+// of its own lists: how many 95 % intervals for another ranker have the true value? With a true coverage
+// of 95 % fewer than 271 of 300 are covered with probability 1e-3.
+TEST(ClickGpTest, IntervalsFromItsLogsCoverTheTruth) {
+  constexpr int kLogs = kSanitized ? 3 : 300;
+  constexpr std::int64_t kQueries = 200;
+  constexpr std::uint32_t kLists = 1200;
+  constexpr std::uint32_t kLearned = 200;
+  const SmallWorld population(77, 40'000, kLoggedDocs, 2);
+  double truth = 0.0;
+  for (std::int64_t query = 0; query < population.queries(); ++query)
+    truth += value_of_other(population.query(query).features) / static_cast<double>(population.queries());
+  RankerSettings settings = click_settings(ClickTerms::kLinear);
+  settings.click.explore_floor = 0.4;
+  std::vector<int> covered(9);
+  std::vector<double> mean(9);
+  double mean_weight = 0.0;
+  double effective = 0.0;
+  ExecutionContext execution;
+  StageClock clock;
+  RoundContext context{execution, clock};
+  for (int log = 0; log < kLogs; ++log) {
+    const auto ranker = make_ranker(settings, 2, TrialKeys::of(log, 1, "logged"), kLoggedRanks);
+    RngStream coins(make_key({.seed = 14, .purpose = Purpose::kProbe}), static_cast<std::uint32_t>(log));
+    std::vector<std::int64_t> queries;
+    for (std::int64_t query = 0; query < kQueries; ++query) queries.push_back(coins.index(40'000));
+    SlateEstimates estimates(
+        {.ranks = kLoggedRanks, .replicates = 200, .seed = static_cast<std::uint64_t>(log)});
+    for (std::uint32_t round = 1; round <= kLists; ++round) {
+      const QueryDocs query = population.query(queries[coins.index(kQueries)]);
+      const RankedList made = ranker->rank(context, query, round);
+      const std::vector<std::int32_t> shown(made.docs.begin(), made.docs.begin() + kLoggedRanks);
+      const std::vector<double> logged(made.propensity.begin(), made.propensity.end());
+      std::vector<double> target, rewards;
+      std::vector<std::uint8_t> clicks;
+      bool left = true;
+      for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+        target.push_back(other_policy(query.features, shown, rank));
+        clicks.push_back(left && coins.uniform() < attraction_of(query.features.doc(shown[rank]).data()));
+        rewards.push_back(clicks.back());
+        if (clicks.back() != 0 && coins.uniform() < 0.5) left = false;
+      }
+      estimates.add({static_cast<std::uint64_t>(query.query), rewards, logged, target});
+      if (round <= kLearned) ranker->learn(context, {round, query, shown, clicks});
+    }
+    mean_weight += estimates.whole_support().mean_weight / kLogs;
+    effective += estimates.whole_support().effective_lists / kLogs;
+    for (const SlateEstimate& one : estimates.estimates()) {
+      const auto place = static_cast<std::size_t>(one.estimator);
+      covered[place] += one.value.low <= truth && truth <= one.value.high ? 1 : 0;
+      mean[place] += one.value.value / kLogs;
+    }
+  }
+  if (kSanitized) return;  // so few say nothing of a share
+  EXPECT_NEAR(mean_weight, 1.0, 0.01);
+  RecordProperty("effective", fmt::format("{:.0f}", effective));
+  for (const SlateEstimator estimator :
+       {SlateEstimator::kIps, SlateEstimator::kRips, SlateEstimator::kSelfIps, SlateEstimator::kSelfRips}) {
+    const auto place = static_cast<std::size_t>(estimator);
+    RecordProperty(fmt::format("covered_{}", name_of(estimator)), covered[place]);
+    EXPECT_GE(covered[place], 271) << name_of(estimator);
+    EXPECT_LE(covered[place], 297) << name_of(estimator);
+    EXPECT_NEAR(mean[place], truth, 0.01) << name_of(estimator);
+  }
+}
+
+/// Plays lists of users who click on anything with probability ½, of which `worth_of` says what it is
+/// worth.
+template <class Worth>
+void play_purchases(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, const Worth& worth_of) {
+  ExecutionContext execution;
+  StageClock clock;
+  RoundContext context{execution, clock};
+  for (std::uint32_t round = first; round <= last; ++round) {
+    const QueryDocs query = click_world().query_of(round);
+    const RankedList list = ranker.rank(context, query, round);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
+    RngStream coins(make_key({.seed = 15, .purpose = Purpose::kProbe}), round);
+    std::vector<std::uint8_t> clicks;
+    std::vector<double> rewards;
+    for (const std::int32_t doc : shown) {
+      clicks.push_back(coins.uniform() < 0.5 ? 1 : 0);
+      rewards.push_back(clicks.back() == 0 ? 0.0 : worth_of(query.features.doc(doc).data()));
+    }
+    ranker.learn(context, {round, query, shown, clicks, rewards});
+  }
+}
+
+double worth_by_input(const float* x) {
+  return x[0] > 0.5F ? 10.0 : 1.0;
+}
+
+/// The share of pairs of documents with high and low first input that the scores order by it.
+double share_by_input(const OnlineRanker& ranker) {
+  ExecutionContext execution;
+  double right = 0.0;
+  double all = 0.0;
+  for (std::int64_t query = 0; query < click_world().queries(); ++query) {
+    const FeatureMatrix docs = click_world().query(query).features;
+    std::vector<float> scores(kClickDocs);
+    ranker.score(execution, docs, scores);
+    for (std::int64_t i = 0; i < kClickDocs; ++i) {
+      for (std::int64_t j = 0; j < kClickDocs; ++j) {
+        if (docs.doc(i)[0] <= 0.5F || docs.doc(j)[0] > 0.5F) continue;
+        all += 1.0;
+        right += scores[i] > scores[j] ? 1.0 : 0.0;
+      }
+    }
+  }
+  return right / all;
+}
+
+TEST(ClickGpTest, PurchasesComeBeforeAsManyClicks) {
+  const auto bought = make_clicks(click_settings());
+  const auto others_bought = make_clicks(click_settings());
+  play_purchases(*bought, 1, 300, worth_by_input);
+  play_purchases(*others_bought, 1, 300, [](const float* x) { return 11.0 - worth_by_input(x); });
+  EXPECT_GT(share_by_input(*bought), 0.95);
+  EXPECT_LT(share_by_input(*others_bought), 0.05);
+  // So does the memory of documents: the first half of a list is of what was bought.
+  const auto frozen = bought->freeze();
+  ExecutionContext execution;
+  Ranking ranking;
+  int of_list = 0;
+  int of_query = 0;
+  for (std::int64_t query = 0; query < click_world().queries(); ++query) {
+    const QueryDocs docs = click_world().query(query);
+    const NamedQuery named(docs);
+    frozen->rank(execution, {.docs = docs.features, .explore = false, .identity = named.identity}, ranking);
+    for (std::size_t place = 0; place < ranking.list.size(); ++place) {
+      const bool worthy = docs.features.doc(ranking.list[place])[0] > 0.5F;
+      of_query += worthy ? 1 : 0;
+      of_list += worthy && place < 3 ? 1 : 0;
+    }
+  }
+  EXPECT_GE(of_list, 25);  // of 27, by chance 27 · of_query / 126
+  EXPECT_LT(of_query, 90);
+}
+
+TEST(ClickGpTest, RewardsOfOneAreClicksAndHugeOnesCountAThousandTimes) {
+  const auto plain = make_clicks(click_settings());
+  const auto ones = make_clicks(click_settings());
+  const auto thousands = make_clicks(click_settings());
+  const auto huge = make_clicks(click_settings());
+  play_purchases(*ones, 1, 60, [](const float*) { return 1.0; });
+  play_clicks(*plain, 1, 60, 1, [](std::uint32_t round, std::int64_t, std::span<const std::int32_t> shown) {
+    RngStream coins(make_key({.seed = 15, .purpose = Purpose::kProbe}), round);
+    std::vector<std::uint8_t> clicks;
+    for (std::size_t rank = 0; rank < shown.size(); ++rank) clicks.push_back(coins.uniform() < 0.5 ? 1 : 0);
+    return clicks;
+  });
+  EXPECT_TRUE(state_of(*ones) == state_of(*plain));
+  play_purchases(*thousands, 1, 60, [](const float*) { return 1000.0; });
+  play_purchases(*huge, 1, 60, [](const float*) { return 1e300; });
+  EXPECT_TRUE(state_of(*huge) == state_of(*thousands));
+  EXPECT_FALSE(state_of(*huge) == state_of(*plain));
+}
+
+// If each click is worth w, odds are w times as high, and how users read is learned as without rewards.
+TEST(ClickGpTest, RewardsLeaveReadingAlone) {
+  const auto plain = make_clicks(click_settings());
+  const auto bought = make_clicks(click_settings());
+  play_purchases(*plain, 1, 300, [](const float*) { return 1.0; });
+  play_purchases(*bought, 1, 300, [](const float*) { return 10.0; });
+  for (const char* name : {"clickgp.0.examination", "clickgp.1.examination"}) {
+    const auto expected = saved_of<double>(*plain, name);
+    const auto found = saved_of<double>(*bought, name);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t place = 0; place < found.size(); place += 2) {
+      EXPECT_NEAR(found[place] / (found[place] + found[place + 1]),
+                  expected[place] / (expected[place] + expected[place + 1]), 0.1)
+          << name << " " << place;
+    }
+  }
+}
+
+TEST(ClickGpTest, ALogWithRewardsGivesEqualBitsAgain) {
+  const auto once = make_clicks(click_settings());
+  const auto resumed = make_clicks(click_settings());
+  play_purchases(*once, 1, 120, worth_by_input);
+  play_purchases(*resumed, 1, 70, worth_by_input);
+  const auto loaded = make_clicks(click_settings());
+  load_state(*loaded, state_of(*resumed));
+  play_purchases(*loaded, 71, 120, worth_by_input);
+  EXPECT_TRUE(state_of(*loaded) == state_of(*once));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "models/skeleton/ranker_settings.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -78,6 +79,22 @@ TEST(RankerSettingsTest, RecipesLeaveOutLateSettingsThatChangeNothing) {
   EXPECT_TRUE(is_left_out_of_recipe(settings, "restart"));
   settings.trainer.restart = Restart::kWarm;
   EXPECT_FALSE(is_left_out_of_recipe(settings, "restart"));
+  RankerSettings clicks = RankerSettings::defaults(RankerKind::kClickGp, ProtocolName::kRecommended);
+  EXPECT_TRUE(is_left_out_of_recipe(clicks, "explore_floor"));
+  clicks.click.explore_floor = 0.1;
+  EXPECT_FALSE(is_left_out_of_recipe(clicks, "explore_floor"));
+}
+
+TEST(RankerSettingsTest, RefusesFloorsOutsideTheirRange) {
+  RankerSettings settings;
+  assign_setting(RankerSettings::schema(), &settings, "explore_floor", 0.99, "here");
+  EXPECT_EQ(settings.click.explore_floor, 0.99);
+  for (const double wrong : {1.0, -0.1, 2.0}) {
+    EXPECT_EQ(message_of<InvalidArgument>([&] {
+                assign_setting(RankerSettings::schema(), &settings, "explore_floor", wrong, "here");
+              }),
+              fmt::format("here: 'explore_floor' must be at least 0 and below 1, not {:.1f}.", wrong));
+  }
 }
 
 TEST(RankerSettingsTest, RefusesProbabilitiesOfExaminationThatAreNone) {

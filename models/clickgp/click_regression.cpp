@@ -293,7 +293,7 @@ void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std
   const std::uint64_t lists = learned - begun_at_;
   if (lists < next_refresh_) {
     if (lists % schedule_.solve_interval(lists) != 0) {
-      if (schedule_.corrects) correct();
+      correct();
       return;
     }
     try {
@@ -305,8 +305,9 @@ void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std
   }
   refresh(context, memory, learned, half_life);
   const auto now = static_cast<double>(lists);
-  const double next = std::max(now + schedule_.least_interval,
-                               std::min(now * schedule_.refresh_growth, now + schedule_.longest_interval));
+  const double growth = ClickSchedule::is_late(lists) ? schedule_.late_growth : schedule_.growth;
+  const double next =
+      std::max(now + schedule_.least_interval, std::min(now * growth, now + schedule_.longest_interval));
   next_refresh_ = static_cast<std::uint64_t>(next);
 }
 
@@ -334,14 +335,10 @@ void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, st
     for (double& value : retired_evidence_) value *= factor;
     retired_at_ = learned;
   }
-  SiteSums sums;
-  for (int pass = 0; pass < schedule_.passes; ++pass) {
-    sums = find_all_sites(context, queries);
-    if (choose_products(context, queries)) sums = find_all_sites(context, queries);
-    solve(context);
-  }
+  SiteSums sums = find_all_sites(context, queries);
+  if (choose_products(context, queries)) sums = find_all_sites(context, queries);
+  solve(context);
   set_hyperparameters(sums);
-  if (schedule_.passes > 1) find_all_sites(context, queries);
   solve(context);
 }
 

@@ -18,15 +18,15 @@ namespace olrank {
 struct ClickSchedule {
   std::uint64_t least_solve_interval = 1;
   std::uint64_t most_solve_interval = 1;
-  double refresh_growth = 1.15;
-  bool corrects = false;  // θ between solutions, by the factor there is
-  int passes = 2;         // over all sites before the hyperparameters
+  double growth = 1.15;      // of the lists from one refresh to the next
+  double late_growth = 1.3;  // when their hyperparameters move little
   double least_interval = 10.0;
   double longest_interval = 1e18;
 
+  static bool is_late(std::uint64_t lists) { return lists >= 128; }
   /// The more lists a solution has, the less the next one changes it.
   std::uint64_t solve_interval(std::uint64_t learned) const {
-    constexpr std::uint64_t kLists = 64;
+    constexpr std::uint64_t kLists = 16;
     return std::clamp(std::bit_floor(learned / kLists), least_solve_interval, most_solve_interval);
   }
 };

@@ -40,27 +40,15 @@ std::int64_t most_docs_of(const RankerSettings& settings, std::int64_t features)
 
 ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
   ClickSchedule schedule;
-  static const auto knob = [](const char* name, double value) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? value : std::atof(text);
-  };
-  const double columns = static_cast<double>(features.columns());
-  const bool wide = columns > knob("K_WIDE", 300.0);
-  schedule.corrects = knob("K_CORRECT", 1.0) != 0.0;
+  // A solution costs D³/3: beyond a thousand columns they come so rarely that rounds cost D² or so.
+  constexpr double kColumns = 1000.0;
+  const double size = static_cast<double>(features.columns()) / kColumns;
+  const double least = std::max(features.is_additive() ? 2.0 : 1.0, 4.0 * size * size);
+  schedule.least_solve_interval = static_cast<std::uint64_t>(least);
+  schedule.most_solve_interval = std::max<std::uint64_t>(schedule.least_solve_interval, 16);
   if (features.is_additive()) {
-    schedule.least_solve_interval =
-        static_cast<std::uint64_t>(wide ? knob("K_ALW", 2.0) : knob("K_AL", 2.0));
-    schedule.most_solve_interval =
-        static_cast<std::uint64_t>(wide ? knob("K_AMW", 8.0) : knob("K_AM", 8.0));
-    schedule.refresh_growth = knob("K_AG", 1.5);
-    schedule.passes = 1;
-  } else {
-    schedule.least_solve_interval =
-        static_cast<std::uint64_t>(wide ? knob("K_LLW", 8.0) : knob("K_LL", 1.0));
-    schedule.most_solve_interval =
-        static_cast<std::uint64_t>(wide ? knob("K_LMW", 16.0) : knob("K_LM", 1.0));
-    schedule.refresh_growth = knob("K_LG", 1.15);
-    schedule.passes = static_cast<int>(knob("K_LP", 2.0));
+    schedule.growth = 1.5;
+    schedule.late_growth = 2.0;
   }
   if (half_life > 0.0) schedule.longest_interval = half_life / 4.0;
   return schedule;

@@ -7,11 +7,46 @@
 
 #include "core/data/normaliser.h"
 #include "core/ops/blas.h"
+#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {
 
 constexpr double kFirstConstant = -0.5;
+constexpr std::int64_t kLanes = 8;
+
+/// a·b.
+OLRANK_VECTOR_CLONES
+double in_lanes(std::int64_t count, const double* a, const double* b) {
+  double sums[kLanes] = {};
+  const std::int64_t whole = count - count % kLanes;
+  for (std::int64_t c = 0; c < whole; c += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[c + lane] * b[c + lane];
+  }
+  for (std::int64_t c = whole; c < count; ++c) sums[c - whole] += a[c] * b[c];
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+/// Writes the cosines of inputs x, less their means, into [terms × inputs].
+OLRANK_VECTOR_CLONES
+void write_cosines(std::int64_t inputs, const float* x, const float* means, double* cosines) {
+  for (std::int64_t first = 0; first < inputs; first += kLanes) {
+    const std::int64_t count = std::min(kLanes, inputs - first);
+    double of_lane[kLanes] = {};
+    double of_term[HigherCosines::kTerms][kLanes];
+    std::copy_n(x + first, count, of_lane);
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      const HigherCosines higher = higher_cosines(cosine_of_half_turns(of_lane[lane]));
+      for (int term = 0; term < HigherCosines::kTerms; ++term) of_term[term][lane] = higher.of[term];
+    }
+    for (int term = 0; term < HigherCosines::kTerms; ++term) {
+      const double factor = ClickFeatures::cosine_factor(term);
+      const std::int64_t column = term * inputs + first;
+      for (std::int64_t lane = 0; lane < count; ++lane)
+        cosines[column + lane] = factor * of_term[term][lane] - double{means[column + lane]};
+    }
+  }
+}
 
 }  // namespace
 
@@ -37,38 +72,32 @@ void ClickBelief::solve(std::shared_ptr<AlignedVector<double>> precision,
   blas::cholesky(size, precision->data(), size);
   factor_ = std::move(precision);  // a frozen ranker may hold the old one
   theta_.assign(evidence.begin(), evidence.end());
-  blas::solve_lower(blas::Transpose::kNo, size, 1, factor_->data(), size, theta_.data(), 1);
-  blas::solve_lower(blas::Transpose::kYes, size, 1, factor_->data(), size, theta_.data(), 1);
+  divide_by_precision(theta_);
+}
+
+void ClickBelief::divide_by_precision(std::span<double> x) const {
+  const std::int64_t size = columns();
+  blas::solve_lower(blas::Transpose::kNo, size, 1, factor_->data(), size, x.data(), 1);
+  blas::solve_lower(blas::Transpose::kYes, size, 1, factor_->data(), size, x.data(), 1);
+}
+
+void ClickBelief::move(std::span<const double> direction, double step) {
+  for (std::size_t c = 0; c < theta_.size(); ++c) theta_[c] += step * direction[c];
 }
 
 void ClickBelief::score_rows(std::span<const double> rows, std::span<double> scores) const {
-  const std::int64_t width = columns();
-  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
-    constexpr std::int64_t kLanes = 8;
-    const double* row = rows.data() + static_cast<std::int64_t>(doc) * width;
-    double sums[kLanes] = {};
-    const std::int64_t whole = width - width % kLanes;
-    for (std::int64_t c = 0; c < whole; c += kLanes) {
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += row[c + lane] * theta_[c + lane];
-    }
-    for (std::int64_t c = whole; c < width; ++c) sums[c - whole] += row[c] * theta_[c];
-    scores[doc] = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-  }
+  for (std::size_t doc = 0; doc < scores.size(); ++doc)
+    scores[doc] =
+        in_lanes(columns(), rows.data() + static_cast<std::int64_t>(doc) * columns(), theta_.data());
 }
 
 void ClickBelief::find_site(const KnownQuery& known, std::size_t model, double faded, int steps,
                             double least_step, ClickSite& found) const {
   const KnownQuery::Site& last = known.sites[model];
   const std::size_t docs = known.docs.size();
-  const std::size_t there = found.rows.size() / columns();
-  found.rows.resize(docs * columns());
-  found.model.resize(docs);
   found.departure = last.departure;
   found.curvature.resize(docs);
   found.evidence.resize(docs);
-  features_.expand(std::span(known.scaled).subspan(there * features_.inputs()), known.means,
-                   std::span(found.rows).subspan(there * columns()));
-  score_rows(found.rows, found.model);
   std::vector<double> examined = last.examined;
   std::vector<double> clicks = known.clicks;
   if (faded != 1.0) {
@@ -80,21 +109,20 @@ void ClickBelief::find_site(const KnownQuery& known, std::size_t model, double f
 }
 
 void ClickBelief::look(const KnownQuery* known, std::size_t model, std::span<const std::int32_t> places,
-                       double faded, ClickView& view) const {
+                       std::span<const std::int32_t> known_rows, double faded, ClickView& view) const {
   const std::size_t docs = places.size();
   const std::int64_t width = columns();
-  view.scores.resize(docs);
+  view.scores.assign(view.model.begin(), view.model.begin() + static_cast<std::ptrdiff_t>(docs));
   view.curvature.assign(docs, 0.0);
   view.pull.assign(width, 0.0);
   view.coupling = 0.0;
   view.query_departure = 0.0;
   view.departures.clear();
-  view.known.clear();
-  score_rows(view.rows, view.scores);
   if (known == nullptr) return;
   constexpr int kSteps = 2;
   constexpr double kLeastStep = 1e-4;
   ClickSite found;
+  for (const std::int32_t row : known_rows) found.model.push_back(view.model[row]);
   find_site(*known, model, faded, kSteps, kLeastStep, found);
   view.coupling = found.site.coupling;
   view.query_departure = found.site.query_departure;
@@ -103,10 +131,12 @@ void ClickBelief::look(const KnownQuery* known, std::size_t model, std::span<con
     view.curvature[doc] = found.curvature[places[doc]];
     view.scores[doc] += found.departure[places[doc]];
   }
-  blas::gemv(blas::Transpose::kYes, std::ssize(found.model), width, 1.0, found.rows.data(), width,
-             found.curvature.data(), 0.0, view.pull.data());
+  AlignedVector<double> weights(view.model.size());
+  for (std::size_t place = 0; place < known_rows.size(); ++place)
+    weights[known_rows[place]] += found.curvature[place];
+  blas::gemv(blas::Transpose::kYes, std::ssize(weights), width, 1.0, view.rows.data(), width,
+             weights.data(), 0.0, view.pull.data());
   view.departures = std::move(found.departure);
-  view.known = std::move(found.rows);
 }
 
 void ClickBelief::sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,
@@ -232,8 +262,6 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
   const std::int64_t docs = std::ssize(scaled) / inputs_;
   const std::int64_t width = columns();
   assert(std::ssize(rows) == docs * width && std::ssize(means) >= centred());
-  double factor[HigherCosines::kTerms];
-  for (int term = 0; term < HigherCosines::kTerms; ++term) factor[term] = cosine_factor(term);
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     const float* x = scaled.data() + doc * inputs_;
     double* row = rows.data() + doc * width;
@@ -245,24 +273,8 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
     if (start_) row[centred() - 1] = start_score(x) - double{means.back()};
     if (used_ == ClickInputs::kNone) continue;
     for (std::int64_t f = 0; f < inputs_; ++f) row[f] = double{x[f]} - double{means[f]};
-    if (used_ == ClickInputs::kLinear) continue;
-    // Several features at once, which compilers make vector code of.
-    constexpr std::int64_t kLanes = 8;
-    for (std::int64_t first = 0; first < inputs_; first += kLanes) {
-      const std::int64_t count = std::min(kLanes, inputs_ - first);
-      double inputs[kLanes] = {};
-      double cosines[HigherCosines::kTerms][kLanes];
-      std::copy_n(x + first, count, inputs);
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        const HigherCosines higher = higher_cosines(cosine_of_half_turns(inputs[lane]));
-        for (int term = 0; term < HigherCosines::kTerms; ++term) cosines[term][lane] = higher.of[term];
-      }
-      for (int term = 0; term < HigherCosines::kTerms; ++term) {
-        const std::int64_t column = (term + 1) * inputs_ + first;
-        for (std::int64_t lane = 0; lane < count; ++lane)
-          row[column + lane] = factor[term] * cosines[term][lane] - double{means[column + lane]};
-      }
-    }
+    if (!has_cosines()) continue;
+    write_cosines(inputs_, x, means.data() + inputs_, row + inputs_);
   }
 }
 

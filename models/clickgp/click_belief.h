@@ -27,6 +27,7 @@ using ProductPlaces = std::vector<InputPair>;
 /// products of two inputs, if it has any: (2x − 1)(2y − 1). A place without a pair has zeros.
 class ClickFeatures {
  public:
+  static constexpr std::int64_t kMostCosineInputs = 256;
   static constexpr std::int64_t kMostProducts = 32;
   static constexpr std::int64_t kPlacesAtOnce = 8;  // their number only grows
 
@@ -43,6 +44,12 @@ class ClickFeatures {
   std::int64_t inputs() const { return inputs_; }
   ClickInputs used() const { return used_; }
   bool is_additive() const { return used_ == ClickInputs::kAdditive || used_ == ClickInputs::kProducts; }
+  /// With so many inputs that cosines would cost more than they tell, squares of single inputs are among
+  /// the products.
+  bool has_cosines() const {
+    return used_ == ClickInputs::kAdditive ||
+           (used_ == ClickInputs::kProducts && inputs_ <= kMostCosineInputs);
+  }
   const std::vector<float>* start() const { return start_.get(); }
   /// Counts the columns of a row of features, the constant included.
   std::int64_t columns() const { return products_column() + (products_ ? std::ssize(*products_) : 0); }
@@ -55,7 +62,7 @@ class ClickFeatures {
   /// The centred features but the start model's score.
   std::int64_t terms() const {
     if (used_ == ClickInputs::kNone) return 0;
-    return inputs_ * (is_additive() ? 1 + HigherCosines::kTerms : 1);
+    return inputs_ * (has_cosines() ? 1 + HigherCosines::kTerms : 1);
   }
   /// Null without any.
   const ProductPlaces* products() const { return products_.get(); }
@@ -86,20 +93,20 @@ void scale_within_query(FeatureMatrix docs, std::vector<float>& scaled);
 
 /// The documents at hand in the eyes of one click model.
 struct ClickView {
-  AlignedVector<double> rows;      // [V × D] features
+  /// [R × D] features: of the V documents, and then of others that are remembered as they were.
+  AlignedVector<double> rows;
+  std::vector<double> model;       // [R] m
   std::vector<double> scores;      // [V] m + u
   std::vector<double> curvature;   // [V] h; 0 for documents that were never shown
   AlignedVector<double> pull;      // [D] Σ h φ over the remembered documents
   std::vector<double> departures;  // u of the remembered documents
-  AlignedVector<double> known;     // [s × D] features of the remembered documents
   double coupling = 0.0;           // ρ
   double query_departure = 0.0;    // b
 };
 
-/// A query's remembered documents with their features, and the site that a belief finds for them.
+/// The site that a belief finds for a query's remembered documents.
 struct ClickSite {
-  AlignedVector<double> rows;  // [s × D]
-  std::vector<double> model;   // [s] m
+  std::vector<double> model;  // [s] m
   std::vector<double> departure;
   AlignedVector<double> curvature;
   AlignedVector<double> evidence;
@@ -131,20 +138,23 @@ class ClickBelief {
   /// Takes other products of inputs, of which it believes nothing yet where they differ. More of them need
   /// solve() before sample().
   void set_products(ProductPlaces products);
+  /// x ← (L Lᵀ)⁻¹ x.
+  void divide_by_precision(std::span<double> x) const;
+  void move(std::span<const double> direction, double step);
   void set_departures(const Departures& departures) { departures_ = departures; }
 
   /// φ·θ of rows.
   void score_rows(std::span<const double> rows, std::span<double> scores) const;
 
-  /// The site of a query's documents, by at most `steps` steps from where the memory left it, with what was
-  /// seen times `faded`. `found.rows` may hold the features of the first documents; the others are added.
+  /// The site of a query's documents with `found.model`, by at most `steps` steps from where the memory
+  /// left it, with what was seen times `faded`.
   void find_site(const KnownQuery& known, std::size_t model, double faded, int steps, double least_step,
                  ClickSite& found) const;
 
-  /// Finds the rest of a view whose rows are there. `places` are those of its documents in the memory, −1
-  /// where it has none.
-  void look(const KnownQuery* known, std::size_t model, std::span<const std::int32_t> places, double faded,
-            ClickView& view) const;
+  /// Finds the rest of a view whose rows and their m are there. `places` are those of its documents in the
+  /// memory, −1 where it has none, and `known_rows` the rows of the remembered documents.
+  void look(const KnownQuery* known, std::size_t model, std::span<const std::int32_t> places,
+            std::span<const std::int32_t> known_rows, double faded, ClickView& view) const;
 
   /// Draws all documents' departures from their scores by the posterior, `scale` times as wide.
   void sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,

@@ -138,11 +138,14 @@ void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const Query
   places_.assign(docs.docs, -1);
   if (known != nullptr) {
     for (std::int64_t doc = 0; doc < docs.docs; ++doc) places_[doc] = known->place_of(identity.docs[doc]);
+    find_known_rows(state, *known);
+  } else {
+    known_rows_.clear();
   }
   const double faded = known == nullptr ? 1.0 : known->faded(state.learned, state.half_life);
   std::vector<std::vector<double>> of_models;
   for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
-    state.beliefs[model].look(known, model, places_, faded, views_[model]);
+    state.beliefs[model].look(known, model, places_, known_rows_, faded, views_[model]);
     of_models.push_back(views_[model].scores);
   }
   average(state, of_models, scores_);
@@ -156,14 +159,60 @@ void ClickRanking::find_rows(const ClickState& state) {
   rows.resize(docs * width);
   means_.resize(widest.centred());
   widest.expand_centred(scaled_, means_, rows);
-  for (std::size_t model = 0; model + 1 < views_.size(); ++model) {
+  share_rows(state, 0);
+}
+
+void ClickRanking::find_known_rows(const ClickState& state, const KnownQuery& known) {
+  const std::int64_t inputs = state.beliefs.back().features().inputs();
+  const bool has_means = std::equal(means_.begin(), means_.end(), known.means.begin(), known.means.end());
+  known_rows_.assign(known.docs.size(), -1);
+  for (std::size_t doc = 0; doc < places_.size() && has_means; ++doc) {
+    if (places_[doc] < 0) continue;
+    const float* now = scaled_.data() + static_cast<std::int64_t>(doc) * inputs;
+    if (std::equal(now, now + inputs, known.scaled.data() + places_[doc] * inputs))
+      known_rows_[places_[doc]] = static_cast<std::int32_t>(doc);
+  }
+  std::vector<float> others;
+  for (std::size_t place = 0; place < known_rows_.size(); ++place) {
+    if (known_rows_[place] >= 0) continue;
+    const auto scaled = known.scaled.begin() + static_cast<std::int64_t>(place) * inputs;
+    others.insert(others.end(), scaled, scaled + inputs);
+  }
+  std::int32_t next = add_rows(state, others, known.means);
+  for (std::int32_t& row : known_rows_) {
+    if (row < 0) row = next++;
+  }
+}
+
+std::int32_t ClickRanking::add_rows(const ClickState& state, std::span<const float> scaled,
+                                    std::span<const float> means) {
+  const ClickFeatures& widest = state.beliefs.back().features();
+  const auto first = std::ssize(views_.back().model);
+  const std::int64_t docs = std::ssize(scaled) / widest.inputs();
+  AlignedVector<double>& rows = views_.back().rows;
+  rows.resize((first + docs) * widest.columns());
+  widest.expand(scaled, means, std::span(rows).subspan(first * widest.columns()));
+  share_rows(state, first);
+  return static_cast<std::int32_t>(first);
+}
+
+void ClickRanking::share_rows(const ClickState& state, std::int64_t first) {
+  const ClickFeatures& widest = state.beliefs.back().features();
+  const std::int64_t width = widest.columns();
+  const AlignedVector<double>& rows = views_.back().rows;
+  const std::int64_t docs = std::ssize(rows) / width;
+  for (std::size_t model = 0; model < views_.size(); ++model) {
+    ClickView& view = views_[model];
     const std::int64_t columns = state.beliefs[model].columns();
-    views_[model].rows.resize(docs * columns);
-    for (std::int64_t doc = 0; doc < docs; ++doc) {
-      const auto row = views_[model].rows.begin() + doc * columns;
+    view.rows.resize(docs * columns);
+    for (std::int64_t doc = first; doc < docs && model + 1 < views_.size(); ++doc) {
+      const auto row = view.rows.begin() + doc * columns;
       std::copy_n(rows.begin() + doc * width, columns, row);
       if (widest.start() != nullptr) row[columns - 1] = rows[doc * width + widest.centred()];
     }
+    view.model.resize(docs);
+    state.beliefs[model].score_rows(std::span(view.rows).subspan(first * columns),
+                                    std::span(view.model).subspan(first));
   }
 }
 

@@ -55,6 +55,11 @@ class ClickRanking {
   std::span<const ClickView> views() const { return views_; }
   std::span<const float> scaled() const { return scaled_; }
   std::span<const float> means() const { return means_; }
+  /// The rows of the views that the remembered documents have, by their places.
+  std::span<const std::int32_t> known_rows() const { return known_rows_; }
+  /// Adds rows to the views, and returns the first one.
+  std::int32_t add_rows(const ClickState& state, std::span<const float> scaled,
+                        std::span<const float> means);
   std::span<const std::int32_t> places() const { return places_; }
   std::span<const double> scores() const { return scores_; }
   std::span<const std::int32_t> by_score() const { return by_score_; }
@@ -71,6 +76,9 @@ class ClickRanking {
   };
 
   void find_rows(const ClickState& state);
+  void find_known_rows(const ClickState& state, const KnownQuery& known);
+  /// Gives the other views what the widest one has in the rows from `first` on, and scores these.
+  void share_rows(const ClickState& state, std::int64_t first);
   /// Finds what is certain of `docs`, and what is stated of the first ones.
   void find_orders(const ClickState& state, std::span<const std::int32_t> docs, std::size_t first);
   void average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
@@ -93,6 +101,7 @@ class ClickRanking {
   std::vector<float> now_scaled_;
   std::vector<float> means_;
   std::vector<std::int32_t> places_;  // of the documents in the memory
+  std::vector<std::int32_t> known_rows_;
   std::vector<ClickView> views_;
   std::vector<double> scores_;
   std::vector<float> narrow_scores_;

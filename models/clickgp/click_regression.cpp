@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/math/normal.h"
@@ -37,6 +38,32 @@ void add_panels(ExecutionContext& context, std::int64_t width, std::int64_t rows
   });
 }
 
+/// Λ ← Λ + Σ w r rᵀ over the rows r.
+void add_weighted(ExecutionContext& context, std::int64_t width, const AlignedVector<double>& rows,
+                  std::span<const double> weights, AlignedVector<double>& precision) {
+  AlignedVector<double> weighted(rows.size());
+  for (std::size_t row = 0; row < weights.size(); ++row) {
+    const auto begin = static_cast<std::int64_t>(row) * width;
+    for (std::int64_t c = begin; c < begin + width; ++c) weighted[c] = weights[row] * rows[c];
+  }
+  add_panels(context, width, std::ssize(weights), 1.0, rows.data(), weighted.data(), precision);
+}
+
+/// Takes from the evidence of documents, v + M m = a − ρ h Σ a, what the query's other documents have in
+/// it: a.
+std::vector<double> own_evidence(const KnownQuery::Site& site) {
+  double evidence = 0.0;
+  double curvature = 0.0;
+  for (std::size_t doc = 0; doc < site.evidence.size(); ++doc) {
+    evidence += site.evidence[doc];
+    curvature += site.curvature[doc];
+  }
+  const double pull = site.coupling * evidence / (1.0 - site.coupling * curvature);
+  std::vector<double> own = site.evidence;
+  for (std::size_t doc = 0; doc < own.size(); ++doc) own[doc] += pull * site.curvature[doc];
+  return own;
+}
+
 }  // namespace
 
 double block_precision(double known, double squares, double expected, double weight) {
@@ -57,7 +84,7 @@ ClickRegression::ClickRegression(const ClickFeatures& features, const ClickSched
       precision_(features.columns() * features.columns()),
       evidence_(features.columns()) {
   if (features.used() != ClickInputs::kNone) blocks_.push_back({1, 1 + features.inputs(), 1.0});
-  if (features.is_additive())
+  if (features.has_cosines())
     blocks_.push_back({1 + features.inputs(), 1 + features.terms(), kCosineWidth});
   if (features.start() != nullptr)
     blocks_.push_back({1 + features.terms(), features.products_column(), kStartWidth, true});
@@ -104,60 +131,90 @@ void ClickRegression::read_list(const ClickView& view, std::span<const std::int3
   examination_.learn(attraction, clicks, reading);
 }
 
-ClickRegression::Part ClickRegression::part_of(const KnownQuery& known, AlignedVector<double> rows) const {
-  const KnownQuery::Site& site = known.sites[number_];
-  Part part;
-  part.rows = std::move(rows);
-  part.curvature = site.curvature;
-  part.evidence = site.evidence;
-  part.coupling = site.coupling;
-  return part;
-}
-
-void ClickRegression::replace(ExecutionContext& context, const Part& before, bool same_rows,
-                              KnownQuery& known) {
+void ClickRegression::replace(const ClickView& view, const Change& change, KnownQuery& known) {
   KnownQuery::Site& site = known.sites[number_];
+  const KnownQuery::Site before = site;
   ClickSite found;
-  if (same_rows) found.rows = before.rows;
+  for (const std::int32_t row : change.now) found.model.push_back(view.model[row]);
   belief_.find_site(known, number_, 1.0, kSiteSteps, kLeastSiteStep, found);
   keep(found, site);
-  add_change(context, before, {std::move(found.rows), site.curvature, site.evidence, site.coupling},
-             same_rows, precision_, evidence_);
+  const std::vector<double> own_before = own_evidence(before);
+  std::vector<double> own = own_evidence(site);
+  double curvature_sum = 0.0;
+  for (std::size_t doc = 0; doc < own.size(); ++doc) {
+    const bool stays = doc < change.before.size() && change.before[doc] == change.now[doc];
+    if (change.changed[doc] == 0 && stays) {
+      site.curvature[doc] = before.curvature[doc];
+      own[doc] = own_before[doc];
+    }
+    curvature_sum += site.curvature[doc];
+  }
+  const double t2 = belief_.departures().query;
+  site.coupling = t2 / (1.0 + t2 * curvature_sum);
+  const double pull = site.coupling * std::accumulate(own.begin(), own.end(), 0.0);
+  for (std::size_t doc = 0; doc < own.size(); ++doc)
+    site.evidence[doc] = own[doc] - pull * site.curvature[doc];
+  exchange(view, change, before, site);
 }
 
-void ClickRegression::add_change(ExecutionContext& context, const Part& before, const Part& after,
-                                 bool same_rows, AlignedVector<double>& precision,
-                                 AlignedVector<double>& evidence) const {
+void ClickRegression::take_out(const ClickView& view, Change change, KnownQuery& known) {
+  std::fill(change.changed.begin(), change.changed.end(), 1);
+  KnownQuery::Site& site = known.sites[number_];
+  const KnownQuery::Site before = site;
+  std::fill(site.curvature.begin(), site.curvature.end(), 0.0);
+  std::fill(site.evidence.begin(), site.evidence.end(), 0.0);
+  site.coupling = 0.0;
+  exchange(view, change, before, site);
+}
+
+void ClickRegression::exchange(const ClickView& view, const Change& change, const KnownQuery::Site& before,
+                               const KnownQuery::Site& after) {
   const std::int64_t width = belief_.columns();
-  const std::size_t docs_before = before.curvature.size();
-  const std::size_t docs_after = after.curvature.size();
-  // Documents that look as before count once, with the difference.
-  const std::size_t docs = same_rows ? docs_after : docs_before + docs_after;
-  AlignedVector<double> rows((docs + 2) * width);  // φ, and Σ h φ before and after
-  AlignedVector<double> weighted(rows.size());
-  std::vector<double> weights(docs + 2);
-  std::vector<double> steps(docs);  // of the evidence
-  const auto put = [&](const Part& part, double sign, std::size_t first, std::size_t pull_row) {
-    std::copy(part.rows.begin(), part.rows.end(), rows.begin() + static_cast<std::int64_t>(first) * width);
-    double* pull = rows.data() + static_cast<std::int64_t>(pull_row) * width;
-    for (std::size_t doc = 0; doc < part.curvature.size(); ++doc) {
-      weights[first + doc] += sign * part.curvature[doc];
-      steps[first + doc] += sign * part.evidence[doc];
-      const double* row = part.rows.data() + static_cast<std::int64_t>(doc) * width;
-      for (std::int64_t c = 0; c < width; ++c) pull[c] += part.curvature[doc] * row[c];
-    }
-    weights[pull_row] = -sign * part.coupling;
+  const std::vector<double> own_before = own_evidence(before);
+  const std::vector<double> own_after = own_evidence(after);
+  const std::size_t first = collected_weights_.size();
+  if (first == 0) solved_ = whole_evidence();
+  AlignedVector<double> steps;  // of the evidence, by the rows
+  const auto collect = [&](const double* row, double weight, double step) {
+    collected_.insert(collected_.end(), row, row + width);
+    collected_weights_.push_back(weight);
+    steps.push_back(step);
   };
-  put(before, -1.0, 0, docs);
-  put(after, 1.0, same_rows ? 0 : docs_before, docs + 1);
-  for (std::size_t row = 0; row < docs + 2; ++row) {
-    const auto begin = static_cast<std::int64_t>(row) * width;
-    for (std::int64_t c = begin; c < begin + width; ++c) weighted[c] = weights[row] * rows[c];
+  const auto row_of = [&](std::int32_t row) { return view.rows.data() + row * width; };
+  AlignedVector<double> weights_before(view.model.size());
+  AlignedVector<double> weights_after(view.model.size());
+  for (std::size_t doc = 0; doc < change.now.size(); ++doc) {
+    const std::int32_t now = change.now[doc];
+    const std::int32_t had = doc < change.before.size() ? change.before[doc] : now;
+    weights_before[had] += before.curvature[doc];
+    weights_after[now] += after.curvature[doc];
+    if (had == now) {
+      if (change.changed[doc] == 0) continue;
+      collect(row_of(now), after.curvature[doc] - before.curvature[doc], own_after[doc] - own_before[doc]);
+    } else {
+      collect(row_of(had), -before.curvature[doc], -own_before[doc]);
+      collect(row_of(now), after.curvature[doc], own_after[doc]);
+    }
   }
-  add_panels(context, width, static_cast<std::int64_t>(docs + 2), 1.0, rows.data(), weighted.data(),
-             precision);
-  blas::gemv(blas::Transpose::kYes, static_cast<std::int64_t>(docs), width, 1.0, rows.data(), width,
-             steps.data(), 1.0, evidence.data());
+  AlignedVector<double> pull(width);  // Σ h φ
+  const auto collect_pull = [&](const KnownQuery::Site& site, std::span<const double> weights,
+                                std::span<const double> own, double sign) {
+    blas::gemv(blas::Transpose::kYes, std::ssize(weights), width, 1.0, view.rows.data(), width,
+               weights.data(), 0.0, pull.data());
+    const double sum = std::accumulate(own.begin(), own.end(), 0.0);
+    collect(pull.data(), -sign * site.coupling, -sign * site.coupling * sum);
+  };
+  collect_pull(before, weights_before, own_before, -1.0);
+  collect_pull(after, weights_after, own_after, 1.0);
+  blas::gemv(blas::Transpose::kYes, std::ssize(steps), width, 1.0,
+             collected_.data() + static_cast<std::int64_t>(first) * width, width, steps.data(), 1.0,
+             evidence_.data());
+}
+
+void ClickRegression::add_collected(ExecutionContext& context) {
+  add_weighted(context, belief_.columns(), collected_, collected_weights_, precision_);
+  collected_.clear();
+  collected_weights_.clear();
 }
 
 void ClickRegression::retire(ExecutionContext& context, std::span<const KnownQuery* const> queries,
@@ -167,37 +224,81 @@ void ClickRegression::retire(ExecutionContext& context, std::span<const KnownQue
     retired_evidence_.resize(evidence_.size());
     retired_at_ = learned;
   }
+  const std::int64_t width = belief_.columns();
   for (const KnownQuery* known : queries) {
-    AlignedVector<double> rows(known->docs.size() * belief_.columns());
-    belief_.features().expand(known->scaled, known->means, rows);
-    add_change(context, {}, part_of(*known, std::move(rows)), false, retired_precision_, retired_evidence_);
+    const KnownQuery::Site& site = known->sites[number_];
+    const auto docs = std::ssize(known->docs);
+    AlignedVector<double> rows((docs + 1) * width);  // Σ h φ comes last
+    belief_.features().expand(known->scaled, known->means, std::span(rows).first(docs * width));
+    blas::gemv(blas::Transpose::kYes, docs, width, 1.0, rows.data(), width, site.curvature.data(), 0.0,
+               rows.data() + docs * width);
+    std::vector<double> weights = site.curvature;
+    weights.push_back(-site.coupling);
+    add_weighted(context, width, rows, weights, retired_precision_);
+    blas::gemv(blas::Transpose::kYes, docs, width, 1.0, rows.data(), width, site.evidence.data(), 1.0,
+               retired_evidence_.data());
   }
 }
 
-void ClickRegression::solve() {
+void ClickRegression::solve(ExecutionContext& context) {
+  add_collected(context);
   const std::int64_t width = belief_.columns();
   if (!has_evidence_) {
     for (Block& block : blocks_) block.precision = first_precision(block);
   }
   auto sum = std::make_shared<AlignedVector<double>>(precision_);
   sum->front() += kConstantPrecision;
+  for (const Block& block : blocks_) {
+    for (std::int64_t c = block.begin; c < block.end; ++c) (*sum)[c * width + c] += block.precision;
+  }
+  belief_.solve(std::move(sum), whole_evidence());
+}
+
+AlignedVector<double> ClickRegression::whole_evidence() const {
   AlignedVector<double> evidence = evidence_;
   for (const Block& block : blocks_) {
-    for (std::int64_t c = block.begin; c < block.end; ++c) {
-      (*sum)[c * width + c] += block.precision;
-      evidence[c] += block.precision * expected(block);
-    }
+    const double of_prior = block.precision * expected(block);
+    for (std::int64_t c = block.begin; c < block.end; ++c) evidence[c] += of_prior;
   }
-  belief_.solve(std::move(sum), evidence);
+  return evidence;
+}
+
+void ClickRegression::correct() {
+  const auto rows = std::ssize(collected_weights_);
+  if (rows == 0 || !belief_.has_factor()) return;
+  const std::int64_t width = belief_.columns();
+  AlignedVector<double> slope = whole_evidence();  // η − (A + Σ w r rᵀ) θ̂
+  for (std::int64_t c = 0; c < width; ++c) slope[c] -= solved_[c];
+  AlignedVector<double> of_rows(rows);
+  blas::gemv(blas::Transpose::kNo, rows, width, 1.0, collected_.data(), width, belief_.theta().data(), 0.0,
+             of_rows.data());
+  for (std::int64_t row = 0; row < rows; ++row) of_rows[row] *= collected_weights_[row];
+  blas::gemv(blas::Transpose::kYes, rows, width, -1.0, collected_.data(), width, of_rows.data(), 1.0,
+             slope.data());
+  AlignedVector<double> direction = slope;
+  belief_.divide_by_precision(direction);
+  const double descent = std::inner_product(slope.begin(), slope.end(), direction.begin(), 0.0);
+  double curvature = descent;
+  blas::gemv(blas::Transpose::kNo, rows, width, 1.0, collected_.data(), width, direction.data(), 0.0,
+             of_rows.data());
+  for (std::int64_t row = 0; row < rows; ++row)
+    curvature += collected_weights_[row] * of_rows[row] * of_rows[row];
+  if (!(descent > 0.0 && curvature > 0.0)) return;
+  const double step = descent / curvature;
+  belief_.move(direction, step);
+  for (std::int64_t c = 0; c < width; ++c) solved_[c] += step * slope[c];
 }
 
 void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
                              double half_life) {
   const std::uint64_t lists = learned - begun_at_;
   if (lists < next_refresh_) {
-    if (lists % schedule_.solve_interval(lists) != 0) return;
+    if (lists % schedule_.solve_interval(lists) != 0) {
+      correct();
+      return;
+    }
     try {
-      solve();
+      solve(context);
       return;
     } catch (const NumericError&) {
       // Rounding has eaten a digit too many: the sums are found again below.
@@ -205,8 +306,9 @@ void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std
   }
   refresh(context, memory, learned, half_life);
   const auto now = static_cast<double>(lists);
-  const double next = std::max(now + schedule_.least_interval,
-                               std::min(now * schedule_.refresh_growth, now + schedule_.longest_interval));
+  const double growth = ClickSchedule::is_late(lists) ? schedule_.late_growth : schedule_.growth;
+  const double next =
+      std::max(now + schedule_.least_interval, std::min(now * growth, now + schedule_.longest_interval));
   next_refresh_ = static_cast<std::uint64_t>(next);
 }
 
@@ -234,19 +336,17 @@ void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, st
     for (double& value : retired_evidence_) value *= factor;
     retired_at_ = learned;
   }
-  SiteSums sums;
-  for (int pass = 0; pass < schedule_.passes; ++pass) {
-    sums = find_all_sites(context, queries);
-    if (choose_products(context, queries)) sums = find_all_sites(context, queries);
-    solve();
-  }
+  SiteSums sums = find_all_sites(context, queries);
+  if (choose_products(context, queries)) sums = find_all_sites(context, queries);
+  solve(context);
   set_hyperparameters(sums);
-  if (schedule_.passes > 1) find_all_sites(context, queries);
-  solve();
+  solve(context);
 }
 
 ClickRegression::SiteSums ClickRegression::find_all_sites(ExecutionContext& context,
                                                           std::span<const ClickMemory::Entry> queries) {
+  collected_.clear();
+  collected_weights_.clear();
   if (retired_precision_.empty()) {
     std::fill(precision_.begin(), precision_.end(), 0.0);
     std::fill(evidence_.begin(), evidence_.end(), 0.0);
@@ -323,11 +423,13 @@ bool ClickRegression::choose_products(ExecutionContext& context,
 
   // Some pair, whichever it is, is taken by mistake once in twenty times.
   constexpr double kMistakes = 0.05;
-  const double pairs = 0.5 * static_cast<double>(inputs) * static_cast<double>(inputs - 1);
+  const std::int32_t with_itself = features.has_cosines() ? 0 : 1;
+  const double pairs =
+      0.5 * static_cast<double>(inputs) * static_cast<double>(inputs - 1 + 2 * with_itself);
   const double least = -normal_quantile(0.5 * kMistakes / pairs);
   std::vector<std::pair<double, InputPair>> found;
   for (std::int32_t a = 0; a < inputs; ++a) {
-    for (std::int32_t b = 0; b < a; ++b) {
+    for (std::int32_t b = 0; b < a + with_itself; ++b) {
       const double square = squares[a * inputs + b];
       const double z = square > 0.0 ? std::abs(slopes[a * inputs + b]) / std::sqrt(square) : 0.0;
       if (z > least) found.push_back({z, {a, b}});
@@ -434,6 +536,11 @@ void ClickRegression::add_chunk(ExecutionContext& context, std::span<const Click
       KnownQuery& known = *queries[q].known;
       ClickSite found;
       KnownQuery::Site& site = known.sites[number_];
+      const std::span<double> own =
+          std::span(rows).subspan(first[q] * width, (first[q + 1] - first[q]) * width);
+      belief_.features().expand(known.scaled, known.means, own);
+      found.model.resize(known.docs.size());
+      belief_.score_rows(own, found.model);
       belief_.find_site(known, number_, 1.0, kPassSteps, 0.0, found);
       keep(found, site);
       double* pull = pulls.data() + q * width;
@@ -441,11 +548,10 @@ void ClickRegression::add_chunk(ExecutionContext& context, std::span<const Click
       for (std::size_t doc = 0; doc < known.docs.size(); ++doc) {
         const double h = site.curvature[doc];
         const double root = std::sqrt(h);
-        const double* row = found.rows.data() + static_cast<std::int64_t>(doc) * width;
-        double* out = rows.data() + (first[q] + static_cast<std::int64_t>(doc)) * width;
+        double* row = own.data() + static_cast<std::int64_t>(doc) * width;
         for (std::int64_t c = 0; c < width; ++c) {
-          out[c] = root * row[c];
           pull[c] += h * row[c];
+          row[c] *= root;
         }
         // A site that has faded altogether says nothing.
         evidence[first[q] + static_cast<std::int64_t>(doc)] = root > 0.0 ? site.evidence[doc] / root : 0.0;
@@ -539,6 +645,29 @@ void ClickRegression::fields(StateFields& state) {
   sums("sums", precision_, evidence_);
   sums("retired", retired_precision_, retired_evidence_);
   state.require(!precision_.empty(), "Its sums are missing.");
+  collected_fields(state);
+}
+
+void ClickRegression::collected_fields(StateFields& state) {
+  const std::string name = prefix() + "collected";
+  const std::int64_t width = belief_.columns();
+  std::vector<double> values;
+  if (!state.reads()) {
+    if (collected_weights_.empty()) return;  // as in earlier versions, which collect nothing
+    for (const auto* numbers : {&solved_, &collected_})
+      values.insert(values.end(), numbers->begin(), numbers->end());
+    values.insert(values.end(), collected_weights_.begin(), collected_weights_.end());
+    state.writer().put(name, values);
+    return;
+  }
+  if (state.reader().is_next(name)) values = state.reader().get<double>(name);
+  const std::int64_t rows = values.empty() ? 0 : (std::ssize(values) - width) / (1 + width);
+  state.require(values.empty() || (rows > 0 && std::ssize(values) == width + rows * (1 + width)),
+                "Its collected rows have another size.");
+  const auto first_row = values.begin() + (values.empty() ? 0 : width);
+  solved_.assign(values.begin(), first_row);
+  collected_.assign(first_row, first_row + rows * width);
+  collected_weights_.assign(first_row + rows * width, values.end());
 }
 
 void ClickRegression::set_products(const StateFields& state, std::span<const std::int64_t> numbers) {

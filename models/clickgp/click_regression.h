@@ -18,14 +18,15 @@ namespace olrank {
 struct ClickSchedule {
   std::uint64_t least_solve_interval = 1;
   std::uint64_t most_solve_interval = 1;
-  double refresh_growth = 1.15;
-  int passes = 2;  // over all sites before the hyperparameters
+  double growth = 1.15;      // of the lists from one refresh to the next
+  double late_growth = 1.3;  // when their hyperparameters move little
   double least_interval = 10.0;
   double longest_interval = 1e18;
 
+  static bool is_late(std::uint64_t lists) { return lists >= 128; }
   /// The more lists a solution has, the less the next one changes it.
   std::uint64_t solve_interval(std::uint64_t learned) const {
-    constexpr std::uint64_t kLists = 64;
+    constexpr std::uint64_t kLists = 16;
     return std::clamp(std::bit_floor(learned / kLists), least_solve_interval, most_solve_interval);
   }
 };
@@ -55,17 +56,18 @@ class ClickRegression {
   void read_list(const ClickView& view, std::span<const std::int32_t> shown,
                  std::span<const std::uint8_t> clicks, double worth, Examination::Reading& reading);
 
-  /// A query's part in precision and evidence.
-  struct Part {
-    AlignedVector<double> rows;
-    std::vector<double> curvature;
-    std::vector<double> evidence;
-    double coupling = 0.0;
+  /// The rows of a view that the documents of a query had and have, by their places; −1: none. Those
+  /// beyond the end of `before` had none. A document that is shown is `changed`.
+  struct Change {
+    std::vector<std::int32_t> before;
+    std::vector<std::int32_t> now;
+    std::vector<std::uint8_t> changed;
   };
-  Part part_of(const KnownQuery& known, AlignedVector<double> rows) const;
-  /// Finds the site of a query whose documents have changed, and puts its part in the place of the one
-  /// before. `same_rows`: those of the documents before are as they were.
-  void replace(ExecutionContext& context, const Part& before, bool same_rows, KnownQuery& known);
+  /// Finds the site of a query again, and puts the parts of documents that have changed, or whose rows
+  /// have, in the place of theirs before. The others stay until all sites are found again.
+  void replace(const ClickView& view, const Change& change, KnownQuery& known);
+  /// Takes out the part of a query.
+  void take_out(const ClickView& view, Change change, KnownQuery& known);
   /// The queries are forgotten, and their parts stay.
   void retire(ExecutionContext& context, std::span<const KnownQuery* const> queries, std::uint64_t learned);
 
@@ -80,6 +82,7 @@ class ClickRegression {
   void fields(StateFields& state);
 
  private:
+  void collected_fields(StateFields& state);
   void set_products(const StateFields& state, std::span<const std::int64_t> numbers);
   /// A block of θ with a precision of its own.
   struct Block {
@@ -101,10 +104,17 @@ class ClickRegression {
   double first_precision(const Block& block) const;
   /// The mean of the prior.
   double expected(const Block& block) const;
-  /// Adds a part and takes out another one.
-  void add_change(ExecutionContext& context, const Part& before, const Part& after, bool same_rows,
-                  AlignedVector<double>& precision, AlignedVector<double>& evidence) const;
-  void solve();
+  /// Exchanges a site for another one whose documents have other rows. Those that
+  /// have not changed cost nothing.
+  void exchange(const ClickView& view, const Change& change, const KnownQuery::Site& before,
+                const KnownQuery::Site& after);
+  /// Adds the rows that were collected to the precision.
+  void add_collected(ExecutionContext& context);
+  /// η and what the prior adds.
+  AlignedVector<double> whole_evidence() const;
+  /// Moves θ̂ a step towards the solution, with the factor there is.
+  void correct();
+  void solve(ExecutionContext& context);
   /// Finds the products of inputs that the sites speak for beyond chance. Whether they have changed.
   bool choose_products(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
   /// Takes them in. Those of forgotten queries have kept their places, so that retired sums stay right.
@@ -133,8 +143,11 @@ class ClickRegression {
   std::uint64_t begun_at_ = 0;                  // lists learned from when most was forgotten last
   std::uint64_t next_refresh_ = kFirstRefresh;  // lists since then
 
-  AlignedVector<double> precision_;          // Λ, lower triangle of [D × D]
-  AlignedVector<double> evidence_;           // η
+  AlignedVector<double> precision_;        // Λ, lower triangle of [D × D], but for what is collected
+  AlignedVector<double> evidence_;         // η
+  AlignedVector<double> collected_;        // rows r of which Λ has Σ w r rᵀ more
+  std::vector<double> collected_weights_;  // w
+  AlignedVector<double> solved_;           // A θ̂, A = L Lᵀ of the belief; while something is collected
   AlignedVector<double> retired_precision_;  // of forgotten queries; empty while there are none
   AlignedVector<double> retired_evidence_;
   std::uint64_t retired_at_ = 0;  // lists learned from when they last faded

@@ -42,14 +42,15 @@ std::int64_t most_docs_of(const RankerSettings& settings, std::int64_t features)
 
 ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
   ClickSchedule schedule;
+  // A solution costs D³/3: beyond a thousand columns they come so rarely that rounds cost D² or so.
+  constexpr double kColumns = 1000.0;
+  const double size = static_cast<double>(features.columns()) / kColumns;
+  const double least = std::max(features.is_additive() ? 2.0 : 1.0, 4.0 * size * size);
+  schedule.least_solve_interval = static_cast<std::uint64_t>(least);
+  schedule.most_solve_interval = std::max<std::uint64_t>(schedule.least_solve_interval, 16);
   if (features.is_additive()) {
-    // A solution costs D³/3: beyond a thousand columns they come so rarely that rounds cost D² or so.
-    constexpr double kColumns = 1000.0;
-    const double size = static_cast<double>(features.columns()) / kColumns;
-    schedule.least_solve_interval = static_cast<std::uint64_t>(std::max(2.0, 4.0 * size * size));
-    schedule.most_solve_interval = std::max<std::uint64_t>(schedule.least_solve_interval, 8);
-    schedule.refresh_growth = 1.5;
-    schedule.passes = 1;
+    schedule.growth = 1.5;
+    schedule.late_growth = 2.0;
   }
   if (half_life > 0.0) schedule.longest_interval = half_life / 4.0;
   return schedule;
@@ -150,29 +151,24 @@ class ClickGp : public OnlineRanker {
     const std::int64_t bytes_before = known.docs.empty() ? 0 : known.bytes();
     if (known.docs.empty()) {
       for (std::size_t model = 0; model < models_.size(); ++model)
-        models_[model].see_documents(ranking_.views()[model].rows);
+        models_[model].see_documents(std::span(ranking_.views()[model].rows)
+                                         .first(feedback.query.docs() * models_[model].belief().columns()));
     }
     known.fade_to(state_.learned, state_.half_life);
-    std::vector<ClickRegression::Part> before(models_.size());
-    for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model)
-      before[model] = models_[model].part_of(known, ranking_.views()[model].known);
     for (std::size_t model = 0; model < models_.size() && !known.docs.empty(); ++model) {
       known.sites[model].departure = ranking_.views()[model].departures;
       known.sites[model].query_departure = ranking_.views()[model].query_departure;
     }
-    const std::vector<float> scaled_before = known.scaled;
-    const std::vector<float> means_before = known.means;
-    remember(known, identity, feedback);
+    ClickRegression::Change change = remember(known, identity, feedback);
     known.learned_at = state_.learned;
     if (identity.is_known() && std::ssize(known.docs) > most_docs_) {
+      for (std::size_t model = 0; model < models_.size(); ++model)
+        models_[model].take_out(ranking_.views()[model], change, known);
       once = split(known);
-      for (ClickRegression& model : models_) model.replace(context.execution, {}, false, once);
+      replace(change_of_all(once), once);
+      change = change_of_all(known);
     }
-    const bool same_rows = std::ssize(known.scaled) >= std::ssize(scaled_before) &&
-                           known.means == means_before &&
-                           std::equal(scaled_before.begin(), scaled_before.end(), known.scaled.begin());
-    for (std::size_t model = 0; model < models_.size(); ++model)
-      models_[model].replace(context.execution, before[model], same_rows, known);
+    replace(change, known);
     if (identity.is_known()) {
       memory_bytes_ += known.bytes() - bytes_before;
       keep_within_limit(context.execution);
@@ -343,7 +339,10 @@ class ClickGp : public OnlineRanker {
     if (start) log_likelihoods_.front() = kStartLead;
     readings_.resize(models_.size());
   }
-  void remember(KnownQuery& known, const QueryIdentity& identity, const Feedback& feedback) {
+  ClickRegression::Change remember(KnownQuery& known, const QueryIdentity& identity,
+                                   const Feedback& feedback) {
+    ClickRegression::Change change;
+    change.before.assign(ranking_.known_rows().begin(), ranking_.known_rows().end());
     const auto place_in_memory = [&](std::int32_t doc) {
       const std::int64_t name = identity.is_known() ? identity.docs[doc] : doc;
       const std::int32_t place = known.place_of(name);
@@ -362,17 +361,44 @@ class ClickGp : public OnlineRanker {
         known.sites[model].examined[place] += std::max(worth * readings_[model].examined[rank], kLeast);
       }
     }
+    change.changed.resize(known.docs.size());
+    change.now.assign(known.docs.size(), -1);
+    for (const std::int32_t doc : feedback.shown) change.changed[place_in_memory(doc)] = 1;
     // Documents at hand are as they are now.
     for (std::int64_t doc = 0; doc < feedback.query.docs(); ++doc) {
       const std::int32_t place = known.place_of(identity.is_known() ? identity.docs[doc] : doc);
       if (place < 0) continue;
       std::copy_n(ranking_.scaled().begin() + doc * features_, features_,
                   known.scaled.begin() + place * features_);
+      change.now[place] = static_cast<std::int32_t>(doc);
     }
+    const bool has_means = std::equal(known.means.begin(), known.means.end(), ranking_.means().begin());
     known.means.assign(ranking_.means().begin(), ranking_.means().end());
-    if (!identity.is_known() || (known.shown_at.empty() && std::ssize(known.docs) <= most_docs_)) return;
+    for (std::size_t place = 0; place < change.now.size(); ++place) {
+      std::int32_t& row = change.now[place];
+      if (row >= 0) continue;
+      row = has_means
+                ? change.before[place]
+                : ranking_.add_rows(state_, std::span(known.scaled).subspan(place * features_, features_),
+                                    known.means);
+    }
+    if (!identity.is_known() || (known.shown_at.empty() && std::ssize(known.docs) <= most_docs_))
+      return change;
     known.shown_at.resize(known.docs.size());
     for (const std::int32_t doc : feedback.shown) known.shown_at[place_in_memory(doc)] = state_.learned;
+    return change;
+  }
+  /// All documents of a query whose part is in no sum.
+  ClickRegression::Change change_of_all(const KnownQuery& known) {
+    ClickRegression::Change change;
+    change.now.resize(known.docs.size());
+    std::iota(change.now.begin(), change.now.end(), ranking_.add_rows(state_, known.scaled, known.means));
+    change.changed.assign(known.docs.size(), 1);
+    return change;
+  }
+  void replace(const ClickRegression::Change& change, KnownQuery& known) {
+    for (std::size_t model = 0; model < models_.size(); ++model)
+      models_[model].replace(ranking_.views()[model], change, known);
   }
   /// Takes the documents out that the query forgets: an eighth, so that this is rare.
   KnownQuery split(KnownQuery& known) {

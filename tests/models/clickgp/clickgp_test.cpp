@@ -141,6 +141,18 @@ double largest_difference(const OnlineRanker& ranker, std::int64_t models) {
   const auto retired = saved_of<double>(ranker, "clickgp.0.retired");  // empty while nothing is forgotten
   for (std::size_t place = 0; place < retired.size(); ++place) sums[place] -= retired[place];
   const Eigen::Index width = precision.rows();
+  if (state_of(ranker).find("clickgp.0.collected") != std::string::npos) {
+    // A θ̂, rows r and their weights w: they are in no sum yet.
+    const auto collected = saved_of<double>(ranker, "clickgp.0.collected");
+    const std::int64_t rows = (std::ssize(collected) - width) / (width + 1);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const Eigen::Map<const Eigen::VectorXd> r(collected.data() + (1 + row) * width, width);
+      const double weight = collected[(1 + rows) * width + row];
+      for (Eigen::Index i = 0; i < width; ++i) {
+        for (Eigen::Index j = 0; j <= i; ++j) sums[width + i * (i + 1) / 2 + j] += weight * r[i] * r[j];
+      }
+    }
+  }
   double largest = 0.0;
   for (Eigen::Index i = 0; i < width; ++i) {
     largest = std::max(largest, std::abs(sums[i] - evidence[i]));

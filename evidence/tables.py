@@ -323,7 +323,7 @@ def attack_table(name):
     if name == "parts":
         about = {part: one["what"] for run in runs.values() for part, one in run["parts"].items()}
         return markdown(["part", "attack", *runs], [[f"`{part}`", about[part], *(cell(run["parts"].get(part)) for run in runs.values())] for part in parts])
-    rows = [[f"`{part}`", run, line.replace("|", "\\|").replace("<", "&lt;")] for part in parts for run, found in runs.items()
+    rows = [[f"`{part}`", run, f"{line:.500}".replace("|", "\\|").replace("<", "&lt;")] for part in parts for run, found in runs.items()
             for line in (found["parts"].get(part, {}).get("sentences", []) if name == "broken" else
                          [f"{key.replace('_', ' ')}: {text(value)}" for key, value in found["parts"].get(part, {}).get("figures", {}).items()])]
     return markdown(["part", "run", "what broke" if name == "broken" else "figure"], rows)

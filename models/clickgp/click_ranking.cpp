@@ -23,7 +23,7 @@ double normal_share_below(double z) {
 }
 
 constexpr double kLowest = -std::numeric_limits<double>::infinity();
-constexpr std::size_t kLanes = 8;
+constexpr std::size_t kNoiseLanes = 8;
 
 /// Keys by place: from + sign · turned.
 struct TurnedKeys {
@@ -38,11 +38,11 @@ struct TurnedKeys {
 /// and from `rest` on those of documents that were not shown. `greedy` is scratch memory.
 void add_chances(const TurnedKeys& keys, std::size_t rest, std::size_t docs, double floor,
                  std::span<double> greedy, std::span<double> propensity) {
-  std::array<double, kLanes> highest;
+  std::array<double, kNoiseLanes> highest;
   highest.fill(kLowest);
   const std::size_t places = keys.from.size();
-  for (std::size_t place = rest; place < places; place += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  for (std::size_t place = rest; place < places; place += kNoiseLanes) {
+    for (std::size_t lane = 0; lane < kNoiseLanes; ++lane) {
       const double key = keys[place + lane];
       highest[lane] = highest[lane] < key ? key : highest[lane];
     }
@@ -73,8 +73,8 @@ void find_propensity(std::span<const double> centre, const ScoreDraw& draw, doub
   const std::size_t docs = list.size();
   const std::size_t ranks = propensity.size();
   // By place in the list, in whole lanes: first what was shown, then the rest.
-  const std::size_t rest = (ranks + kLanes - 1) / kLanes * kLanes;
-  const std::size_t places = rest + (docs - ranks + kLanes - 1) / kLanes * kLanes;
+  const std::size_t rest = (ranks + kNoiseLanes - 1) / kNoiseLanes * kNoiseLanes;
+  const std::size_t places = rest + (docs - ranks + kNoiseLanes - 1) / kNoiseLanes * kNoiseLanes;
   std::array<std::vector<double>, 2> towards;  // centre ± common
   for (auto& keys : towards) keys.assign(places, kLowest);
   std::vector<double> own(places);
@@ -96,8 +96,8 @@ void find_propensity(std::span<const double> centre, const ScoreDraw& draw, doub
     const double turn = std::numbers::pi * angle / kHalfCircle;
     const double along = std::cos(turn);
     const double across = std::sin(turn);
-    for (std::size_t place = 0; place < places; place += kLanes) {
-      for (std::size_t lane = place; lane < place + kLanes; ++lane)
+    for (std::size_t place = 0; place < places; place += kNoiseLanes) {
+      for (std::size_t lane = place; lane < place + kNoiseLanes; ++lane)
         turned[lane] = along * own[lane] + across * other[lane];
     }
     for (const double sign : {1.0, -1.0}) {

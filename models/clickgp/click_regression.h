@@ -19,8 +19,8 @@ struct ClickSchedule {
   std::uint64_t least_solve_interval = 1;
   std::uint64_t most_solve_interval = 16;
   std::uint64_t lists_per_interval = 16;
-  double growth = 1.15;      // of the lists from one refresh to the next
-  double late_growth = 1.3;  // when their hyperparameters move little
+  double growth = 1.15;       // of the lists from one refresh to the next
+  double late_growth = 1.15;  // when their hyperparameters move little
   double least_interval = 10.0;
   double longest_interval = 1e18;
 

@@ -57,7 +57,7 @@ ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
   schedule.most_solve_interval = std::max(schedule.least_solve_interval, schedule.most_solve_interval);
   if (is_additive || !is_narrow) {
     schedule.growth = 1.5;
-    schedule.late_growth = 2.0;
+    schedule.late_growth = is_narrow ? 1.5 : 2.0;
   }
   if (half_life > 0.0) schedule.longest_interval = half_life / 4.0;
   return schedule;

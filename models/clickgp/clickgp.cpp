@@ -42,15 +42,24 @@ std::int64_t most_docs_of(const RankerSettings& settings, std::int64_t features)
 
 ClickSchedule schedule_of(const ClickFeatures& features, double half_life) {
   ClickSchedule schedule;
-  // A solution costs D³/3: beyond a thousand columns they come so rarely that rounds cost D² or so.
-  constexpr double kColumns = 1000.0;
-  const double size = static_cast<double>(features.columns()) / kColumns;
-  const double least = std::max(features.is_additive() ? 2.0 : 1.0, 4.0 * size * size);
+  const bool is_additive = features.is_additive();
+  // Where solutions are cheap, they are more frequent, as exploration gains by a factor that is new.
+  constexpr std::int64_t kNarrow = 300;
+  const bool is_narrow = features.columns() <= kNarrow;
+  if (is_narrow) {
+    schedule.lists_per_interval = 64;
+    schedule.most_solve_interval = is_additive ? 8 : 2;
+  }
+  // A solution costs D³/3: beyond some 700 columns they come so rarely that rounds cost D² or so.
+  constexpr double kColumns = 400.0;
+  constexpr double kRarest = 64.0;
+  const double least = std::clamp(std::pow(static_cast<double>(features.columns()) / kColumns, 4.0),
+                                  is_additive ? 2.0 : 1.0, kRarest);
   schedule.least_solve_interval = static_cast<std::uint64_t>(least);
-  schedule.most_solve_interval = std::max<std::uint64_t>(schedule.least_solve_interval, 16);
-  if (features.is_additive()) {
+  schedule.most_solve_interval = std::max(schedule.least_solve_interval, schedule.most_solve_interval);
+  if (is_additive || !is_narrow) {
     schedule.growth = 1.5;
-    schedule.late_growth = 2.0;
+    schedule.late_growth = is_narrow ? 1.5 : 2.0;
   }
   if (half_life > 0.0) schedule.longest_interval = half_life / 4.0;
   return schedule;

@@ -165,12 +165,32 @@ double largest_difference(const OnlineRanker& ranker, std::int64_t models) {
 TEST(ClickGpTest, SumsFollowEverySite) {
   for (const ClickTerms terms : {ClickTerms::kLinear, ClickTerms::kAdditive, ClickTerms::kProducts}) {
     const auto ranker = make_clicks(click_settings(terms));
-    for (std::uint32_t round = 1; round <= 64; ++round) {
+    for (std::uint32_t round = 1; round <= 136; ++round) {
       play_clicks(*ranker, round, round);
       if (round % 7 != 0 && round != 30) continue;
       EXPECT_LT(largest_difference(*ranker, terms == ClickTerms::kLinear ? 1 : 2), 1e-11) << round;
     }
   }
+}
+
+TEST(ClickGpTest, ThetaFollowsListsBetweenSolutions) {
+  const auto ranker = make_clicks(click_settings(ClickTerms::kLinear));
+  play_clicks(*ranker, 1, 128);  // a solution
+  const auto before = saved_of<double>(*ranker, "clickgp.0.theta");
+  play_clicks(*ranker, 129, 129);
+  const auto after = saved_of<double>(*ranker, "clickgp.0.theta");
+  Eigen::VectorXd evidence;
+  Eigen::MatrixXd precision = slow_sums(*ranker, 1, evidence);
+  const double strength = saved_of<double>(*ranker, "clickgp.0.blocks").back();
+  precision.diagonal().array() += strength;
+  precision(0, 0) += 0.1 - strength;
+  const Eigen::VectorXd exact = precision.llt().solve(evidence);
+  const auto error = [&](const std::vector<double>& theta) {
+    const Eigen::VectorXd off = Eigen::Map<const Eigen::VectorXd>(theta.data(), exact.size()) - exact;
+    return std::sqrt(off.dot(precision * off));
+  };
+  EXPECT_GT(error(before), 0.0);
+  EXPECT_LT(error(after), 0.5 * error(before)) << error(after) << " after " << error(before);
 }
 
 TEST(ClickGpTest, CertainOrdersAreSeldomWrong) {

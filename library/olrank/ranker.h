@@ -104,8 +104,8 @@ class Ranker {
   /// Learns from what a user did with a list of this ranker: clicks[r] is 1 where the document at rank r
   /// was clicked. Lists may be answered in any order or not at all, each once. dbgd and mgd learn from
   /// their latest list only. Returns the number of preference pairs that the clicks gave. `rewards` say
-  /// what each click is worth, 1 without them: kinds that learn from pairs count these as often, clickgp its
-  /// clicks, and others refuse rewards.
+  /// what each click is worth, 1 without them: kinds that learn from pairs count these as often, clickgp
+  /// its clicks, and others refuse rewards.
   std::int64_t learn(const ShownList& list, std::span<const std::uint8_t> clicks,
                      std::span<const double> rewards = {});
 

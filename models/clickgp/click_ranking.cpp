@@ -32,7 +32,7 @@ ClickRanking::ClickRanking(const RankerSettings& settings, const TrialKeys& keys
 }
 
 void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const QueryIdentity& identity) {
-  scale_within_query(docs, now_scaled_);
+  state.beliefs.back().features().see(docs, now_scaled_);
   // A list is made and then learned from, mostly with nothing new between.
   LookedAt now = {state.learned, identity.query, {identity.docs.begin(), identity.docs.end()}};
   if (now == looked_at_ && now_scaled_ == scaled_) return;
@@ -57,7 +57,7 @@ void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const Query
 void ClickRanking::find_rows(const ClickState& state) {
   const ClickFeatures& widest = state.beliefs.back().features();
   const std::int64_t width = widest.columns();
-  const std::int64_t docs = std::ssize(scaled_) / widest.inputs();
+  const std::int64_t docs = std::ssize(scaled_) / widest.seen();
   AlignedVector<double>& rows = views_.back().rows;
   rows.resize(docs * width);
   means_.resize(widest.centred());
@@ -95,11 +95,14 @@ RankedList ClickRanking::make(ExecutionContext& context, const ClickState& state
   order_by_score(context, narrow_scores_, by_score_);
   std::vector<double> drawn = scores_;
   if (explore) {
-    // Insurance against what a greedy list would never find out; it gets cheaper with the lists.
+    // Insurance against what a greedy list would never find out; it gets cheaper with the lists. A model to
+    // start from stands for many, until users change.
     constexpr double kFullLists = 30.0;
     constexpr double kLeastScale = 0.1;
-    const double scale = std::clamp(kFullLists / static_cast<double>(state.learned - state.changed_at + 1),
-                                    kLeastScale, 1.0);
+    constexpr double kStartScale = 0.03;
+    const bool is_start = state.changed_at == 0 && state.beliefs.back().features().start() != nullptr;
+    const double lists = static_cast<double>(state.learned - state.changed_at + 1);
+    const double scale = is_start ? kStartScale : std::clamp(kFullLists / lists, kLeastScale, 1.0);
     std::vector<std::vector<double>> of_models;
     for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
       of_models.push_back(views_[model].scores);

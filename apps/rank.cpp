@@ -112,8 +112,9 @@ class RankCommand : public Command {
           write_ranked(scorer, format, data, context, sink);
         };
       }
-      const auto lists = std::make_shared<ExploringLists>(load_saved_trial(file, scorer.model()),
-                                                          scorer.model().normaliser.without_terms());
+      const auto lists =
+          std::make_shared<ExploringLists>(load_saved_trial(file, scorer.model(), code_if(trust_code_)),
+                                           scorer.model().normaliser.without_terms());
       return [&, format, lists](const Dataset& data, const TextSink& sink) {
         lists->write(format, data, context, sink);
       };

@@ -289,6 +289,7 @@ ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t c
     RankerDependencies dependencies{
         .labels = data.labels, .memory = memory, .sparse = data.train.is_sparse()};
     if (start) dependencies.first_thetas = start->thetas;
+    if (start) dependencies.click_start = start->of_clicks;
     return make_ranker(ranker, data.train.features, keys, cutoff, dependencies);
   };
 }

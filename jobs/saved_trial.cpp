@@ -15,6 +15,7 @@
 #include "core/throw_error.h"
 #include "jobs/device_choice.h"
 #include "jobs/trial_job.h"
+#include "models/clickgp/click_belief.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_kinds.h"
@@ -103,7 +104,7 @@ fs::path model_file_of(const std::string& named) {
   return file;
 }
 
-SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model) {
+SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model, ModelCode code) {
   const fs::path folder = model_file.parent_path();
   if (!has_checkpoint(folder)) {
     throw_error<InvalidArgument>(
@@ -118,6 +119,7 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   settings.name = origin.text("ranker");
   origin.assign(RankerSettings::schema(), &settings, "ranker_settings");
   settings.network.module_file = model.settings.module_file;
+  settings.trust_code = code == ModelCode::kTrust;  // of a model that the ranker started from
   if (has_module_file(settings.network) && !settings.network.module_file) {
     throw DataError(model_file.string(), 0, 0,
                     fmt::format("The ranker's module '{}' is a file that this model file does not hold.",
@@ -147,20 +149,12 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
 }
 
 void take_network(const LoadedModel& model, const std::string& origin, RankerSettings& ranker) {
-  if (ranker.kind == RankerKind::kClickGp) {
-    const bool fits =
-        model.is_additive() || (model.is_linear() && model.normaliser.kind == Normalisation::kQueryMinmax);
-    if (fits) return;
+  if (ranker.kind == RankerKind::kClickGp) return;
+  if (model.is_additive() || model.trees) {
     throw_error<InvalidArgument>(
-        "Ranker '{}' starts from additive models and from linear ones of query-minmax inputs, and {} is "
-        "neither: choose another model, or kind = \"{}\".",
-        ranker.name, origin, model.is_linear() ? "ranknet" : "olranknet");
-  }
-  if (model.is_additive()) {
-    throw_error<InvalidArgument>(
-        "{} holds an additive model, from which only clickgp starts: choose kind = \"clickgp\", a linear "
-        "model or a network.",
-        origin);
+        "{} holds {}, from which only clickgp starts: choose kind = \"clickgp\", a linear model or a "
+        "network.",
+        origin, model.trees ? "trees" : "an additive model");
   }
   ranker.network.network = model.settings.network;
   if (model.is_linear()) return;
@@ -192,19 +186,33 @@ std::vector<std::vector<float>> take_start_thetas(LoadedModel& model) {
   return thetas;
 }
 
+StartModel read_start_model(const RankerSettings& ranker, const std::string& bytes,
+                            const std::string& origin, ModelCode code) {
+  LoadedModel model = parse_model(bytes, origin, code);
+  StartModel start;
+  for (const auto& [key, text] : model.metadata) {
+    if (key == "normalisation") start.normalisation = text;
+  }
+  start.fingerprint = model_fingerprint(bytes).hex();
+  const bool has_weights =
+      !model.start &&
+      (model.is_additive() || (model.is_linear() && model.normaliser.kind == Normalisation::kQueryMinmax));
+  if (ranker.kind == RankerKind::kClickGp && !has_weights) {
+    start.of_clicks = ClickStart::of_file(bytes, origin, code);
+    return start;
+  }
+  start.module_file = model.settings.module_file;
+  start.thetas = take_start_thetas(model);
+  return start;
+}
+
 std::shared_ptr<const StartModel> start_model_of(const RankerSettings& ranker) {
   if (ranker.start_from.empty()) return nullptr;
   const std::filesystem::path file = model_file_of(ranker.start_from);
-  const std::string bytes = read_file(file);
-  LoadedModel model = parse_model(bytes, file.string(), code_if(ranker.trust_code));
-  auto start = std::make_shared<StartModel>();
-  start->thetas = take_start_thetas(model);
+  auto start = std::make_shared<StartModel>(
+      read_start_model(ranker, read_file(file), file.string(), code_if(ranker.trust_code)));
   if (row_of(ranker.kind).is_ensemble() && start->thetas.size() == 1)
     start->thetas.assign(static_cast<std::size_t>(ranker.posterior.members), start->thetas.front());
-  for (const auto& [key, text] : model.metadata) {
-    if (key == "normalisation") start->normalisation = text;
-  }
-  start->fingerprint = model_fingerprint(bytes).hex();
   return start;
 }
 

@@ -139,6 +139,7 @@ struct Ranker::State {
                                          options.threads);
     RankerDependencies dependencies;
     if (start) dependencies.first_thetas = start->thetas;
+    if (start) dependencies.click_start = start->of_clicks;
     if (start && parse_device(options.device).on_gpus())
       throw InvalidArgument(
           "device: Rankers that start from a model run on the CPU: use device = \"cpu\".");
@@ -348,6 +349,7 @@ struct Ranker::State {
           "you trust its source, set trust_code.",
           settings.network.module);
     }
+    settings.trust_code = settings.trust_code && trust_code;
     settings.network = with_module_file(settings.network);
     const FittedNormaliser normaliser = parse_normaliser(reader.get_text("library.normalise"), "ranker");
     const auto cutoff = reader.get_one<std::int64_t>("library.cutoff");
@@ -377,7 +379,7 @@ struct Ranker::State {
     require_at_least_one("threads", threads);
     const std::filesystem::path file = model_file_of(folder.string());
     const LoadedModel model = load_model(file, code_if(trust_code));
-    SavedTrial trial = load_saved_trial(file, model);
+    SavedTrial trial = load_saved_trial(file, model, code_if(trust_code));
     auto state = std::make_unique<State>(std::move(trial.settings), model.normaliser.without_terms(),
                                          trial.keys, trial.cutoff, threads);
     state->take(std::move(trial.ranker));

@@ -44,13 +44,7 @@ class ComparedPolicy {
       return;
     }
     // The log has inputs, not raw features.
-    LoadedModel model = scorer.model();
-    FittedNormaliser none;
-    none.features = model.normaliser.columns();
-    none.cosines = model.normaliser.cosines;
-    none.products = model.normaliser.products;
-    model.normaliser = none;
-    scorer_ = std::make_unique<ModelScorer>(std::move(model));
+    scorer_ = std::make_unique<ModelScorer>(on_inputs(scorer.model()));
   }
 
   const std::string& name() const { return name_; }

@@ -38,14 +38,6 @@
 namespace olrank {
 namespace {
 
-/// The kind that continues from a model if none is given.
-std::string_view kind_for(const LoadedModel& model) {
-  if (model.is_additive() || (model.is_linear() && model.normaliser.kind == Normalisation::kQueryMinmax))
-    return "clickgp";
-  if (model.is_linear()) return "ranknet";
-  return model.members.size() > 1 ? "p2neurrank" : "olranknet";
-}
-
 const std::string* metadata_of(const LoadedModel& model, std::string_view key) {
   for (const auto& [known, text] : model.metadata) {
     if (known == key) return &text;
@@ -158,7 +150,7 @@ std::string place_of(const std::string& device) {
 }
 
 /// The model that the service started from, whose code was trusted then; nothing without one.
-std::optional<LoadedModel> start_model(const ResolvedService& service) {
+std::optional<StartModel> start_model(const ResolvedService& service) {
   if (service.identity.model.empty()) return std::nullopt;
   const std::string bytes =
       service.model.empty() ? read_own_file(service.model_file).value_or("") : service.model;
@@ -166,7 +158,7 @@ std::optional<LoadedModel> start_model(const ResolvedService& service) {
     throw_error<IoError>("{}: This is not the model that the service started from.",
                          service.model_file.string());
   }
-  return parse_model(bytes, service.model_file.string(), ModelCode::kTrust);
+  return read_start_model(service.identity.ranker, bytes, service.model_file.string(), ModelCode::kTrust);
 }
 
 /// A TorchScript file as a model to start from, so that the state folder needs no other file. The ranker
@@ -196,7 +188,7 @@ ResolvedService new_service(const ServiceRequest& request) {
     model = parse_model(described.model, request.model, code_if(trusted));
     identity.model = model_fingerprint(described.model).hex();
     if (!request.names_kind)
-      overrides.push_back({"ranker", "", "kind", std::string(kind_for(*model)), "--model"});
+      overrides.push_back({"ranker", "", "kind", std::string(name_of(RankerKind::kClickGp)), "--model"});
   } else if (request.features < 1 && request.feature_names.empty()) {
     throw InvalidArgument("Without --model, --features D is required.");
   }
@@ -460,18 +452,18 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
   }
   const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
   RankerSettings settings = identity.ranker;
-  std::vector<std::vector<float>> thetas;
-  if (auto start = start_model(service)) {
-    settings.network.module_file = start->settings.module_file;
-    thetas = take_start_thetas(*start);
-  }
+  const StartModel start = start_model(service).value_or(StartModel{});
+  if (start.module_file) settings.network.module_file = start.module_file;
   const auto keys = TrialKeys::of(static_cast<std::uint64_t>(identity.seed), 1, "service");
   const std::optional<RankerDevice> place = ranker_device_for("--device", service.device, settings);
-  if (place && !thetas.empty())
+  if (place && !start.thetas.empty())
     throw InvalidArgument(
         "--device: Rankers that start from a model run on the CPU: remove --device or --model.");
   auto ranker = make_ranker(settings, normaliser.inputs(), keys, identity.cutoff,
-                            {nullptr, memory, thetas, place ? &*place : nullptr});
+                            {.memory = memory,
+                             .first_thetas = start.thetas,
+                             .device = place ? &*place : nullptr,
+                             .click_start = start.of_clicks});
   check_ranker(settings, identity.cutoff);
   Learner::require_lists_ahead_of_rounds(*ranker);
   return ranker;

@@ -221,6 +221,12 @@ void ClickBelief::fields(StateFields& state, const std::string& prefix) {
   }
 }
 
+std::shared_ptr<const ClickStart> ClickStart::of_file(std::string file, const std::string& origin,
+                                                      ModelCode code) {
+  auto scorer = std::make_shared<const ModelScorer>(on_inputs(parse_model(file, origin, code)));
+  return std::make_shared<const ClickStart>(ClickStart{{}, std::move(scorer), std::move(file)});
+}
+
 double ClickFeatures::cosine_factor(int index) {
   static const double root_half = std::sqrt(0.5);
   return root_half * 2.0 / (index + 2);
@@ -238,32 +244,34 @@ bool ClickFeatures::is_start(std::span<const float> weights, std::int64_t inputs
 }
 
 double ClickFeatures::start_score(const float* scaled) const {
-  const bool has_cosines = std::ssize(*start_) > inputs_;
+  if (start_->scorer) return double{scaled[inputs_]};
+  const std::vector<float>& weights = start_->weights;
+  const bool has_cosines = std::ssize(weights) > inputs_;
   const std::int64_t first = inputs_ * (1 + HigherCosines::kTerms);
-  const std::int64_t products = has_cosines ? (std::ssize(*start_) - first) / 3 : 0;
+  const std::int64_t products = has_cosines ? (std::ssize(weights) - first) / 3 : 0;
   double score = 0.0;
   for (std::int64_t f = 0; f < inputs_; ++f) {
-    score += double{(*start_)[f]} * double{scaled[f]};
+    score += double{weights[f]} * double{scaled[f]};
     if (!has_cosines) continue;
     const HigherCosines cosines = higher_cosines(cosine_of_half_turns(scaled[f]));
     for (int term = 0; term < HigherCosines::kTerms; ++term)
-      score += double{(*start_)[(term + 1) * inputs_ + f]} * cosines.of[term];
+      score += double{weights[(term + 1) * inputs_ + f]} * cosines.of[term];
   }
   for (std::int64_t p = first; p < first + products; ++p) {
-    const auto a = static_cast<std::int64_t>((*start_)[p + products]);
-    const auto b = static_cast<std::int64_t>((*start_)[p + 2 * products]);
-    score += double{(*start_)[p]} * centred_product(scaled[a], scaled[b]);
+    const auto a = static_cast<std::int64_t>(weights[p + products]);
+    const auto b = static_cast<std::int64_t>(weights[p + 2 * products]);
+    score += double{weights[p]} * centred_product(scaled[a], scaled[b]);
   }
   return score;
 }
 
 void ClickFeatures::expand(std::span<const float> scaled, std::span<const float> means,
                            std::span<double> rows) const {
-  const std::int64_t docs = std::ssize(scaled) / inputs_;
+  const std::int64_t docs = std::ssize(scaled) / seen();
   const std::int64_t width = columns();
   assert(std::ssize(rows) == docs * width && std::ssize(means) >= centred());
   for (std::int64_t doc = 0; doc < docs; ++doc) {
-    const float* x = scaled.data() + doc * inputs_;
+    const float* x = scaled.data() + doc * seen();
     double* row = rows.data() + doc * width;
     *row++ = 1.0;
     for (std::int64_t p = 0; products_ && p < std::ssize(*products_); ++p) {
@@ -280,7 +288,7 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
 
 void ClickFeatures::expand_centred(std::span<const float> scaled, std::span<float> means,
                                    std::span<double> rows) const {
-  const std::int64_t docs = std::ssize(scaled) / inputs_;
+  const std::int64_t docs = std::ssize(scaled) / seen();
   std::fill(means.begin(), means.end(), 0.0F);
   expand(scaled, means, rows);
   std::vector<double> sums(columns());
@@ -292,6 +300,21 @@ void ClickFeatures::expand_centred(std::span<const float> scaled, std::span<floa
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     double* row = rows.data() + doc * columns() + 1;
     for (std::int64_t c = 0; c < centred(); ++c) row[c] -= double{means[c]};
+  }
+}
+
+void ClickFeatures::see(FeatureMatrix docs, std::vector<float>& scaled) const {
+  scale_within_query(docs, scaled);
+  if (seen() == inputs_) return;
+  Scratch scratch;
+  std::vector<double> scores(docs.docs);
+  const std::int64_t whole[] = {0, docs.docs};
+  start_->scorer->score(scratch, docs, whole, scores);
+  scaled.resize(docs.docs * seen());
+  for (std::int64_t doc = docs.docs - 1; doc >= 0; --doc) {
+    std::copy_backward(scaled.begin() + doc * inputs_, scaled.begin() + (doc + 1) * inputs_,
+                       scaled.begin() + doc * seen() + inputs_);
+    scaled[doc * seen() + inputs_] = static_cast<float>(scores[doc]);
   }
 }
 

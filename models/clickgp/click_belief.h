@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "models/clickgp/click_memory.h"
+#include "models/files/model_scorer.h"
 
 namespace olrank {
 
@@ -20,6 +22,19 @@ enum class ClickInputs { kNone, kLinear, kAdditive, kProducts };
 
 /// Each product of two inputs has a place of its own; first < 0 in a free place.
 using ProductPlaces = std::vector<InputPair>;
+
+/// The model that a ranker started from.
+struct ClickStart {
+  /// Weights of inputs, of cosines if it has any, and of products, of which the numbers of the first and
+  /// then of the second inputs follow. Empty for a model of another kind.
+  std::vector<float> weights;
+  std::shared_ptr<const ModelScorer> scorer;  // of that model, which takes the ranker's inputs
+  std::string file;                           // its bytes, so that a saved ranker needs no other file
+
+  /// The model of a file, whatever it is; `origin` names it in messages.
+  static std::shared_ptr<const ClickStart> of_file(std::string file, const std::string& origin,
+                                                   ModelCode code);
+};
 
 /// How a click model sees the documents of a query: by a constant, their inputs scaled to [0, 1] within the
 /// query, for an additive model √½ (2/k) cos(kπx) of each input, k = 2, 3, 4, and the score of the model
@@ -31,9 +46,8 @@ class ClickFeatures {
   static constexpr std::int64_t kMostProducts = 32;
   static constexpr std::int64_t kPlacesAtOnce = 8;  // their number only grows
 
-  /// `start` is a model to start from, null without one: weights of inputs, of cosines if it has any, and
-  /// of products, of which the numbers of the first and then of the second inputs follow.
-  ClickFeatures(std::int64_t inputs, ClickInputs used, std::shared_ptr<const std::vector<float>> start = {})
+  /// `start` is a model to start from, null without one.
+  ClickFeatures(std::int64_t inputs, ClickInputs used, std::shared_ptr<const ClickStart> start = {})
       : inputs_(inputs), used_(used), start_(std::move(start)) {
     if (used_ == ClickInputs::kProducts) products_ = std::make_shared<const ProductPlaces>();
   }
@@ -50,7 +64,10 @@ class ClickFeatures {
     return used_ == ClickInputs::kAdditive ||
            (used_ == ClickInputs::kProducts && inputs_ <= kMostCosineInputs);
   }
-  const std::vector<float>* start() const { return start_.get(); }
+  const ClickStart* start() const { return start_.get(); }
+  /// Counts the numbers that are seen of a document: its scaled inputs, and the score of a start model that
+  /// is no function of these.
+  std::int64_t seen() const { return inputs_ + (start_ && start_->scorer ? 1 : 0); }
   /// Counts the columns of a row of features, the constant included.
   std::int64_t columns() const { return products_column() + (products_ ? std::ssize(*products_) : 0); }
   /// Counts them with all products that there may be.
@@ -73,7 +90,9 @@ class ClickFeatures {
   /// The factor of term `index` (from 0), cos((index + 2) π x).
   static double cosine_factor(int index);
 
-  /// The feature rows [docs × columns()] of scaled inputs, less `means`: [centred()], or those of wider
+  /// Finds what is seen of a query's documents, [docs × seen()].
+  void see(FeatureMatrix docs, std::vector<float>& scaled) const;
+  /// The feature rows [docs × columns()] of what was seen, less `means`: [centred()], or those of wider
   /// features, which begin and end with these.
   void expand(std::span<const float> scaled, std::span<const float> means, std::span<double> rows) const;
   /// Finds the means of the centred features, too.
@@ -84,7 +103,7 @@ class ClickFeatures {
 
   std::int64_t inputs_;
   ClickInputs used_;
-  std::shared_ptr<const std::vector<float>> start_;
+  std::shared_ptr<const ClickStart> start_;
   std::shared_ptr<const ProductPlaces> products_;
 };
 

@@ -126,7 +126,7 @@ ClickRanking::ClickRanking(const RankerSettings& settings, const TrialKeys& keys
 }
 
 void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const QueryIdentity& identity) {
-  scale_within_query(docs, now_scaled_);
+  state.beliefs.back().features().see(docs, now_scaled_);
   // A list is made and then learned from, mostly with nothing new between.
   LookedAt now = {state.learned, identity.query, {identity.docs.begin(), identity.docs.end()}};
   if (now == looked_at_ && now_scaled_ == scaled_) return;
@@ -154,7 +154,7 @@ void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const Query
 void ClickRanking::find_rows(const ClickState& state) {
   const ClickFeatures& widest = state.beliefs.back().features();
   const std::int64_t width = widest.columns();
-  const std::int64_t docs = std::ssize(scaled_) / widest.inputs();
+  const std::int64_t docs = std::ssize(scaled_) / widest.seen();
   AlignedVector<double>& rows = views_.back().rows;
   rows.resize(docs * width);
   means_.resize(widest.centred());
@@ -163,20 +163,20 @@ void ClickRanking::find_rows(const ClickState& state) {
 }
 
 void ClickRanking::find_known_rows(const ClickState& state, const KnownQuery& known) {
-  const std::int64_t inputs = state.beliefs.back().features().inputs();
+  const std::int64_t seen = state.beliefs.back().features().seen();
   const bool has_means = std::equal(means_.begin(), means_.end(), known.means.begin(), known.means.end());
   known_rows_.assign(known.docs.size(), -1);
   for (std::size_t doc = 0; doc < places_.size() && has_means; ++doc) {
     if (places_[doc] < 0) continue;
-    const float* now = scaled_.data() + static_cast<std::int64_t>(doc) * inputs;
-    if (std::equal(now, now + inputs, known.scaled.data() + places_[doc] * inputs))
+    const float* now = scaled_.data() + static_cast<std::int64_t>(doc) * seen;
+    if (std::equal(now, now + seen, known.scaled.data() + places_[doc] * seen))
       known_rows_[places_[doc]] = static_cast<std::int32_t>(doc);
   }
   std::vector<float> others;
   for (std::size_t place = 0; place < known_rows_.size(); ++place) {
     if (known_rows_[place] >= 0) continue;
-    const auto scaled = known.scaled.begin() + static_cast<std::int64_t>(place) * inputs;
-    others.insert(others.end(), scaled, scaled + inputs);
+    const auto scaled = known.scaled.begin() + static_cast<std::int64_t>(place) * seen;
+    others.insert(others.end(), scaled, scaled + seen);
   }
   std::int32_t next = add_rows(state, others, known.means);
   for (std::int32_t& row : known_rows_) {
@@ -188,7 +188,7 @@ std::int32_t ClickRanking::add_rows(const ClickState& state, std::span<const flo
                                     std::span<const float> means) {
   const ClickFeatures& widest = state.beliefs.back().features();
   const auto first = std::ssize(views_.back().model);
-  const std::int64_t docs = std::ssize(scaled) / widest.inputs();
+  const std::int64_t docs = std::ssize(scaled) / widest.seen();
   AlignedVector<double>& rows = views_.back().rows;
   rows.resize((first + docs) * widest.columns());
   widest.expand(scaled, means, std::span(rows).subspan(first * widest.columns()));
@@ -234,11 +234,14 @@ void ClickRanking::average(const ClickState& state, const std::vector<std::vecto
 
 void ClickRanking::draw_order(ExecutionContext& context, const ClickState& state, std::uint32_t round,
                               std::span<const double> centre) {
-  // Insurance against what a greedy list would never find out; it gets cheaper with the lists.
+  // Insurance against what a greedy list would never find out; it gets cheaper with the lists. A model to
+  // start from stands for many, until users change.
   constexpr double kFullLists = 30.0;
   constexpr double kLeastScale = 0.1;
-  const double scale =
-      std::clamp(kFullLists / static_cast<double>(state.learned - state.changed_at + 1), kLeastScale, 1.0);
+  constexpr double kStartScale = 0.03;
+  const bool is_start = state.changed_at == 0 && state.beliefs.back().features().start() != nullptr;
+  const double lists = static_cast<double>(state.learned - state.changed_at + 1);
+  const double scale = is_start ? kStartScale : std::clamp(kFullLists / lists, kLeastScale, 1.0);
   const std::size_t docs = centre.size();
   std::vector<ScoreDraw> draws(state.beliefs.size());
   for (std::size_t model = 0; model < draws.size(); ++model)

@@ -394,7 +394,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
         for (std::int64_t doc = 0; doc < docs; ++doc) {
           for (std::size_t p = 0; p < features.products()->size(); ++p) {
             const auto [a, b] = (*features.products())[p];
-            const float* of_doc = known.scaled.data() + doc * inputs;
+            const float* of_doc = known.scaled.data() + doc * features.seen();
             if (a >= 0)
               taken[doc] += belief_.theta()[features.products_column() + static_cast<std::int64_t>(p)] *
                             centred_product(of_doc[a], of_doc[b]);
@@ -408,7 +408,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
               site.departure[doc] / belief_.departures().document + h * (taken[doc] - site.coupling * pull);
           const std::int64_t out = (first[q] + doc) * inputs;
           for (std::int64_t f = 0; f < inputs; ++f) {
-            const double centred = 2.0 * double{known.scaled[doc * inputs + f]} - 1.0;
+            const double centred = 2.0 * double{known.scaled[doc * features.seen() + f]} - 1.0;
             x[out + f] = centred;
             vx[out + f] = v * centred;
             xx[out + f] = centred * centred;
@@ -474,7 +474,7 @@ void ClickRegression::set_products(ProductPlaces products, std::span<const Click
     const KnownQuery& known = *entry.known;
     docs += static_cast<double>(known.docs.size());
     for (std::size_t doc = 0; doc < known.docs.size(); ++doc) {
-      const float* x = known.scaled.data() + static_cast<std::int64_t>(doc) * belief_.features().inputs();
+      const float* x = known.scaled.data() + static_cast<std::int64_t>(doc) * belief_.features().seen();
       for (const auto [a, b] : products) {
         const double product = a < 0 ? 0.0 : centred_product(x[a], x[b]);
         squares += product * product;

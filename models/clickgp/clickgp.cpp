@@ -25,6 +25,7 @@ namespace {
 constexpr double kStartLead = 5.0;
 constexpr std::string_view kStart = "clickgp.start";
 constexpr std::string_view kWorth = "clickgp.worth";
+constexpr std::string_view kStartFile = "clickgp.start_file";
 
 /// A query remembers at most so many documents, of which its rounds cost more each. With a memory limit it
 /// has a share of it, so that it loses documents of its own before other queries are forgotten.
@@ -99,8 +100,9 @@ class FrozenClickGp : public FrozenRanker {
 class ClickGp : public OnlineRanker {
  public:
   ClickGp(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys, std::int64_t cutoff,
-          const std::shared_ptr<const std::vector<float>>& start = {})
+          const std::shared_ptr<const ClickStart>& start = {})
       : settings_(settings), keys_(keys), features_(features), ranking_(settings, keys, cutoff) {
+    if (start) check_start(*start);
     start_models(start);
     state_.half_life = settings.click.forget;
     update_weights();
@@ -213,7 +215,7 @@ class ClickGp : public OnlineRanker {
       for (std::int64_t list = begin; list < end; ++list) {
         const std::int64_t first = docs.list_begin(list);
         const std::int64_t count = docs.list_end(list) - first;
-        scale_within_query(docs.part(first, first + count), scaled);
+        state_.beliefs.back().features().see(docs.part(first, first + count), scaled);
         std::vector<double> sum(count);
         for (std::size_t model = 0; model < state_.beliefs.size(); ++model) {
           const ClickBelief& belief = state_.beliefs[model];
@@ -240,6 +242,7 @@ class ClickGp : public OnlineRanker {
     std::vector<double> weights(features_ * (1 + HigherCosines::kTerms));
     std::vector<double> of_products;
     std::vector<InputPair> products;
+    double start_weight = 0.0;
     const auto add_product = [&](InputPair pair, double weight) {
       const auto known = std::find(products.begin(), products.end(), pair);
       if (known != products.end()) {
@@ -256,9 +259,10 @@ class ClickGp : public OnlineRanker {
         const double factor = block == 0 ? 1.0 : ClickFeatures::cosine_factor(block - 1);
         weights[c] += state_.weights[model] * factor * belief.theta()[c + 1];
       }
-      const std::vector<float>* start = belief.features().start();
-      if (start != nullptr) {
+      if (const ClickStart* of_ranker = belief.features().start()) {
         const double weight = state_.weights[model] * belief.theta()[belief.features().centred()];
+        start_weight += weight;
+        const std::vector<float>* start = &of_ranker->weights;
         for (std::size_t c = 0; c < std::min(start->size(), weights.size()); ++c)
           weights[c] += weight * double{(*start)[c]};
         const std::size_t count = (std::max(start->size(), weights.size()) - weights.size()) / 3;
@@ -277,7 +281,10 @@ class ClickGp : public OnlineRanker {
       }
     }
     weights.insert(weights.end(), of_products.begin(), of_products.end());
-    return additive_tensors(std::vector<float>(weights.begin(), weights.end()), products);
+    ModelTensors model = additive_tensors(std::vector<float>(weights.begin(), weights.end()), products);
+    const ClickStart* start = state_.beliefs.back().features().start();
+    if (start != nullptr && start->scorer) add_start(start->file, static_cast<float>(start_weight), model);
+    return model;
   }
   std::vector<RankerFigure> figures(ExecutionContext& /*context*/) const override {
     std::vector<RankerFigure> figures;
@@ -307,12 +314,25 @@ class ClickGp : public OnlineRanker {
     if (state.reads()) {
       // A saved ranker needs no model file.
       if (state.reader().is_next(kStart)) {
-        auto start = std::make_shared<const std::vector<float>>(state.reader().get<float>(kStart));
-        state.require(ClickFeatures::is_start(*start, features_), "Its start model has other weights.");
+        auto start =
+            std::make_shared<const ClickStart>(ClickStart{state.reader().get<float>(kStart), {}, {}});
+        state.require(ClickFeatures::is_start(start->weights, features_),
+                      "Its start model has other weights.");
         start_models(start);
+      } else if (state.reader().is_next(kStartFile)) {
+        std::string file = state.reader().get_text(kStartFile);
+        const ClickStart* given = state_.beliefs.back().features().start();
+        if (given == nullptr || given->file != file)
+          start_models(
+              ClickStart::of_file(std::move(file), "a saved ranker", code_if(settings_.trust_code)));
+        check_start(*state_.beliefs.back().features().start());
       }
-    } else if (const std::vector<float>* start = state_.beliefs.back().features().start()) {
-      state.writer().put(kStart, *start);
+    } else if (const ClickStart* start = state_.beliefs.back().features().start()) {
+      if (start->scorer) {
+        state.writer().put_text(kStartFile, start->file);
+      } else {
+        state.writer().put(kStart, start->weights);
+      }
     }
     state.sized("clickgp.log_likelihoods", log_likelihoods_);
     alarm_.fields(state, "clickgp.alarm");
@@ -328,20 +348,28 @@ class ClickGp : public OnlineRanker {
     }
     if (!state.reads()) return state_.memory.save(state.writer());
     ranking_.forget_look();
-    state_.memory.load(state.reader(), features_, centred_, std::ssize(models_));
+    state_.memory.load(state.reader(), seen_, centred_, std::ssize(models_));
     memory_bytes_ = 0;
     for (const ClickMemory::Entry& entry : state_.memory.edit_all()) memory_bytes_ += entry.known->bytes();
     update_weights();
   }
 
  private:
-  void start_models(const std::shared_ptr<const std::vector<float>>& start) {
+  void check_start(const ClickStart& start) const {
+    if (!start.scorer || start.scorer->features() == features_) return;
+    throw_error<InvalidArgument>(
+        "Ranker '{}' starts from a model of {}, but has {}: choose another model, or the features that "
+        "the model was trained with.",
+        settings_.name, counted(start.scorer->features(), "input"), features_);
+  }
+  void start_models(const std::shared_ptr<const ClickStart>& start) {
     models_.clear();
     state_.beliefs.clear();
     for (const ClickFeatures& of_model : click_features_of(settings_, features_, start)) {
       models_.emplace_back(of_model, schedule_of(of_model, settings_.click.forget), models_.size());
       state_.beliefs.push_back(models_.back().belief());
       centred_ = of_model.centred();
+      seen_ = of_model.seen();
     }
     log_likelihoods_.assign(models_.size(), 0.0);
     // Others have to predict better by so much before they count as much as the start model alone.
@@ -355,7 +383,7 @@ class ClickGp : public OnlineRanker {
     const auto place_in_memory = [&](std::int32_t doc) {
       const std::int64_t name = identity.is_known() ? identity.docs[doc] : doc;
       const std::int32_t place = known.place_of(name);
-      return place >= 0 ? place : known.add(name, features_);
+      return place >= 0 ? place : known.add(name, seen_);
     };
     for (std::size_t rank = 0; rank < feedback.shown.size(); ++rank) {
       const std::int32_t place = place_in_memory(feedback.shown[rank]);
@@ -377,8 +405,7 @@ class ClickGp : public OnlineRanker {
     for (std::int64_t doc = 0; doc < feedback.query.docs(); ++doc) {
       const std::int32_t place = known.place_of(identity.is_known() ? identity.docs[doc] : doc);
       if (place < 0) continue;
-      std::copy_n(ranking_.scaled().begin() + doc * features_, features_,
-                  known.scaled.begin() + place * features_);
+      std::copy_n(ranking_.scaled().begin() + doc * seen_, seen_, known.scaled.begin() + place * seen_);
       change.now[place] = static_cast<std::int32_t>(doc);
     }
     const bool has_means = std::equal(known.means.begin(), known.means.end(), ranking_.means().begin());
@@ -386,10 +413,9 @@ class ClickGp : public OnlineRanker {
     for (std::size_t place = 0; place < change.now.size(); ++place) {
       std::int32_t& row = change.now[place];
       if (row >= 0) continue;
-      row = has_means
-                ? change.before[place]
-                : ranking_.add_rows(state_, std::span(known.scaled).subspan(place * features_, features_),
-                                    known.means);
+      row = has_means ? change.before[place]
+                      : ranking_.add_rows(state_, std::span(known.scaled).subspan(place * seen_, seen_),
+                                          known.means);
     }
     if (!identity.is_known() || (known.shown_at.empty() && std::ssize(known.docs) <= most_docs_))
       return change;
@@ -483,6 +509,7 @@ class ClickGp : public OnlineRanker {
   TrialKeys keys_;
   std::int64_t features_;
   std::int64_t centred_;  // of the widest model
+  std::int64_t seen_;     // numbers of a document
   ClickState state_;
   std::vector<ClickRegression> models_;
   std::vector<double> log_likelihoods_;  // of the models
@@ -501,7 +528,7 @@ class ClickGp : public OnlineRanker {
 }  // namespace
 
 std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features,
-                                             const std::shared_ptr<const std::vector<float>>& start) {
+                                             const std::shared_ptr<const ClickStart>& start) {
   std::vector<ClickFeatures> of_models;
   if (start) of_models.emplace_back(features, ClickInputs::kNone, start);
   of_models.emplace_back(features, ClickInputs::kLinear, start);
@@ -523,9 +550,9 @@ double clickgp_bytes(const RankerSettings& settings, std::int64_t features, doub
 
 std::unique_ptr<OnlineRanker> make_clickgp(const RankerRequest& request) {
   const auto given = request.dependencies.first_thetas;
-  return std::make_unique<ClickGp>(
-      request.settings, request.features, request.keys, request.cutoff,
-      given.empty() ? nullptr : std::make_shared<const std::vector<float>>(given.front()));
+  std::shared_ptr<const ClickStart> start = request.dependencies.click_start;
+  if (!given.empty()) start = std::make_shared<const ClickStart>(ClickStart{given.front(), {}, {}});
+  return std::make_unique<ClickGp>(request.settings, request.features, request.keys, request.cutoff, start);
 }
 
 void set_clickgp_defaults(RankerSettings& settings, const DefaultsContext& /*context*/) {

@@ -11,7 +11,7 @@ namespace olrank {
 
 /// The features of the models that run side by side; those of the last one begin with those of the others.
 std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features,
-                                             const std::shared_ptr<const std::vector<float>>& start = {});
+                                             const std::shared_ptr<const ClickStart>& start = {});
 /// The bytes that `docs` remembered documents of `queries` queries take with all click models.
 double clickgp_bytes(const RankerSettings& settings, std::int64_t features, double docs, double queries);
 

@@ -252,6 +252,7 @@ std::string add_members(Module& module, const LoadedModel& model,
 }  // namespace
 
 std::string torch_script_of(const LoadedModel& model) {
+  require_own_function(model, "TorchScript");
   const std::string& name = model.settings.module;
   if (model.module && !is_built_in_module(name) && !model.settings.module_file) {
     throw_error<InvalidArgument>(

@@ -19,6 +19,8 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/baselines/external_adapter.h"
+#include "models/files/boosted_trees.h"
+#include "models/files/model_scorer.h"
 #include "models/linear/linear_belief.h"
 #include "models/modules/module_model.h"
 #include "models/neural/ranker_network.h"
@@ -26,6 +28,9 @@
 
 namespace olrank {
 namespace {
+
+constexpr const char* kStartModel = "start_model";
+constexpr const char* kStartWeight = "start.weight";
 
 class Model {
  public:
@@ -69,6 +74,7 @@ class Model {
     model.normaliser.products = std::move(products);
     for (std::int64_t member = 0; member < count; ++member)
       model.members.push_back(theta_of(model, prefix(member)));
+    if (model.is_additive() && find_text(kStartModel) != nullptr) read_start(model);
     for (const auto& tensor : contents_.tensors) {
       if (!used_.contains(tensor.name)) fail("Such a model has no tensor '{}'.", tensor.name);
     }
@@ -131,6 +137,18 @@ class Model {
     }
     if (!json.is_array() || found.empty()) fail("Its products are '{}' instead of pairs of inputs.", *text);
     return found;
+  }
+
+  void read_start(LoadedModel& model) {
+    std::vector<float> weight;
+    take(kStartWeight, {1, 1}, weight);
+    model.start_weight = weight.front();
+    const auto file = bytes_of_base64(text(kStartModel));
+    if (!file) fail("Its {} is damaged: it is not in base64.", kStartModel);
+    model.start = std::make_shared<const ModelScorer>(on_inputs(parse_model(*file, origin_, code_)));
+    if (model.start->features() != model.normaliser.columns())
+      fail("Its {} takes {}, but it has {}.", kStartModel, counted(model.start->features(), "input"),
+           model.normaliser.columns());
   }
 
   NetworkSettings network_settings() const {
@@ -312,6 +330,27 @@ class Model {
 
 }  // namespace
 
+namespace {
+
+/// Trees take raw values.
+LoadedModel model_of_trees(BoostedTrees trees) {
+  LoadedModel model;
+  model.shape.inputs = model.normaliser.features = trees.features();
+  model.feature_names = trees.feature_names();
+  model.metadata = {{"normalisation", normaliser_text(model.normaliser)}};
+  model.trees = std::make_shared<const BoostedTrees>(std::move(trees));
+  return model;
+}
+
+}  // namespace
+
+void require_own_function(const LoadedModel& model, std::string_view use) {
+  if (!model.trees && !model.start) return;
+  throw_error<InvalidArgument>("{} cannot hold {}: use the model's own file.", use,
+                               model.trees ? "trees of LightGBM or XGBoost"
+                                           : "a model that adds to the score of the one it started from");
+}
+
 LoadedModel load_model(const std::filesystem::path& path, ModelCode code) {
   // The file, its tensors and the parameters are in memory at once.
   const std::int64_t max_bytes = available_memory() / 4;
@@ -319,6 +358,14 @@ LoadedModel load_model(const std::filesystem::path& path, ModelCode code) {
 }
 
 LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code) {
+  // A safetensors file has a brace where its header begins.
+  if (bytes.size() > 8 && bytes[0] == '\x08' && bytes[2] == '\x12' && bytes[8] != '{') {
+    throw DataError(
+        origin, 0, 0,
+        "This is an ONNX model, which olrank does not read: score the documents with onnxruntime, "
+        "and give rankers the score as a further feature.");
+  }
+  if (BoostedTrees::is_file(bytes)) return model_of_trees(BoostedTrees::parse(bytes, origin));
   return Model(parse_safetensors(bytes, origin), origin, code).read();
 }
 
@@ -344,6 +391,7 @@ std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
       tensors.push_back(std::move(tensor));
     }
   }
+  if (model.start) tensors.push_back({kStartWeight, {1, 1}, {model.start_weight}});
   return tensors;
 }
 
@@ -359,6 +407,11 @@ ModelTensors additive_tensors(std::span<const float> theta, std::span<const Inpu
   model.tensors.push_back({"products.weight", {1, std::ssize(products)}, {of_products, theta.end()}});
   model.architecture.emplace_back("products", pairs_text(products));
   return model;
+}
+
+void add_start(std::string_view file, float weight, ModelTensors& model) {
+  model.tensors.push_back({kStartWeight, {1, 1}, {weight}});
+  model.architecture.emplace_back(kStartModel, base64_of(file));
 }
 
 std::string pairs_text(std::span<const InputPair> pairs) {

@@ -16,7 +16,9 @@
 
 namespace olrank {
 
+class ModelScorer;
 class ModuleModel;
+class BoostedTrees;
 
 /// Whether a model file may bring code, that of a TorchScript module. LibTorch runs it with all rights of
 /// its user, so that a file from somebody else can read and write others.
@@ -35,7 +37,10 @@ struct LoadedModel {
   NetworkSettings settings;                   // of a linear model, only `network` counts
   NetworkShape shape;                         // of modules but relu, only its sizes count
   std::shared_ptr<const ModuleModel> module;  // null for linear models and built-in networks
+  std::shared_ptr<const BoostedTrees> trees;  // of LightGBM or XGBoost, in place of all that is above
   std::vector<std::vector<float>> members;    // θ of each member of an ensemble; one θ otherwise
+  std::shared_ptr<const ModelScorer> start;   // whose score of the same inputs is added, if there is one,
+  float start_weight = 0.0F;                  // times this
   FittedNormaliser normaliser;             // from raw features to the network's inputs, all terms included
   std::vector<std::string> feature_names;  // of the raw features; empty where the file has none
   ModelMetadata metadata;                  // of the whole file, normalisation included
@@ -47,9 +52,13 @@ struct LoadedModel {
   bool has_closed_form() const { return !module || settings.module == "relu"; }
 };
 
-/// Reads a model.safetensors of a trial. Throws DataError for a damaged file and for an unknown
-/// architecture: every tensor must be present in its shape, and no other; InvalidArgument for code where it
-/// is refused. Without a normalisation in the file, inputs are used unchanged.
+/// Throws InvalidArgument for a model with trees or the score of another model, which `use` cannot hold.
+void require_own_function(const LoadedModel& model, std::string_view use);
+
+/// Reads a model.safetensors of a trial, or the trees of LightGBM or XGBoost. Throws DataError for a
+/// damaged file and for an unknown architecture: every tensor must be present in its shape, and no other;
+/// InvalidArgument for code where it is refused. Without a normalisation in the file, inputs are used
+/// unchanged.
 LoadedModel load_model(const std::filesystem::path& path, ModelCode code);
 /// Reads the model from the bytes of such a file, which messages call `origin`.
 LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code);
@@ -60,6 +69,9 @@ std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model);
 /// θ = (w, c₂, c₃, c₄, p) of f(x) = Σ_j w_j x_j + Σ_k Σ_j c_kj cos(kπx_j) + Σ_ij p_ij (2x_i − 1)(2x_j − 1),
 /// x scaled to [0, 1] within its query, as the tensors of a model file. p has the pairs of `products`.
 ModelTensors additive_tensors(std::span<const float> theta, std::span<const InputPair> products = {});
+
+/// Adds the score of another model, whose file this is, times a weight.
+void add_start(std::string_view file, float weight, ModelTensors& model);
 
 /// Pairs as the text in a model file: [[i, j], …].
 std::string pairs_text(std::span<const InputPair> pairs);

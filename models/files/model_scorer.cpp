@@ -13,6 +13,7 @@
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/text/message_text.h"
+#include "models/files/boosted_trees.h"
 #include "models/modules/module_model.h"
 
 namespace olrank {
@@ -49,10 +50,40 @@ void ModelScorer::score(Scratch& scratch, FeatureMatrix raw, std::span<const std
         matrix.data() + first * inputs);
   }
   score_inputs(scratch, {matrix.data(), raw.docs, inputs}, offsets, scores);
+  if (model_.start) add_start(scratch, raw, offsets, scores);
+}
+
+void ModelScorer::add_start(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
+                            std::span<double> scores) const {
+  const FittedNormaliser normaliser = model_.normaliser.without_terms();
+  const auto inputs = scratch.take<float>(raw.docs * normaliser.columns());
+  for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
+    const std::int64_t first = offsets[query] - offsets.front();
+    normaliser.apply(raw.part(first, offsets[query + 1] - offsets.front()),
+                     inputs.data() + first * normaliser.columns());
+  }
+  const auto of_start = scratch.take<double>(scores.size());
+  model_.start->score(scratch, {inputs.data(), raw.docs, normaliser.columns()}, offsets, of_start);
+  for (std::size_t doc = 0; doc < scores.size(); ++doc)
+    scores[doc] += double{model_.start_weight} * of_start[doc];
+}
+
+LoadedModel on_inputs(LoadedModel model) {
+  FittedNormaliser none;
+  none.features = model.normaliser.columns();
+  none.cosines = model.normaliser.cosines;
+  none.products = model.normaliser.products;
+  model.normaliser = none;
+  return model;
 }
 
 void ModelScorer::score_inputs(Scratch& scratch, FeatureMatrix docs, std::span<const std::int64_t> offsets,
                                std::span<double> scores) const {
+  if (model_.trees) {
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc)
+      scores[doc] = model_.trees->score(docs.values + doc * docs.features);
+    return;
+  }
   score_by_member(scratch, 0, docs, offsets, scores);
   if (members_.size() == 1) return;
   const auto of_member = scratch.take<double>(scores.size());

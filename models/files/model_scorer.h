@@ -20,7 +20,7 @@ class ModelScorer {
   std::int64_t features() const { return model_.normaliser.features; }
   /// Whether the model needs no zeros of sparse documents; score() makes them dense for another.
   static bool takes_sparse(const LoadedModel& model) {
-    return model.normaliser.keeps_zeros() && !model.module;
+    return model.normaliser.keeps_zeros() && !model.module && !model.start && !model.trees;
   }
 
   /// Scores of raw documents of whole queries: query q has rows offsets[q] − offsets[0] and following.
@@ -28,6 +28,8 @@ class ModelScorer {
              std::span<double> scores) const;
 
  private:
+  void add_start(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
+                 std::span<double> scores) const;
   void score_inputs(Scratch& scratch, FeatureMatrix docs, std::span<const std::int64_t> offsets,
                     std::span<double> scores) const;
   void score_by_member(Scratch& scratch, std::size_t member, FeatureMatrix docs,
@@ -36,6 +38,9 @@ class ModelScorer {
   LoadedModel model_;
   std::vector<std::vector<double>> members_;  // θ in double
 };
+
+/// The model as a function of the inputs that its normaliser makes of raw documents.
+LoadedModel on_inputs(LoadedModel model);
 
 /// `data` widened to the features of the model with zeros. Throws DataError, naming `source`, for features
 /// that the model does not have.

@@ -98,6 +98,7 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key);
 CertaintyPolicy certainty_policy(const RankerSettings& settings);
 
 struct RankerDevice;
+struct ClickStart;
 
 /// A ranker needs these in addition to its settings.
 struct RankerDependencies {
@@ -106,6 +107,7 @@ struct RankerDependencies {
   std::span<const std::vector<float>> first_thetas = {};  // of each member, of a model to start from
   const RankerDevice* device = nullptr;                   // to compute the ranker on a device
   bool sparse = false;                                    // whether documents are sparse
+  std::shared_ptr<const ClickStart> click_start = {};     // for clickgp: a model other than by its weights
 };
 
 /// A kind's maker is given this.

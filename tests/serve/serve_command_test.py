@@ -1,5 +1,6 @@
 """`olrank serve` end to end: starts, rejected starts, stops, restarts and a full disk."""
 
+import base64
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import unittest
 
 from running_service import PROGRAM, Client, InFolder, ServiceError, ServiceTest, Users, learned_state, logged, olrank, succeed
 
+TREES = pathlib.Path(__file__).parents[1] / "models" / "files" / "trees"
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 
 
@@ -216,7 +218,7 @@ class ServeCommand(ServiceTest):
         model = next(run.glob("trials/**/model.safetensors"))
         tensors, metadata = tensors_of(model.read_bytes())
         features = json.loads(metadata["normalisation"])["features"]
-        service = self.start("--model", model)
+        service = self.start("--model", model, "--ranker", "olranknet")
         self.assertIn("\nlambda = 1000.0\n", self.state.joinpath("service.toml").read_text())  # that of rankers that start from a model
         with service.client() as client:
             given, about = tensors_of(client.model())
@@ -236,7 +238,8 @@ class ServeCommand(ServiceTest):
         other.write_bytes(changed)
         self.assertIn("model is ", self.refused("--state", self.state, "--model", other))
         for flags, difference in ((["--width", "8"], "width is 6, not 8"), (["--set", "ranker.depth=3"], "depth is 2, not 3")):
-            self.assertIn(f"has another network ({difference})", self.refused("--state", self.path("d"), "--model", model, *flags))
+            self.assertIn(f"has another network ({difference})",
+                          self.refused("--state", self.path("d"), "--model", model, "--ranker", "olranknet", *flags))
         self.assertIn("cannot start from a model",
                       self.refused("--state", self.path("e"), "--model", model, "--ranker", "p2linrank"))
 
@@ -274,6 +277,33 @@ class ServeCommand(ServiceTest):
         first, second, third = tensors["products.weight"]
         self.assertAlmostEqual(first / second, 2.0, places=5)
         self.assertAlmostEqual(third / second, 3.0, places=5)
+
+    def test_a_click_model_starts_from_trees(self):
+        text = (TREES / "lightgbm-plain.txt").read_text()
+        trees = self.path("model.txt")
+        trees.write_text(text[:text.index("Tree=1")])
+        self.assertIn("It is cut short: it has 1 of its 3 trees.", self.refused("--state", self.state, "--model", trees, code=1))
+        trees.write_text(text)
+        self.assertIn("holds trees, from which only clickgp starts",
+                      self.refused("--state", self.state, "--model", trees, "--ranker", "olranknet"))
+        self.assertIn("contradicts the model", self.refused("--state", self.state, "--model", trees, "--normalise", "query-minmax"))
+        service = self.start("--model", trees)
+        self.play(service, 5, features=4)
+        with service.client() as client:
+            learned = client.model()
+        about = tensors_of(learned)[1]
+        self.assertEqual((about["ranker"], json.loads(about["normalisation"])["kind"]), ("clickgp", "none"))
+        self.assertEqual(base64.b64decode(about["start_model"]).decode(), text)
+        self.assertEqual(service.stop(), 0)
+        trees.unlink()  # the folder has all that it needs
+        service = self.start()
+        with service.client() as client:
+            self.assertEqual(client.model(), learned)
+        self.assertEqual(service.stop(), 0)
+        saved = self.path("learned.safetensors")
+        saved.write_bytes(learned)
+        self.assertIn("cannot hold a model that adds to the score",
+                      olrank("export", saved, "--to", "onnx", "--out", self.path("learned.onnx")).stderr)
 
     def test_shares_the_log_format_with_replays(self):
         data = self.path("data")

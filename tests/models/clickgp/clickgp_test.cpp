@@ -12,14 +12,18 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/io/safetensors.h"
 #include "core/random/rng_stream.h"
 #include "core/statistics/slate_estimates.h"
 #include "models/clickgp/click_memory.h"
 #include "models/clickgp/click_ranking.h"
 #include "models/clickgp/clickgp.h"
+#include "models/files/model_scorer.h"
+#include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/saved_state.h"
 
@@ -613,6 +617,70 @@ TEST(ClickGpTest, TakesProductsWhileQueriesAreForgotten) {
   play_clicks(*ranker, 1, 160, 1, product_clicks);
   ASSERT_EQ(ranker->model().tensors.size(), 3U);
   exported_scores(*ranker, 3);
+}
+
+/// The file of a network with drawn parameters.
+std::string network_file(std::int64_t inputs) {
+  const NetworkSettings settings = {.network = NetworkForm::kMlp,
+                                    .width = 8,
+                                    .depth = 2,
+                                    .parameterisation = Parameterisation::kStandard};
+  const auto network = make_tangent_model(settings, inputs);
+  const auto theta = network->first_parameters(make_key({.seed = 5, .purpose = Purpose::kInitialisation}));
+  return model_bytes(network->tensors(theta), {});
+}
+
+std::unique_ptr<OnlineRanker> make_started(std::int64_t inputs) {
+  return make_ranker(click_settings(ClickTerms::kProducts), click_world().features(),
+                     TrialKeys::of(3, 1, "clicks"), kClickShown,
+                     {.click_start = ClickStart::of_file(network_file(inputs), "net", ModelCode::kRefuse)});
+}
+
+std::vector<float> scores_of_query(const OnlineRanker& ranker, FeatureMatrix docs) {
+  ExecutionContext execution;
+  std::vector<float> scores(docs.docs);
+  ranker.score(execution, docs, scores);
+  return scores;
+}
+
+/// Differences between the scores of documents, by the model in the bytes of a file.
+void expect_scores_of(const std::string& file, FeatureMatrix docs, const std::vector<float>& scores) {
+  Scratch scratch;
+  std::vector<double> of_file(docs.docs);
+  const std::int64_t whole[] = {0, docs.docs};
+  ModelScorer(parse_model(file, "net", ModelCode::kRefuse)).score(scratch, docs, whole, of_file);
+  for (std::size_t doc = 1; doc < scores.size(); ++doc)
+    EXPECT_NEAR(of_file[doc] - of_file[0], scores[doc] - scores[0], 1e-5);
+}
+
+TEST(ClickGpTest, StartsFromANetworkAndNeedsItsFileNoMore) {
+  const auto ranker = make_started(click_world().features());
+  const FeatureMatrix docs = click_world().query(2).features;
+  expect_scores_of(network_file(docs.features), docs, scores_of_query(*ranker, docs));
+
+  play_clicks(*ranker, 1, 60, 1, product_clicks);
+  const auto resumed = make_clicks(click_settings(ClickTerms::kProducts));
+  load_state(*resumed, state_of(*ranker));
+  play_clicks(*ranker, 61, 90, 1, product_clicks);
+  play_clicks(*resumed, 61, 90, 3, product_clicks);
+  EXPECT_EQ(state_of(*ranker), state_of(*resumed));
+  // Its model file has the network in it, and another ranker starts from that one.
+  const ModelTensors model = ranker->model();
+  EXPECT_NE(model.tensors.back().values[0], 0.0F);
+  const std::string file = model_bytes(model, {});
+  expect_scores_of(file, docs, scores_of_query(*ranker, docs));
+  const LoadedModel loaded = parse_model(file, "net", ModelCode::kRefuse);
+  EXPECT_EQ(tensors_of(loaded).back().values, model.tensors.back().values);
+  const auto again =
+      make_ranker(click_settings(), docs.features, TrialKeys::of(3, 1, "clicks"), kClickShown,
+                  {.click_start = ClickStart::of_file(file, "net", ModelCode::kRefuse)});
+  expect_scores_of(file, docs, scores_of_query(*again, docs));
+}
+
+TEST(ClickGpTest, RefusesANetworkOfOtherInputs) {
+  EXPECT_EQ(message_of<InvalidArgument>([] { make_started(4); }),
+            "Ranker 'clicks' starts from a model of 4 inputs, but has 3: choose another model, or the "
+            "features that the model was trained with.");
 }
 
 TEST(ClickGpTest, KeepsWhatItStartsFrom) {

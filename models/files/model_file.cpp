@@ -328,10 +328,6 @@ class Model {
   ModelTensors module_tensors_;  // what a module's file has to hold
 };
 
-}  // namespace
-
-namespace {
-
 /// Trees take raw values.
 LoadedModel model_of_trees(BoostedTrees trees) {
   LoadedModel model;

@@ -221,12 +221,12 @@ void check_start_inputs(const RankerSettings& ranker, const StartModel& start,
   if (start.normalisation.empty()) return;
   const FittedNormaliser there = parse_normaliser(start.normalisation, ranker.start_from).without_terms();
   if (normaliser_text(there) == normaliser_text(normaliser)) return;
-  const bool same_kind = there.kind == normaliser.kind;
+  const bool fitted_elsewhere = there.kind == normaliser.kind && there.features == normaliser.features;
   throw_error<InvalidArgument>(
       "Ranker '{}' starts from {}, which expects other inputs: {} features normalised by {}, where this "
       "data has {} by {}{}. Choose the model's data.normalise and features, or another model.",
       ranker.name, ranker.start_from, there.features, name_of(there.kind), normaliser.features,
-      name_of(normaliser.kind), same_kind ? " with other fitted numbers" : "");
+      name_of(normaliser.kind), fitted_elsewhere ? " with other fitted numbers" : "");
 }
 
 }  // namespace olrank

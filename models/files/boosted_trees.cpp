@@ -34,7 +34,7 @@ class BoostedTreesReader {
     const std::size_t trees = words(header, "tree_sizes").size();
     for (Block block = next_block(text); block.contains("Tree"); block = next_block(text)) add_tree(block);
     if (!ended_ || model_.roots_.size() != trees)
-      fail("It is cut short: it has {} of its {}.", model_.roots_.size(), counted(trees, "tree"));
+      fail("It is cut short after {}.", counted(std::ssize(model_.roots_), "tree"));
     return std::move(model_);
   }
 

@@ -79,7 +79,7 @@ TEST(BoostedTreesTest, RefusesWhatIsCutShort) {
   }
   const std::string text = tree_file("lightgbm-plain.txt");
   EXPECT_EQ(tree_refusal(text.substr(0, text.find("Tree=2"))),
-            "trees: olrank cannot use this model of trees. It is cut short: it has 2 of its 3 trees.");
+            "trees: olrank cannot use this model of trees. It is cut short after 2 trees.");
   EXPECT_EQ(tree_refusal("{\"learner\": {"),
             "trees: olrank cannot use this model of trees. It is no whole JSON text: it may be cut short.");
 }

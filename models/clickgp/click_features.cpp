@@ -91,7 +91,7 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
       row[centred() + p] = a < 0 ? 0.0 : centred_product(x[a], x[b]);
     }
     if (start_) row[centred() - 1] = start_score(x) - double{means.back()};
-    if (used_ == ClickAtOnce::kNone) continue;
+    if (used_ == ClickInputs::kNone) continue;
     for (std::int64_t f = 0; f < inputs_; ++f) row[f] = double{x[f]} - double{means[f]};
     if (!has_cosines()) continue;
     write_cosines(inputs_, x, means.data() + inputs_, row + inputs_);

@@ -34,7 +34,7 @@ BUDGET = {
     ".ci": 55,
 }
 PRODUCT_LINES = 138_005  # goal 126,000
-TEST_LINES = 71_320  # goal 64,000
+TEST_LINES = 71_321  # goal 64,000
 FILES = 1_568  # goal 1,500
 PRODUCT_CPP_FILES = 831  # goal 650
 SETTINGS = 200

@@ -619,7 +619,8 @@ TEST_F(RedisTest, ALearnerRestoresTheCounter) {
   client->call({"DEL", "olrank:rounds"});
   const std::string id = lists.open(list_of(11), 5);
   EXPECT_EQ(round_of_retried(lists, id, 11), 11U);
-  EXPECT_EQ(warnings.count("olrank:rounds, was missing. Restored it to 10"), 1);
+  // The learner tells of it after the counter is back.
+  wait_until([&] { return warnings.count("olrank:rounds, was missing. Restored it to 10") == 1; });
   EXPECT_FALSE(log->fault().has_value());
 }
 

@@ -282,7 +282,7 @@ class ReplicasTest(ServiceTest):
             self.assertIn("sending it records 21 to 30 again", learner.messages() + standby.messages())
             server.ask("del", "shop:rounds")
             given += self.feed(client, 1, draw)
-            wait_until(lambda: told.stats()["rounds"] == 41, "records are not learned")
+            wait_until(lambda: other.stats()["rounds"] == told.stats()["rounds"] == 41, "records are not learned")
         for name in ("learner", "standby"):
             self.assertEqual(self.lists_of(name), given)
         # The standby is away for the next ten, and then the server and the learner are: the standby goes on without them.

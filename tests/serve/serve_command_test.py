@@ -282,7 +282,7 @@ class ServeCommand(ServiceTest):
         text = (TREES / "lightgbm-plain.txt").read_text()
         trees = self.path("model.txt")
         trees.write_text(text[:text.index("Tree=1")])
-        self.assertIn("It is cut short: it has 1 of its 3 trees.", self.refused("--state", self.state, "--model", trees, code=1))
+        self.assertIn("It is cut short after 1 tree.", self.refused("--state", self.state, "--model", trees, code=1))
         trees.write_text(text)
         self.assertIn("holds trees, from which only clickgp starts",
                       self.refused("--state", self.state, "--model", trees, "--ranker", "olranknet"))

@@ -59,6 +59,8 @@ TEST(ModelFilesTest, AServiceStartsFromTheWholeFunctionOfAFile) {
                                {"output_scale", "3"}};
   ServiceRequest request;
   request.model = (folder / "model.safetensors").string();
+  request.names_kind = true;
+  request.ranker = {{"ranker", "", "kind", "olranknet", "a test"}};
   std::string identity;
   for (const std::string& file :
        {safetensors_bytes(tensors, about), checked_safetensors_bytes(tensors, about)}) {

@@ -303,12 +303,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(PropensityOfDrawsTest, IsUnknownForPosteriorSamples) {
   const SmallWorld world(17, 4, kWorldDocs, 3);
   TestContext context;
-  for (const RankerKind kind : {RankerKind::kClickGp, RankerKind::kPairRank}) {
-    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
-    settings.explore.list = ListRule::kSample;
-    const auto ranker = make_ranker(settings, world.features(), TrialKeys::of(3, 1, "propensity"), kShown);
-    EXPECT_TRUE(ranker->rank(context.round, world.query_of(1), 1).propensity.empty());
-  }
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
+  settings.explore.list = ListRule::kSample;
+  const auto ranker = make_ranker(settings, world.features(), TrialKeys::of(3, 1, "propensity"), kShown);
+  EXPECT_TRUE(ranker->rank(context.round, world.query_of(1), 1).propensity.empty());
 }
 
 using Docs = std::vector<std::int32_t>;

@@ -314,7 +314,7 @@ std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
         later = record.round;
         break;
       }
-      // The chain begins anew after records of earlier versions.
+      // A new chain begins after records of earlier versions.
       if (record.before && record.before->empty()) known = {known.round, known.round, {}};
       if (chain != nullptr && record.before && *record.before != known.hash) {
         if (!bodies.empty()) break;

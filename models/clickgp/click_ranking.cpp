@@ -254,7 +254,7 @@ void ClickRanking::draw_order(ExecutionContext& context, const ClickState& state
   }
   std::vector<double> keys(docs);
   for (std::size_t doc = 0; doc < docs; ++doc) keys[doc] = (centre[doc] + draw.common[doc]) + draw.own[doc];
-  // What is equal comes in any order.
+  // Documents with equal keys come in any order.
   const auto coin = [&](std::int32_t doc) {
     return RngStream(tie_key_, round, static_cast<std::uint32_t>(doc)).uniform();
   };

@@ -17,7 +17,7 @@ class BoostedTrees {
   static BoostedTrees parse(std::string_view bytes, const std::string& origin);
 
   std::int64_t features() const { return features_; }
-  /// Those of the file; empty if it has none, or the program's own.
+  /// Returns the names in the file, or none if the program made them up.
   const std::vector<std::string>& feature_names() const { return feature_names_; }
   double score(const float* doc) const;
 

@@ -624,7 +624,7 @@ TEST_F(RedisTest, ALearnerRestoresTheCounter) {
   EXPECT_FALSE(log->fault().has_value());
 }
 
-/// An earlier version appends without the hash: the chain begins anew behind its records.
+/// An earlier version appends without the hash, and a new chain begins after its records.
 TEST_F(RedisTest, RecordsOfEarlierVersionsAreArchived) {
   const TemporaryFolder folder;
   log->begin(some_settings(), false);

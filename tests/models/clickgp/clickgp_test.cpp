@@ -961,7 +961,7 @@ TEST(QuerySiteTest, ProbabilitiesStayWithinTheirRange) {
   EXPECT_GT(click_probability(-1e9), 0.0);
 }
 
-/// The probability of each of the first ranks, by looking for the best document anew for each draw.
+/// Finds the probability of each of the first ranks by a search for the best document in each draw.
 std::vector<double> slow_propensity(const std::vector<double>& centre, const ScoreDraw& draw, double floor,
                                     const std::vector<std::int32_t>& list, std::size_t ranks) {
   std::vector<double> of_prefix(ranks + 1);
@@ -1130,7 +1130,7 @@ double value_of_other(FeatureMatrix docs) {
   return value;
 }
 
-// 300 logs of 1,200 lists each, of queries that are drawn anew, while the ranker learns from the first 200
+// 300 logs of 1,200 lists each, of queries that each log draws, while the ranker learns from the first 200
 // of its own lists: how many 95 % intervals for another ranker have the true value? With a true coverage
 // of 95 % fewer than 271 of 300 are covered with probability 1e-3.
 TEST(ClickGpTest, IntervalsFromItsLogsCoverTheTruth) {

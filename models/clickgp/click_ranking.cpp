@@ -249,6 +249,7 @@ void ClickRanking::draw_order(ExecutionContext& context, const ClickState& state
   ScoreDraw draw;
   for (const auto part : {&ScoreDraw::common, &ScoreDraw::own, &ScoreDraw::other}) {
     std::vector<std::vector<double>> of_models;
+    of_models.reserve(draws.size());
     for (ScoreDraw& of_model : draws) of_models.push_back(std::move(of_model.*part));
     average(state, of_models, draw.*part);
   }

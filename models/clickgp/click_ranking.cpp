@@ -248,9 +248,8 @@ void ClickRanking::draw_order(ExecutionContext& context, const ClickState& state
     state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, draws[model]);
   ScoreDraw draw;
   for (const auto part : {&ScoreDraw::common, &ScoreDraw::own, &ScoreDraw::other}) {
-    std::vector<std::vector<double>> of_models;
-    of_models.reserve(draws.size());
-    for (ScoreDraw& of_model : draws) of_models.push_back(std::move(of_model.*part));
+    std::vector<std::vector<double>> of_models(draws.size());
+    for (std::size_t at = 0; at < draws.size(); ++at) of_models[at] = std::move(draws[at].*part);
     average(state, of_models, draw.*part);
   }
   std::vector<double> keys(docs);

@@ -66,8 +66,8 @@ std::vector<double> own_evidence(const KnownQuery::Site& site) {
 
 }  // namespace
 
-double block_precision(double known, double squares, double expected, double weight) {
-  return (known + weight) / (squares + weight / expected);
+double block_precision(double known, double squares, double expected) {
+  return (known + 1.0) / (squares + 1.0 / expected);
 }
 
 double departure_variance(double squares, double known, double prior) {
@@ -583,9 +583,9 @@ void ClickRegression::set_hyperparameters(const SiteSums& sums) {
       const double distance = belief_.theta()[c] - expected(block);
       squares += distance * distance;
     }
-    // The start model's one weight knows too little of its own spread.
-    block.precision = block.is_start ? block_precision(known, squares, first_precision(block), 4.0)
-                                     : block_precision(known, squares, 2.0 * first_precision(block), 1.0);
+    // One weight knows too little of its own spread: that of the start model stays.
+    const double first = first_precision(block);
+    block.precision = block.is_start ? first : block_precision(known, squares, 2.0 * first);
   }
   has_evidence_ = true;
   constexpr double kDocumentPrior = 20.0;

@@ -32,9 +32,9 @@ struct ClickSchedule {
   }
 };
 
-/// λ_B by MacKay's rule with an inverse-gamma prior of the given weight around an expected precision: γ_B
-/// known directions and ‖θ_B‖².
-double block_precision(double known, double squares, double expected, double weight);
+/// λ_B by MacKay's rule with a gamma prior, of the weight of one direction, around an expected precision:
+/// γ_B known directions and ‖θ_B‖².
+double block_precision(double known, double squares, double expected);
 
 /// σ² or τ² by the same rule with a prior of weight `prior` around ½: Σu² or Σb², and how many of them are
 /// known.

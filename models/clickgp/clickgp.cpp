@@ -22,7 +22,7 @@
 namespace olrank {
 namespace {
 
-constexpr double kStartLead = 5.0;
+constexpr double kStartLead = 10.0;
 constexpr std::string_view kStart = "clickgp.start";
 constexpr std::string_view kWorth = "clickgp.worth";
 constexpr std::string_view kStartFile = "clickgp.start_file";

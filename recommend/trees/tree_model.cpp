@@ -183,7 +183,7 @@ std::vector<PathReason> path_reasons(const TreeModel& model, std::int32_t user_l
   for (const auto& [feature, step] : of_item) {
     const std::int32_t level = model.item_tree.node(step.node).level;
     const auto known =
-        std::ranges::find_if(placed, [&](const Placed& other) { return other.reason.feature == feature; });
+        std::ranges::find(placed, feature, [](const Placed& other) { return other.reason.feature; });
     if (known == placed.end()) {
       placed.push_back({{feature, {}, step}, level});
     } else {

@@ -734,7 +734,6 @@ TEST(ClickGpTest, PrecisionOfABlockIsWhereItsEvidencePeaks) {
   RngStream draws(make_key({.seed = 5, .purpose = Purpose::kProbe}), 0);
   constexpr int kSize = 6;
   constexpr double kFirst = 1.7;
-  constexpr double kWeight = 3.0;
   Eigen::MatrixXd root(kSize, 9);
   Eigen::VectorXd eta(kSize);
   for (double& value : root.reshaped()) value = draws.normal();
@@ -747,13 +746,13 @@ TEST(ClickGpTest, PrecisionOfABlockIsWhereItsEvidencePeaks) {
   for (int step = 0; step < 500; ++step) {
     const Eigen::MatrixXd inverse = sum(precision).inverse();
     const double known = kSize - precision * inverse.trace();
-    precision = block_precision(known, (inverse * eta).squaredNorm(), kFirst, kWeight);
+    precision = block_precision(known, (inverse * eta).squaredNorm(), kFirst);
   }
   const auto evidence = [&](double log_precision) {
     const double at = std::exp(log_precision);
     return 0.5 * (kSize * log_precision - std::log(sum(at).determinant()) +
                   eta.dot(sum(at).inverse() * eta)) +
-           0.5 * kWeight * (log_precision - at / kFirst);
+           0.5 * (log_precision - at / kFirst);
   };
   constexpr double kStep = 1e-4;
   const double here = std::log(precision);

@@ -185,8 +185,10 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   return resolve_configuration(file ? read_toml(*file) : TomlDocument{}, overrides, ignored);
 }
 
-Configuration resolve_configuration(const TomlDocument& document,
-                                    std::span<const SettingOverride> overrides, IgnoredSettings ignored) {
+Configuration resolve_configuration(TomlDocument document, std::span<const SettingOverride> given,
+                                    IgnoredSettings ignored) {
+  std::vector<SettingOverride> overrides(given.begin(), given.end());
+  select_rankers(document, overrides);
   for (const auto& table : document.tables) check_table(table);
   for (const auto& override : overrides) schema_of(override.table, override.origin);
 

@@ -41,8 +41,7 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
                                     IgnoredSettings ignored = IgnoredSettings::kRefuse);
 
 /// Resolves the configuration of a document that is there already.
-Configuration resolve_configuration(const TomlDocument& document,
-                                    std::span<const SettingOverride> overrides,
+Configuration resolve_configuration(TomlDocument document, std::span<const SettingOverride> overrides,
                                     IgnoredSettings ignored = IgnoredSettings::kRefuse);
 
 /// Throws InvalidArgument if the configuration has a [study], which `command` does not support.

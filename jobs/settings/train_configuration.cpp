@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <set>
 
 #include "core/text/message_text.h"
@@ -199,6 +201,45 @@ void refuse_ignored(const RankerSettings& ranker, std::span<const SettingOverrid
     if (const auto reason = why_ignored(ranker, override.key))
       refuse(override.origin, override.key, ranker, *reason);
   }
+}
+
+void select_rankers(TomlDocument& document, std::vector<SettingOverride>& overrides) {
+  const auto kind = std::find_if(overrides.rbegin(), overrides.rend(), is_kind_of_all);
+  if (kind == overrides.rend()) return;
+  const std::vector<std::string> wanted = listed(*kind);
+  std::vector<std::string> others;  // of the file
+  std::size_t found = 0;
+  const auto drops = [&](const TomlDocument::Table& table) {
+    if (table.name != RankerSettings::schema().table) return false;
+    std::string name;
+    for (const std::string_view key : {std::string_view("name"), kKind}) {
+      const auto entry = std::find_if(table.entries.begin(), table.entries.end(),
+                                      [&](const TomlDocument::Entry& one) { return one.key == key; });
+      if (name.empty() && entry != table.entries.end()) {
+        if (const auto* text = std::get_if<std::string>(&entry->value)) name = *text;
+      }
+    }
+    if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) {
+      ++found;
+      return false;
+    }
+    others.push_back(name);
+    return true;
+  };
+  std::vector<TomlDocument::Table> tables;
+  std::copy_if(document.tables.begin(), document.tables.end(), std::back_inserter(tables),
+               std::not_fn(drops));
+  if (found != wanted.size()) return;
+  const auto sweeps_one_of = [](const TomlDocument::Table& table, const std::vector<std::string>& names) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return (table.name + ".").starts_with("sweep." + name + ".");
+    });
+  };
+  std::erase_if(tables, [&](const TomlDocument::Table& table) {
+    return sweeps_one_of(table, others) && !sweeps_one_of(table, wanted);
+  });
+  document.tables = std::move(tables);
+  std::erase_if(overrides, is_kind_of_all);
 }
 
 std::vector<RankerSettings> resolve_rankers(const TomlDocument& document,

@@ -57,8 +57,10 @@ class WatchedModule {
   static std::unique_ptr<at::ObserverContext> note(const at::RecordFunction& call) {
     const auto name = call.operator_name();
     if (!name || !drawn_here().empty()) return nullptr;
+    // The inputs of an interpreter are its whole stack, of which the arguments come last.
+    const std::size_t count = std::min(call.num_inputs(), call.inputs().size());
     const bool draws = draws_random_numbers(*name, [&](std::size_t k) -> std::optional<c10::IValue> {
-      if (k < call.inputs().size()) return call.inputs()[k];
+      if (k < count) return call.inputs()[call.inputs().size() - count + k];
       return std::nullopt;
     });
     if (draws) drawn_here() = name->name;

@@ -50,7 +50,7 @@ const Schema& RankerSettings::schema() {
                  "name of the ranker and of the folder of its trials; must be unique; default: the kind")
           .field("kind", &S::kind,
                  "ranking and learning method; as a flag also several, `--ranker pairrank,pdgd`, where the "
-                 "file has no `[[ranker]]`")
+                 "file has no `[[ranker]]`, or the names of those to run where it has them")
           .flag("ranker")
           .field("start_from", &S::start_from,
                  "a model that the ranker starts from: a model file, or the folder of a trial or a "

@@ -117,6 +117,27 @@ TEST(ConfigurationTest, AListOfKindsMakesOneRankerOfEach) {
             "Two rankers are called 'pairrank'; give each [[ranker]] a unique name.");
 }
 
+TEST(ConfigurationTest, NamesSelectRankersOfTheFile) {
+  const std::string file =
+      "[[ranker]]\nname = \"a\"\nwidth = 8\nkind = \"olranknet\"\n[[ranker]]\nname = \"b\"\nkind = "
+      "\"pdgd\"\n"
+      "[[ranker]]\nkind = \"mgd\"\n[sweep.a]\nwidth = [4, 8]\n[sweep.b]\nlearning_rate = [1, 2]\n";
+  const auto ranker = [](const std::string& names) {
+    return SettingOverride{"ranker", "", "kind", names, "--ranker"};
+  };
+  const Configuration both =
+      from_text(file, {ranker("mgd,b"), parse_override("ranker.b.learning_rate_decay=1")});
+  ASSERT_EQ(both.rankers.size(), 2U);
+  EXPECT_EQ(both.rankers[0].kind, RankerKind::kPdgd);
+  EXPECT_EQ(both.rankers[1].kind, RankerKind::kMgd);
+  ASSERT_EQ(both.sweep.size(), 1U);
+  EXPECT_EQ(both.sweep[0].ranker, "b");
+  EXPECT_EQ(from_text(file, {ranker("a")}).rankers.front().network.width, 8);
+  EXPECT_NE(refusal_of(file, {ranker("c")}).find("not 'c'"), std::string::npos);
+  EXPECT_EQ(refusal_of(file, {ranker("a"), parse_override("ranker.b.learning_rate=1")}),
+            "--set ranker.b.learning_rate: Unknown ranker 'b'. No known name is close to it.");
+}
+
 TEST(ConfigurationTest, PrintedConfigurationReadsBackUnchanged) {
   const Configuration configuration = from_text(
       "[protocol]\nname = \"reference\"\nseeds = \"1-5\"\n[[ranker]]\nname = \"a\"\nalpha = "

@@ -187,6 +187,14 @@ TEST_F(ModuleModelFileTest, KeepsThatStateIsReset) {
   EXPECT_THROW(torch_script_of(loaded), InvalidArgument);
 }
 
+TEST_F(ModuleModelFileTest, TakesDropoutThatIsOff) {
+  // The interpreter's stack has a product before the arguments of dropout.
+  write_script(script_, kInputs,
+               "  h = torch.matmul(docs, self.w.t())\n"
+               "  return torch.matmul(h, self.v) + torch.matmul(torch.dropout(h, 0.5, False), self.v)\n");
+  EXPECT_NO_THROW(file_of(module_settings(script_, Parameterisation::kStandard), 1, Normalisation::kNone));
+}
+
 TEST_F(ModuleModelFileTest, FilesNeedNoTorchScriptFileNextToThem) {
   const NetworkSettings settings = module_settings(script_.string(), Parameterisation::kStandard);
   const std::string bytes = file_of(settings, 1, Normalisation::kNone);

@@ -77,7 +77,8 @@ class Outputs {
 class RankCommand : public Command {
  public:
   void declare(CLI::App& app) override {
-    add_option(app, "--model", model_, "MODEL", "a model file or the folder of a finished trial");
+    add_option(app, "--model", model_, "MODEL",
+               "a model file, a snapshot, or the folder of a finished trial");
     add_option(app, "--trust-code", trust_code_, "true|false",
                "whether the model may contain a TorchScript module, whose code can read and write your "
                "files [default: false]");
@@ -173,6 +174,7 @@ class RankCommand : public Command {
                   const PrintLists& rank) const {
     refuse_reordered(data);
     warn_of_fewer_features(data_.source, data.features(), scorer.features());
+    warn_of_missing_names(data_.source, data, scorer.model());
     Outputs outputs(out_, qrels_);
     outputs.write(fitted_to_model(data, scorer.model(), data_.source, context), rank);
     outputs.commit();
@@ -186,6 +188,7 @@ class RankCommand : public Command {
     std::int64_t queries = 0;
     std::int64_t docs = 0;
     while (const auto data = stream.next()) {
+      if (queries == 0) warn_of_missing_names(data_.source, *data, scorer.model());
       outputs.write(*data, rank);
       queries += data->queries();
       docs += data->docs();

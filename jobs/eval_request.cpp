@@ -112,6 +112,7 @@ ExternalScores scores_of(const EvalRequest& request, const Dataset& data, Execut
   const std::filesystem::path file = model_file_of(request.model);
   const ModelScorer scorer(load_model(file, code_if(request.trust_code)));
   warn_of_fewer_features(request.data, data.features(), scorer.features());
+  warn_of_missing_names(request.data, data, scorer.model());
   ExternalScores scores;
   scores.scores =
       scores_of_all(scorer, fitted_to_model(data, scorer.model(), request.data, context), context);

@@ -47,8 +47,8 @@ class RangeWriter {
     const auto scores = scratch_.take<double>(docs);
     scorer_.score(
         scratch_, data_.all_rows().part(first, first + docs),
-        data_.offsets().subspan(range.begin, static_cast<std::size_t>(range.end - range.begin) + 1),
-        scores);
+        data_.offsets().subspan(range.begin, static_cast<std::size_t>(range.end - range.begin) + 1), scores,
+        names_of(data_, range.begin));
     for (std::int64_t query = range.begin; query < range.end; ++query) {
       const auto of_query = scores.subspan(data_.offset(query) - first, data_.docs_of(query));
       check(query, of_query);

@@ -51,9 +51,11 @@ bool Model::normalises_by_query() const {
   return scorer_->model().normaliser.scales_queries();
 }
 
-std::vector<double> Model::score(std::span<const float> docs, std::span<const std::int64_t> offsets) const {
+std::vector<double> Model::score(std::span<const float> docs, std::span<const std::int64_t> offsets,
+                                 std::span<const std::string> queries,
+                                 std::span<const std::string> ids) const {
   std::vector<double> scores(std::ssize(docs) / features());
-  score_into(docs, offsets, scores);
+  score_into(docs, offsets, scores, queries, ids);
   return scores;
 }
 
@@ -64,7 +66,8 @@ std::vector<double> Model::score(const RankingData& data) const {
 }
 
 void Model::score_into(std::span<const float> docs, std::span<const std::int64_t> offsets,
-                       std::span<double> scores) const {
+                       std::span<double> scores, std::span<const std::string> queries,
+                       std::span<const std::string> ids) const {
   const std::int64_t width = features();
   const std::int64_t rows = std::ssize(docs) / width;
   if (docs.empty() || std::ssize(docs) % width != 0) {
@@ -89,15 +92,25 @@ void Model::score_into(std::span<const float> docs, std::span<const std::int64_t
     throw_error<InvalidArgument>("There is room for {} scores of {} documents: give one place for each.",
                                  scores.size(), rows);
   }
+  if ((!queries.empty() && queries.size() + 1 != offsets.size()) ||
+      (!ids.empty() && std::ssize(ids) != rows)) {
+    throw_error<InvalidArgument>(
+        "There are {} names of {} queries and {} IDs of {} documents: give one for each.", queries.size(),
+        offsets.size() - 1, ids.size(), rows);
+  }
+  QueryNames names;
+  if (!queries.empty())
+    names.query = [&](std::int64_t query) -> std::string_view { return queries[query]; };
+  if (!ids.empty()) names.doc = [&](std::int64_t doc) -> std::string_view { return ids[doc]; };
   // A thread keeps the memory for few documents: asking for it costs a sixth of the time of a single one.
   constexpr std::size_t kFewValues = 1 << 15;
   if (docs.size() <= kFewValues) {
     thread_local Scratch kept;
-    scorer_->score(kept, {docs.data(), rows, width}, offsets, scores);
+    scorer_->score(kept, {docs.data(), rows, width}, offsets, scores, names);
     return;
   }
   Scratch scratch;
-  scorer_->score(scratch, {docs.data(), rows, width}, offsets, scores);
+  scorer_->score(scratch, {docs.data(), rows, width}, offsets, scores, names);
 }
 
 const std::string& Model::bytes() const {

@@ -65,7 +65,9 @@ class ComparedPolicy {
     }
     scores_.resize(record.docs.size());
     const std::int64_t offsets[] = {0, std::ssize(record.docs)};
-    scorer_->score(scratch, record.features(), offsets, scores_);
+    scorer_->score(scratch, record.features(), offsets, scores_,
+                   {[&](std::int64_t) -> std::string_view { return record.query; },
+                    [&](std::int64_t doc) -> std::string_view { return record.docs[doc].text; }});
     return scores_;
   }
 

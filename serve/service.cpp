@@ -258,7 +258,9 @@ std::vector<std::int32_t> Service::list_of(std::string_view arm, Workspace& work
   std::vector<double> scores(docs);
   const std::int64_t offsets[] = {0, docs};
   model.score(workspace.context.scratch(), {request.values.data(), docs, parts_.normaliser.features},
-              offsets, scores);
+              offsets, scores,
+              {[&](std::int64_t) -> std::string_view { return request.query; },
+               [&](std::int64_t doc) -> std::string_view { return request.docs[doc].text; }});
   std::vector<std::int32_t> list(docs);
   std::iota(list.begin(), list.end(), 0);
   std::stable_sort(list.begin(), list.end(),
@@ -499,13 +501,10 @@ std::shared_ptr<const Service::SharedSnapshot> Service::shared_snapshot() {
     return snapshot_;
   try {
     const RankerSource::Snapshot made = learner_.snapshot();
-    StateWriter settings;
-    settings.put_text("follow.identity", parts_.identity);
-    settings.put_text("follow.model", parts_.start_model);
-    settings.put_text("follow.snapshot", made.bytes);
+    std::string bytes = followed_bytes(parts_.identity, parts_.start_model, made.bytes);
     const auto rest = std::max<Clock::duration>(kInterval, kRestPerSnapshot * made.made_in);
     snapshot_ =
-        std::make_shared<SharedSnapshot>(SharedSnapshot{made.round, settings.bytes(), Clock::now() + rest});
+        std::make_shared<SharedSnapshot>(SharedSnapshot{made.round, std::move(bytes), Clock::now() + rest});
     return snapshot_;
   } catch (const IoError&) {
     throw;

@@ -24,6 +24,7 @@
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "models/files/model_file.h"
+#include "models/files/snapshot_file.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/skeleton/belief.h"
@@ -33,6 +34,7 @@
 #include "serve/own_file.h"
 #include "serve/service.h"
 #include "serve/service_identity.h"
+#include "serve/snapshot.h"
 #include "sim/recorded_feedback.h"
 
 namespace olrank {
@@ -149,16 +151,35 @@ std::string place_of(const std::string& device) {
   return parse_device(device).on_gpus() ? "cuda" : "cpu";
 }
 
-/// The model that the service started from, whose code was trusted then; nothing without one.
-std::optional<StartModel> start_model(const ResolvedService& service) {
-  if (service.identity.model.empty()) return std::nullopt;
-  const std::string bytes =
+/// The file that the service started from; empty without one, and where another service is followed that
+/// went on from a snapshot.
+std::string start_file(const ResolvedService& service) {
+  if (service.identity.model.empty() || (service.model.empty() && service.model_file.empty())) return "";
+  std::string bytes =
       service.model.empty() ? read_own_file(service.model_file).value_or("") : service.model;
   if (model_fingerprint(bytes).hex() != service.identity.model) {
     throw_error<IoError>("{}: This is not the model that the service started from.",
                          service.model_file.string());
   }
-  return read_start_model(service.identity.ranker, bytes, service.model_file.string(), ModelCode::kTrust);
+  return bytes;
+}
+
+/// A service goes on from a snapshot with the settings of that one, but for those that are given.
+void take_snapshot(const ServiceRequest& request, const std::string& bytes, ServiceIdentity& identity) {
+  const SnapshotFile snapshot = open_snapshot(bytes, request.model);
+  identity.cutoff = parse_identity(snapshot.identity, request.model).cutoff;
+  identity.ranker = snapshot.settings;
+  assign_overrides(request.ranker, identity.ranker);
+  refuse_ignored(identity.ranker, request.ranker);
+  const ClickTerms terms = snapshot.settings.click.terms;
+  if (identity.ranker.kind == snapshot.settings.kind && identity.ranker.click.terms == terms &&
+      !snapshot.names_by_content)
+    return;
+  throw_error<InvalidArgument>(
+      "{}: A service goes on from that of a service, here a clickgp with terms = \"{}\", not from a "
+      "Ranker: remove "
+      "--ranker and --terms, or start from its model.",
+      request.model, name_of(terms));
 }
 
 /// A TorchScript file as a model to start from, so that the state folder needs no other file. The ranker
@@ -187,12 +208,16 @@ ResolvedService new_service(const ServiceRequest& request) {
     const bool trusted = said.trust_code;
     model = parse_model(described.model, request.model, code_if(trusted));
     identity.model = model_fingerprint(described.model).hex();
-    if (!request.names_kind)
+    if (!request.names_kind && !model->memory)
       overrides.push_back({"ranker", "", "kind", std::string(name_of(RankerKind::kClickGp)), "--model"});
   } else if (request.features < 1 && request.feature_names.empty()) {
     throw InvalidArgument("Without --model, --features D is required.");
   }
-  identity.ranker = resolve_ranker(overrides, model.has_value());
+  if (model && model->memory) {
+    take_snapshot(request, described.model, identity);
+  } else {
+    identity.ranker = resolve_ranker(overrides, model.has_value());
+  }
   FittedNormaliser normaliser;
   if (model) {
     take_network(*model, request.model, identity.ranker);
@@ -452,7 +477,12 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
   }
   const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
   RankerSettings settings = identity.ranker;
-  const StartModel start = start_model(service).value_or(StartModel{});
+  const std::string file = start_file(service);
+  const std::string origin = service.model_file.string();
+  std::optional<SnapshotFile> snapshot;
+  if (StateReader::is_state(file)) snapshot.emplace(open_snapshot(file, origin));
+  StartModel start;
+  if (!file.empty() && !snapshot) start = read_start_model(settings, file, origin, ModelCode::kTrust);
   if (start.module_file) settings.network.module_file = start.module_file;
   const auto keys = TrialKeys::of(static_cast<std::uint64_t>(identity.seed), 1, "service");
   const std::optional<RankerDevice> place = ranker_device_for("--device", service.device, settings);
@@ -465,11 +495,12 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
                              .device = place ? &*place : nullptr,
                              .click_start = start.of_clicks});
   check_ranker(settings, identity.cutoff);
+  if (snapshot) ranker->load(snapshot->state);
   Learner::require_lists_ahead_of_rounds(*ranker);
   return ranker;
 }
 
-std::string stopped_service_model(const std::filesystem::path& state) {
+std::string stopped_service_file(const std::filesystem::path& state, bool with_memory) {
   const StateFolder folder(state, StateFolder::Use::kReading);
   const auto identity = folder.identity();
   if (!identity) {
@@ -485,7 +516,8 @@ std::string stopped_service_model(const std::filesystem::path& state) {
   if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
     log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
   learner.learn_all();
-  return published_model(learner.model(), model_metadata(*identity));
+  if (!with_memory) return published_model(learner.model(), model_metadata(*identity));
+  return followed_bytes(print_identity(*identity), start_file(resolved), learner.snapshot().bytes);
 }
 
 ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,

@@ -82,9 +82,9 @@ std::string kinds_of_services();
 /// kinds that a service does not support.
 std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory);
 
-/// The model of a stopped service after its whole log, as GET /v1/model would send it. Changes nothing.
-/// Throws IoError if a service uses the folder.
-std::string stopped_service_model(const std::filesystem::path& state);
+/// The model of a stopped service after its whole log, as GET /v1/model would send it, or as GET
+/// /v1/snapshot would with its memory. Changes nothing. Throws IoError if a service uses the folder.
+std::string stopped_service_file(const std::filesystem::path& state, bool with_memory);
 
 /// Recorded feedback to import, and the data set of its documents.
 struct ImportSource {

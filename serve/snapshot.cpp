@@ -3,17 +3,10 @@
 #include <utility>
 
 #include "core/io/state_archive.h"
-#include "core/text/message_text.h"
-#include "core/throw_error.h"
 #include "core/version.h"
+#include "models/files/snapshot_file.h"
 
 namespace olrank {
-namespace {
-
-constexpr std::int64_t kSnapshotFormat = 1;  // to be raised with any change of what rankers save for lists
-
-}  // namespace
-
 std::string snapshot_bytes(const OnlineRanker& live, const PublishedRanker& published,
                            const std::optional<ArmLedger>& arms) {
   StateWriter state;
@@ -32,19 +25,33 @@ std::string snapshot_bytes(const OnlineRanker& live, const PublishedRanker& publ
   return state.bytes();
 }
 
+std::string followed_bytes(const std::string& identity, const std::string& start_model,
+                           const std::string& snapshot) {
+  StateWriter state;
+  state.put_text("follow.identity", identity);
+  // The state of a ranker that went on from a snapshot has all of it.
+  state.put_text("follow.model", StateReader::is_state(start_model) ? "" : start_model);
+  state.put_text("follow.snapshot", snapshot);
+  return state.bytes();
+}
+
+std::string limited_snapshot(std::string bytes, const std::string& origin, double megabytes) {
+  SnapshotFile file = open_snapshot(bytes, origin);
+  if (megabytes <= 0.0) return bytes;
+  if (file.names_by_content)
+    file.state.fail("Only a service's snapshot can be cut: give the Ranker a memory_limit.");
+  file.settings.click.memory_limit = megabytes;
+  const std::unique_ptr<OnlineRanker> ranker = file.ranker();
+  return followed_bytes(file.identity, file.start_model,
+                        snapshot_bytes(*ranker, {.round = file.round}, std::nullopt));
+}
+
 SnapshotReader::SnapshotReader(std::unique_ptr<OnlineRanker> ranker, std::optional<ArmPlan> arms)
     : ranker_(std::move(ranker)), plan_(std::move(arms)) {}
 
 std::shared_ptr<const PublishedRanker> SnapshotReader::read(std::string bytes, const std::string& origin) {
   StateReader state(std::move(bytes), origin, "start the learner again, which publishes another model");
-  const auto format = state.get_one<std::int64_t>("snapshot.format");
-  const std::string writer = state.get_text("snapshot.version");
-  if (format != kSnapshotFormat) {
-    throw_error<IoError>(
-        "{}: olrank {} made this model in format {}, but this is olrank {}, which reads format {}: run the "
-        "same version as the learner.",
-        origin, excerpt(writer), format, version(), kSnapshotFormat);
-  }
+  check_snapshot_format(state, origin, "run the same version as the learner");
   auto published = std::make_shared<PublishedRanker>();
   published->round = state.get_one<std::uint64_t>("snapshot.round");
   published->pairs = state.get_one<std::int64_t>("snapshot.pairs");

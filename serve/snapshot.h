@@ -76,6 +76,12 @@ class RankerSource : public Interface {
 std::string snapshot_bytes(const OnlineRanker& live, const PublishedRanker& published,
                            const std::optional<ArmLedger>& arms);
 
+/// GET /v1/snapshot answers this: settings, start model and those bytes, a file that open_snapshot() reads.
+std::string followed_bytes(const std::string& identity, const std::string& start_model,
+                           const std::string& snapshot);
+/// The file, checked, with at most so much memory of documents, of the queries learned last; 0: as it is.
+std::string limited_snapshot(std::string bytes, const std::string& origin, double megabytes);
+
 /// Makes published rankers from such bytes, in another process with the same settings.
 class SnapshotReader {
  public:

@@ -211,6 +211,11 @@ void StateWriter::write(const std::filesystem::path& path,
   write_safetensors(path, tensors(), metadata(blocks_json(files)));
 }
 
+bool StateReader::is_state(std::string_view bytes) {
+  return bytes.substr(std::min<std::size_t>(bytes.size(), 8))
+      .starts_with(R"({"__metadata__":{"olrank_state":)");
+}
+
 StateReader::StateReader(std::string bytes, std::string origin, std::string_view restart,
                          const std::filesystem::path& folder)
     : bytes_(std::move(bytes)), origin_(std::move(origin)) {

@@ -144,6 +144,9 @@ class StateReader {
               std::string_view restart = "start again without this file",
               const std::filesystem::path& folder = {});
 
+  /// Whether the bytes begin as those of a StateWriter do.
+  static bool is_state(std::string_view bytes);
+
   template <class T>
   std::vector<T> get(std::string_view name) {
     const Entry& entry = next(name, StateWriter::type_letter<T>(), sizeof(T));

@@ -20,9 +20,9 @@ class ModelScorer;
 /// A function of raw documents. Copies share it; any number of threads may use one.
 class Model {
  public:
-  /// A model file, or the folder of a finished trial or training that has one. One with code, that of a
-  /// TorchScript module, is refused unless `trust_code` says that its origin is trusted: code can read and
-  /// write files.
+  /// A model file, a snapshot, or the folder of a finished trial or training that has a model. One with
+  /// code, that of a TorchScript module, is refused unless `trust_code` says that its origin is trusted:
+  /// code can read and write files.
   static Model load(const std::filesystem::path& file, bool trust_code = false);
   static Model from_bytes(std::string bytes, bool trust_code = false);
 
@@ -31,13 +31,17 @@ class Model {
   /// of additive models do.
   bool normalises_by_query() const;
   /// Scores of documents [docs × features]. Query q has the documents offsets[q] to offsets[q + 1]; without
-  /// offsets all are one query.
-  std::vector<double> score(std::span<const float> docs, std::span<const std::int64_t> offsets = {}) const;
+  /// offsets all are one query. A snapshot knows documents by a name of each query and an ID of each row,
+  /// which other models ignore; either may be empty.
+  std::vector<double> score(std::span<const float> docs, std::span<const std::int64_t> offsets = {},
+                            std::span<const std::string> queries = {},
+                            std::span<const std::string> ids = {}) const;
   /// The scores of a data set's documents, dense or sparse.
   std::vector<double> score(const RankingData& data) const;
   /// Writes the scores into memory of yours, one for each document.
   void score_into(std::span<const float> docs, std::span<const std::int64_t> offsets,
-                  std::span<double> scores) const;
+                  std::span<double> scores, std::span<const std::string> queries = {},
+                  std::span<const std::string> ids = {}) const;
   /// The bytes of its model file.
   const std::string& bytes() const;
   void save(const std::filesystem::path& file) const;

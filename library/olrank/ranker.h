@@ -131,7 +131,7 @@ class Ranker {
   /// Every setting that counts, as `key = value` lines.
   std::string settings() const;
 
-  /// The whole state. A loaded ranker goes on to the same bits.
+  /// The whole state. A loaded ranker goes on to the same bits. Of a clickgp it is also a file for Model.
   void save(const std::filesystem::path& file) const;
   /// Loads what save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended.
   /// One with a TorchScript module, which is code, is refused unless `trust_code`. A ranker that computed

@@ -84,6 +84,13 @@ class FrozenClickGp : public FrozenRanker {
     }
     of_query.list().hand_over(made, ranking);
   }
+  bool score_known(FeatureMatrix docs, const QueryIdentity& identity,
+                   std::span<double> scores) const override {
+    ClickRanking of_query(settings_, keys_, 1);
+    of_query.look(state_, docs, identity);
+    std::copy(of_query.scores().begin(), of_query.scores().end(), scores.begin());
+    return true;
+  }
   ModelTensors model() const override { return model_; }
 
  private:
@@ -352,6 +359,12 @@ class ClickGp : public OnlineRanker {
     memory_bytes_ = 0;
     for (const ClickMemory::Entry& entry : state_.memory.edit_all()) memory_bytes_ += entry.known->bytes();
     update_weights();
+    const std::int64_t saved = state_.memory.queries();
+    ExecutionContext context;
+    keep_within_limit(context);  // which may be another one now
+    if (state_.memory.queries() < saved)
+      log_info("Ranker '{}' remembers {} of {} saved queries, those learned last.", settings_.name,
+               state_.memory.queries(), saved);
   }
 
  private:

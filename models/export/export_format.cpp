@@ -59,6 +59,8 @@ std::string exported(const LoadedModel& model, ExportFormat format, const std::s
       return torch_archive_of(model);
     case ExportFormat::kTorchScript:
       throw InvalidArgument("This program writes no TorchScript.");
+    case ExportFormat::kSnapshot:
+      throw InvalidArgument("A model alone has no memory of documents.");
     case ExportFormat::kOnnx:
       return onnx_of(model);
     case ExportFormat::kJson:

@@ -8,12 +8,12 @@
 
 namespace olrank {
 
-enum class ExportFormat { kSafetensors, kPt, kTorchScript, kOnnx, kJson, kC, kLtr, kSolr };
+enum class ExportFormat { kSafetensors, kPt, kTorchScript, kOnnx, kJson, kC, kLtr, kSolr, kSnapshot };
 
 template <>
 struct EnumNames<ExportFormat> {
-  static constexpr std::array values =
-      names_in_order<ExportFormat>("safetensors", "pt", "torchscript", "onnx", "json", "c", "ltr", "solr");
+  static constexpr std::array values = names_in_order<ExportFormat>(
+      "safetensors", "pt", "torchscript", "onnx", "json", "c", "ltr", "solr", "snapshot");
 };
 
 /// The bytes of the model's file in a format. `name` is the prefix of the functions of a C source, and the

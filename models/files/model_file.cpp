@@ -21,6 +21,7 @@
 #include "models/baselines/external_adapter.h"
 #include "models/files/boosted_trees.h"
 #include "models/files/model_scorer.h"
+#include "models/files/snapshot_file.h"
 #include "models/linear/linear_belief.h"
 #include "models/modules/module_model.h"
 #include "models/neural/ranker_network.h"
@@ -361,6 +362,7 @@ LoadedModel parse_model(std::string_view bytes, const std::string& origin, Model
         "This is an ONNX model, which olrank does not read: score the documents with onnxruntime, "
         "and give rankers the score as a further feature.");
   }
+  if (StateReader::is_state(bytes)) return model_of_snapshot(std::string(bytes), origin, code);
   if (BoostedTrees::is_file(bytes)) return model_of_trees(BoostedTrees::parse(bytes, origin));
   return Model(parse_safetensors(bytes, origin), origin, code).read();
 }

@@ -41,6 +41,9 @@ struct LoadedModel {
   std::vector<std::vector<float>> members;    // θ of each member of an ensemble; one θ otherwise
   std::shared_ptr<const ModelScorer> start;   // whose score of the same inputs is added, if there is one,
   float start_weight = 0.0F;                  // times this
+  /// Of a snapshot: scores the documents that it knows with what it remembers of them.
+  std::shared_ptr<const FrozenRanker> memory;
+  bool names_by_content = false;           // its documents are known by their inputs, not by IDs
   FittedNormaliser normaliser;             // from raw features to the network's inputs, all terms included
   std::vector<std::string> feature_names;  // of the raw features; empty where the file has none
   ModelMetadata metadata;                  // of the whole file, normalisation included
@@ -55,10 +58,10 @@ struct LoadedModel {
 /// Throws InvalidArgument for a model with trees or the score of another model, which `use` cannot hold.
 void require_own_function(const LoadedModel& model, std::string_view use);
 
-/// Reads a model.safetensors of a trial, or the trees of LightGBM or XGBoost. Throws DataError for a
-/// damaged file and for an unknown architecture: every tensor must be present in its shape, and no other;
-/// InvalidArgument for code where it is refused. Without a normalisation in the file, inputs are used
-/// unchanged.
+/// Reads a model.safetensors of a trial, the trees of LightGBM or XGBoost, or a snapshot. Throws DataError
+/// for a damaged file and for an unknown architecture: every tensor must be present in its shape, and no
+/// other; InvalidArgument for code where it is refused. Without a normalisation in the file, inputs are
+/// used unchanged.
 LoadedModel load_model(const std::filesystem::path& path, ModelCode code);
 /// Reads the model from the bytes of such a file, which messages call `origin`.
 LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code);

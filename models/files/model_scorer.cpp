@@ -9,6 +9,7 @@
 #include "core/data/doc_table.h"
 #include "core/data/join.h"
 #include "core/error.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/ops/precise_scores.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
@@ -21,6 +22,30 @@ namespace {
 
 constexpr std::int64_t kDocsPerTask = 256;
 
+void score_known(const LoadedModel& model, FeatureMatrix raw, std::span<const std::int64_t> offsets,
+                 std::span<double> scores, const QueryNames& names) {
+  const FittedNormaliser normaliser = model.normaliser.without_terms();
+  const std::int64_t columns = normaliser.columns();
+  std::vector<float> inputs;
+  std::vector<std::int64_t> numbers;
+  for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
+    const std::int64_t first = offsets[query] - offsets.front();
+    const std::int64_t docs = offsets[query + 1] - offsets[query];
+    inputs.resize(docs * columns);
+    normaliser.apply(raw.part(first, first + docs), inputs.data());
+    const FeatureMatrix rows{inputs.data(), docs, columns};
+    const auto name = names.query ? names.query(static_cast<std::int64_t>(query)) : std::string_view();
+    numbers.assign(docs, -1);
+    for (std::int64_t doc = 0; doc < docs && !name.empty(); ++doc) {
+      const auto id = names.doc ? names.doc(first + doc) : std::string_view();
+      if (model.names_by_content || !id.empty())
+        numbers[doc] = model.names_by_content ? doc_number(name, rows.doc(doc)) : name_number(id);
+    }
+    model.memory->score_known(rows, {name.empty() ? -1 : name_number(name), numbers},
+                              scores.subspan(first, docs));
+  }
+}
+
 }  // namespace
 
 ModelScorer::ModelScorer(LoadedModel model) : model_(std::move(model)) {
@@ -28,12 +53,13 @@ ModelScorer::ModelScorer(LoadedModel model) : model_(std::move(model)) {
 }
 
 void ModelScorer::score(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
-                        std::span<double> scores) const {
+                        std::span<double> scores, const QueryNames& names) const {
   assert(raw.features == features() && offsets.back() - offsets.front() == raw.docs);
   const Scratch::Frame frame(scratch);
   const std::int64_t inputs = model_.shape.inputs;
   std::vector<float> zeros;
   if (raw.is_sparse() && !takes_sparse(model_)) raw = with_zeros(raw, zeros);
+  if (model_.memory) return score_known(model_, raw, offsets, scores, names);
   if (raw.is_sparse()) {
     SparseRows rows;
     for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
@@ -136,6 +162,21 @@ void warn_of_fewer_features(const std::string& source, std::int64_t of_data, std
               of_model);
 }
 
+void warn_of_missing_names(const std::string& source, const Dataset& data, const LoadedModel& model) {
+  if (!model.memory || model.names_by_content || data.has_doc_names()) return;
+  log_warning(
+      "{} has no IDs of documents (# docid = …), by which the snapshot knows them: it ranks by its model "
+      "alone.",
+      source);
+}
+
+QueryNames names_of(const Dataset& data, std::int64_t first_query) {
+  return {[&data, first_query](std::int64_t query) { return data.qid(first_query + query); },
+          [&data, first_doc = data.offset(first_query)](std::int64_t doc) {
+            return data.doc_name(first_doc + doc);
+          }};
+}
+
 std::vector<QueryRange> query_ranges(const Dataset& data, std::int64_t docs) {
   std::vector<QueryRange> ranges;
   std::int64_t begin = 0;
@@ -157,7 +198,8 @@ std::vector<double> scores_of_all(const ModelScorer& scorer, const Dataset& data
     const std::int64_t docs = data.offset(range.end) - first;
     const auto queries = static_cast<std::size_t>(range.end - range.begin);
     scorer.score(context.scratch(worker), data.all_rows().part(first, first + docs),
-                 data.offsets().subspan(range.begin, queries + 1), std::span(scores).subspan(first, docs));
+                 data.offsets().subspan(range.begin, queries + 1), std::span(scores).subspan(first, docs),
+                 names_of(data, range.begin));
   });
   return scores;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -9,6 +11,14 @@
 #include "models/files/model_file.h"
 
 namespace olrank {
+
+/// How queries and documents are called, by their numbers; a text is empty where there is no name.
+struct QueryNames {
+  std::function<std::string_view(std::int64_t)> query{};
+  std::function<std::string_view(std::int64_t)> doc{};
+};
+/// Those of the queries of `data` from one on: qid and docid.
+QueryNames names_of(const Dataset& data, std::int64_t first_query = 0);
 
 /// A model file's function of raw documents: normalisation by query, then the mean of the members' scores,
 /// in double. Several threads may use it at once, each with its own scratch memory.
@@ -20,12 +30,13 @@ class ModelScorer {
   std::int64_t features() const { return model_.normaliser.features; }
   /// Whether the model needs no zeros of sparse documents; score() makes them dense for another.
   static bool takes_sparse(const LoadedModel& model) {
-    return model.normaliser.keeps_zeros() && !model.module && !model.start && !model.trees;
+    return model.normaliser.keeps_zeros() && !model.module && !model.start && !model.trees && !model.memory;
   }
 
   /// Scores of raw documents of whole queries: query q has rows offsets[q] − offsets[0] and following.
+  /// Names count queries and rows from 0.
   void score(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
-             std::span<double> scores) const;
+             std::span<double> scores, const QueryNames& names = {}) const;
 
  private:
   void add_start(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
@@ -49,6 +60,9 @@ Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std
 
 /// Warns that features of the model are 0 because the data has fewer.
 void warn_of_fewer_features(const std::string& source, std::int64_t of_data, std::int64_t of_model);
+
+/// Warns that a model's memory knows no document of the data, which have no IDs.
+void warn_of_missing_names(const std::string& source, const Dataset& data, const LoadedModel& model);
 
 /// Ranges of adjacent queries with about as many documents as a worker scores at a time.
 struct QueryRange {

@@ -5,9 +5,12 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <atomic>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "arrays.h"
 #include "background.h"
@@ -30,8 +33,10 @@ void add_models(nb::module_& module) {
       .def("features", &Model::features)
       .def("normalises_by_query", &Model::normalises_by_query)
       .def("score",
-           [](const Model& self, const Floats& docs, const Values<std::int64_t>& offsets) {
-             return to_array(unlocked([&] { return self.score(span_of(docs), span_of(offsets)); }));
+           [](const Model& self, const Floats& docs, const Values<std::int64_t>& offsets,
+              const std::vector<std::string>& queries, const std::vector<std::string>& ids) {
+             return to_array(
+                 unlocked([&] { return self.score(span_of(docs), span_of(offsets), queries, ids); }));
            })
       .def("score_data",
            [](const Model& self, const RankingData& data) {

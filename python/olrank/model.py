@@ -33,16 +33,22 @@ class Model:
         return self._engine.features()
 
     @overload
-    def score(self, X: Frame, group: ArrayLike | None = None) -> Any: ...
+    def score(self, X: Frame, group: ArrayLike | None = None, *, qid: Any = None, docid: Any = None) -> Any: ...
     @overload
-    def score(self, X: ArrayLike, group: ArrayLike | None = None) -> npt.NDArray[np.float64]: ...
-    def score(self, X: Any, group: ArrayLike | None = None) -> Any:
+    def score(self, X: ArrayLike, group: ArrayLike | None = None, *, qid: Any = None, docid: Any = None) -> npt.NDArray[np.float64]: ...
+    def score(self, X: Any, group: ArrayLike | None = None, *, qid: Any = None, docid: Any = None) -> Any:
         """A score for each row of X; of a DataFrame of pandas, a Series with its index. `group` has the rows of each query.
 
-        A model that normalises its inputs by query needs it; to the other models the rows are independent.
+        A model that normalises its inputs by query needs it; to the other models the rows are independent. Snapshots know
+        documents by `qid`, of the only query or one for each, and `docid` for each row, without which Ranker.save() does.
         """
+        if isinstance(qid, (str, int, np.integer)):
+            qid, group = [qid], [X.shape[0] if hasattr(X, "shape") else len(X)] if group is None else group
+        queries, ids = ([] if names is None else [str(name) for name in names] for names in (qid, docid))
         if group is None and self._engine.normalises_by_query():
             raise InvalidArgument("score() needs group: inputs are normalised by query. One query is group=[len(X)].")
+        if hasattr(X, "tocsr") and queries:
+            X = X.toarray()
         if hasattr(X, "tocsr"):
             rows, columns = X.shape
             if columns != self.features:
@@ -50,8 +56,13 @@ class Model:
             return self._engine.score_data(Dataset.from_arrays(X, np.zeros(rows), group=[rows] if group is None else group)._engine)
         table = as_features(X, self.features)
         offsets = as_offsets([len(table)] if group is None else group, len(table))
-        scores = self._engine.score(table, offsets)
+        scores = self._engine.score(table, offsets, queries, ids)
         return with_index(X, scores, "score")
+
+    def rank(self, X: ArrayLike, *, qid: Any = None, docid: Any = None) -> npt.NDArray[np.int64]:
+        """The rows of one query's documents, best first."""
+        table = as_features(X, self.features)
+        return np.argsort(-self.score(table, [len(table)], qid=qid, docid=docid), kind="stable")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model file that `olrank rank`, `eval`, `export` and `serve` take."""
@@ -69,7 +80,7 @@ class Model:
 
 
 def load_model(path: str | os.PathLike[str], *, trust_code: bool = False) -> Model:
-    """A model file, or the folder of a finished trial or training that has one.
+    """A model file, a snapshot (also one by Ranker.save()), or the folder of a finished trial or training that has a model.
 
     One with a TorchScript module holds code, which can read and write your files: it is refused unless `trust_code`
     says that you trust the file's source.

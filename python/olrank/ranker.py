@@ -151,7 +151,7 @@ class Ranker:
         return self._engine.widths(self._docs(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the whole state. A loaded ranker goes on to the same bits."""
+        """Writes the whole state. A loaded ranker goes on to the same bits. Of a clickgp it is also a snapshot for load_model()."""
         self._engine.save(as_path(path))
 
     @classmethod

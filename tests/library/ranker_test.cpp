@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "olrank/model.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -249,6 +250,43 @@ TEST(LibraryRankerTest, RewardsCountPairsAsOften) {
   const ShownList other = duels.rank(docs_of(1));
   EXPECT_EQ(message_of<InvalidArgument>([&] { duels.learn(other, clicks, std::vector<double>(10, 1.0)); }),
             "A 'dbgd' learns from clicks alone: leave rewards out.");
+}
+
+TEST(LibraryRankerTest, SavesASnapshotThatKnowsItsDocuments) {
+  const TemporaryFolder folder;
+  Ranker ranker(options_of("clickgp"));
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    const std::vector<float> docs = docs_of(round % 2);
+    const ShownList list = ranker.rank(docs, round % 2 == 0 ? "a" : "b");
+    std::vector<std::uint8_t> clicks;
+    for (const std::int32_t doc : list.docs) clicks.push_back(doc % 3 == 0 ? 1 : 0);
+    ranker.learn(list, clicks);
+  }
+  ranker.save(folder / "ranker");
+  const Model model = Model::load(folder / "ranker");
+  const std::vector<std::string> names = {"a", "b"};
+  std::vector<float> both = docs_of(0);
+  const std::vector<float> second = docs_of(1);
+  both.insert(both.end(), second.begin(), second.end());
+  const std::int64_t offsets[] = {0, kDocs, 2 * kDocs};
+  const std::vector<double> scores = model.score(both, offsets, names);
+  const ShownList first_list = ranker.rank(docs_of(0), "a");
+  for (std::int64_t doc = 0; doc < kDocs; ++doc)
+    EXPECT_EQ(static_cast<float>(scores[doc]), first_list.scores[doc]);
+  EXPECT_EQ(model.score(second, {}, std::span(names).last(1)),
+            std::vector<double>(scores.begin() + kDocs, scores.end()));
+  EXPECT_NE(model.score(second, {}, std::span(names).first(1)),
+            std::vector<double>(scores.begin() + kDocs, scores.end()));
+  EXPECT_EQ(model.score(second, {}, std::span(names).first(1)), model.score(second));
+  EXPECT_EQ(message_of<InvalidArgument>([&] { model.score(second, {}, names); }),
+            "There are 2 names of 1 queries and 0 IDs of 15 documents: give one for each.");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { model.score(second, {}, {}, names); }),
+            "There are 0 names of 1 queries and 2 IDs of 15 documents: give one for each.");
+
+  Ranker forgets(options_of("pairrank"));
+  forgets.save(folder / "pairrank");
+  const std::string refusal = message_of<IoError>([&] { Model::load(folder / "pairrank"); });
+  EXPECT_NE(refusal.find("Only a clickgp remembers documents"), std::string::npos) << refusal;
 }
 
 TEST(LibraryRankerTest, RefusesListsThatNoUserSaw) {

@@ -273,3 +273,17 @@ def test_rewards_count_pairs_as_often(queries):
     ranker = olrank.Ranker("dbgd", features=6)
     with pytest.raises(olrank.InvalidArgument, match="A 'dbgd' learns from clicks alone"):
         ranker.learn(ranker.rank(queries(1)), clicks, [1] * 10)
+
+
+def test_a_saved_clickgp_scores_with_its_memory(queries, tmp_path):
+    ranker, X = olrank.Ranker("clickgp", features=6), queries(1)
+    for _ in range(10):
+        shown = ranker.rank(X, qid=7)
+        ranker.learn(shown, shown.docs == 3)
+    ranker.save(tmp_path / "ranker.snapshot")
+    model = olrank.load_model(tmp_path / "ranker.snapshot")
+    assert np.array_equal(model.score(X, qid=7).astype(np.float32), ranker.rank(X, qid=7).scores)
+    assert model.rank(X, qid="7")[0] == 3 and np.array_equal(pickle.loads(pickle.dumps(model)).rank(X, qid=7), model.rank(X, qid=7))
+    assert not np.array_equal(model.score(X, qid=7), model.score(X, [len(X)]))
+    with pytest.raises(olrank.InvalidArgument, match="2 IDs of 20 documents"):
+        model.score(X, qid=7, docid=["a", "b"])

@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
-from running_service import PROGRAM, Client, InFolder, ServiceError, ServiceTest, Users, learned_state, logged, olrank, succeed
+from running_service import (PROGRAM, Client, InFolder, RunningService, ServiceError, ServiceTest, Users, learned_state, logged, olrank,
+                             succeed)
 
 TREES = pathlib.Path(__file__).parents[1] / "models" / "files" / "trees"
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
@@ -417,6 +419,62 @@ class ServeCommand(ServiceTest):
                 ((model, "--state", state), 2, "exclude each other"), ((), 2, "or a service's --state")):
             InFolder.refused(self, code, problem, "export", *arguments, "--to", "c", "--out", self.path("model.c"))
         self.assertFalse(self.path("none").exists() or self.path("model.c").exists())
+
+    def test_a_snapshot_ranks_as_its_service_did(self):
+        users, service = Users(3, 4, docs=6, queries=4), self.start("--features", "4")
+        data, run = self.path("data.txt"), self.path("run.txt")
+        # Whatever its features are, the user of query N likes document N.
+        data.write_text("".join(f"{int(doc['id'] == f'd{query}')} qid:q{query} "
+                                f"{' '.join(f'{k}:{value}' for k, value in enumerate(doc['features'], 1))} # docid = {doc['id']}\n"
+                                for query, docs in enumerate(users.queries) for doc in docs))
+
+        def served(service, **options):
+            with service.client() as client:
+                answers = [client.rank(f"q{query}", docs, k=6, **options) for query, docs in enumerate(users.queries)]
+            return [[doc["id"] for doc in answer["docs"]] for answer in answers]
+
+        def ranked(model):
+            said = succeed("rank", "--model", model, "--data", data, "--out", "-", "--cache", "none")
+            lines = [line.split() for line in said.splitlines()]
+            return [[line[2] for line in lines if line[0] == f"q{query}"] for query in range(4)]
+
+        with service.client() as client:
+            for number in range(60):
+                answer = client.rank(f"q{number % 4}", users.queries[number % 4], k=6)
+                client.feedback(answer["impression"], [rank for rank, doc in enumerate(answer["docs"]) if doc["id"] == f"d{number % 4}"])
+            client.wait_until_learned()
+            model = client.model()
+        expected = served(service, explore=False)
+        self.assertEqual([docs[0] for docs in expected], ["d0", "d1", "d2", "d3"])
+        got, exported, few = (self.path(f"{name}.snapshot") for name in ("got", "exported", "few"))
+        with urllib.request.urlopen(service.url + "/v1/snapshot") as answer:
+            got.write_bytes(answer.read())
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(ranked(got), expected)
+        succeed("export", "--state", self.state, "--to", "snapshot", "--out", exported)
+        metrics = json.loads(succeed("eval", "--data", data, "--model", exported, "--json"))["metrics"]
+        self.assertEqual(metrics["mrr"], 1.0)
+        said = olrank("export", exported, "--to", "snapshot", "--memory-limit", "0.002", "--out", few)
+        self.assertIn("remembers 1 of 4 saved queries, those learned last", said.stderr)
+        self.assertEqual(ranked(few)[3], expected[3])  # q3 came last
+        succeed("export", got, "--to", "safetensors", "--out", self.path("model"))
+        self.assertEqual(tensors_of(self.path("model").read_bytes())[0], tensors_of(model)[0])
+
+        # An arm shows that order. A service goes on from there, and needs the file no more, as do its followers.
+        arm = self.start("--arms", "old=100,learner=0", "--arm-model", f"old={got}", "--features", "4", state=self.path("arm"))
+        self.assertEqual(served(arm), expected)
+        self.assertEqual(arm.stop(), 0)
+        second = self.start("--model", got, state=self.path("second"))
+        got.unlink()
+        self.assertEqual(served(second, explore=False), expected)
+        follower = RunningService(None, "--follow", second.url)
+        self.services.append(follower)
+        self.assertEqual(served(follower), expected)
+        exported.write_bytes(exported.read_bytes()[:-9])
+        for arguments, code, problem in (
+                (("rank", "--model", exported, "--data", data, "--out", run), 1, "take the snapshot again."),
+                (("export", self.path("model"), "--to", "snapshot", "--out", run), 2, "a model file has no memory of documents")):
+            InFolder.refused(self, code, problem, *arguments)
 
     def test_writes_a_checkpoint_on_request(self):
         service = self.start(*RANKER)

@@ -10,6 +10,8 @@
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
+#include "core/io/state_archive.h"
+#include "models/files/model_scorer.h"
 #include "models/ranker_kinds.h"
 #include "serve/access_log.h"
 #include "serve/service_setup.h"
@@ -275,6 +277,165 @@ TEST(SnapshotTest, RefusesOtherFormatsSettingsAndDamage) {
   const std::string refusal = message_of<IoError>([&] { reader.read(future.bytes(), "the prefix"); });
   EXPECT_NE(refusal.find("olrank 99.0 made this model in format 99"), std::string::npos) << refusal;
   EXPECT_EQ(reader.read(bytes, "again")->round, 0U);
+}
+
+/// A service of kind clickgp that has learned, and what it tells those who ask for its snapshot.
+class SnapshotFiles : public testing::Test {
+ protected:
+  SnapshotFiles() {
+    for (int number = 1; number <= 41; ++number) log_.append(liked_first_feature(number));
+    learner_.learn_all();
+  }
+
+  static ServiceIdentity identity(RankerKind kind = RankerKind::kClickGp) {
+    ServiceIdentity identity;
+    identity.features = kServedFeatures;
+    identity.cutoff = 5;
+    identity.normalisation = R"({"kind":"none","features":4})";
+    identity.feature_names = R"(["a","b","c","d"])";
+    identity.ranker = RankerSettings::defaults(kind, ProtocolName::kRecommended);
+    identity.ranker.name = "served";
+    return identity;
+  }
+  std::string bytes() { return followed_bytes(print_identity(identity()), "", learner_.snapshot().bytes); }
+  std::string file(const std::string& name, const std::string& bytes) const {
+    const std::filesystem::path path = folder_ / name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path.string();
+  }
+  /// How the file scores eight documents of a query, of which the service has shown five.
+  static std::vector<double> scores_by(const std::string& file, int number, bool with_names = true) {
+    const ModelScorer scorer(parse_model(file, "the snapshot", ModelCode::kRefuse));
+    const FeedbackRecord query = liked_first_feature(number, 8);
+    std::vector<double> scores(8);
+    const std::int64_t offsets[] = {0, 8};
+    Scratch scratch;
+    QueryNames names{[&](std::int64_t) -> std::string_view { return query.query; },
+                     [&](std::int64_t doc) -> std::string_view { return query.docs[doc].text; }};
+    scorer.score(scratch, query.features(), offsets, scores, with_names ? names : QueryNames{});
+    return scores;
+  }
+  static std::vector<double> scores_by(const FrozenRanker& ranker, int number) {
+    const FeedbackRecord query = liked_first_feature(number, 8);
+    std::vector<std::int64_t> names;
+    for (const DocId& doc : query.docs) names.push_back(name_number(doc.text));
+    std::vector<double> scores(8);
+    EXPECT_TRUE(ranker.score_known(query.features(), {name_number(query.query), names}, scores));
+    return scores;
+  }
+
+  TemporaryFolder folder_;
+  FileLog log_{folder_ / "log", 10};
+  Learner learner_{make_served(RankerKind::kClickGp), log_, {folder_ / "checkpoint", "identity", 1000}};
+};
+
+TEST_F(SnapshotFiles, ScoreAsTheServiceDoesWithoutExploration) {
+  const std::string file = bytes();
+  const std::string plain = model_bytes(learner_.model().tensors, model_metadata(identity()));
+  ExecutionContext context;
+  for (int number = 1; number <= 7; ++number) {
+    const std::vector<double> scores = scores_by(file, number);
+    EXPECT_EQ(scores, scores_by(*learner_.latest()->ranker, number));
+    const FeedbackRecord query = liked_first_feature(number, 8);
+    std::vector<std::int64_t> names;
+    for (const DocId& doc : query.docs) names.push_back(name_number(doc.text));
+    RankingTask task{query.features(), 5, 1, false};
+    task.identity = {name_number(query.query), names};
+    Ranking ranking;
+    learner_.latest()->ranker->rank(context, task, ranking);
+    EXPECT_EQ(ranking.scores, std::vector<float>(scores.begin(), scores.end()));
+    // Without names the order is the model's.
+    const std::vector<double> unnamed = scores_by(file, number, false);
+    const std::vector<double> of_model = scores_by(plain, number);
+    EXPECT_NE(scores, unnamed);
+    for (std::size_t doc = 1; doc < 8; ++doc)
+      EXPECT_NEAR(unnamed[doc] - unnamed[0], of_model[doc] - of_model[0], 1e-5);
+  }
+  const LoadedModel model = parse_model(file, "the snapshot", ModelCode::kRefuse);
+  EXPECT_EQ(model.feature_names, (std::vector<std::string>{"a", "b", "c", "d"}));
+  EXPECT_EQ(tensors_of(model).front().values, learner_.model().tensors.tensors.front().values);
+}
+
+TEST_F(SnapshotFiles, KeepTheQueriesThatWereLearnedLast) {
+  // A query of five documents takes some 1,400 bytes of memory, so that two of seven have room.
+  const std::string whole = bytes();
+  const std::string few = limited_snapshot(whole, "the snapshot", 0.004);
+  EXPECT_LT(few.size(), whole.size());
+  int kept = 0;
+  for (int number = 35; number <= 41; ++number) {  // the last list of each
+    const bool knows = scores_by(few, number) != scores_by(few, number, false);
+    EXPECT_TRUE(knows || kept == 0) << number;
+    kept += knows ? 1 : 0;
+  }
+  EXPECT_GE(kept, 1);
+  EXPECT_LE(kept, 3);
+  EXPECT_EQ(scores_by(limited_snapshot(whole, "the snapshot", 100.0), 3), scores_by(whole, 3));
+}
+
+TEST_F(SnapshotFiles, AreGoneOnFromByAService) {
+  const std::string model = file("shop.snapshot", bytes());
+  const StateFolder folder(folder_ / "state");
+  ServiceRequest request;
+  request.model = model;
+  ResolvedService service = resolve_service(folder, request);
+  EXPECT_EQ(service.identity.ranker.kind, RankerKind::kClickGp);
+  EXPECT_EQ(service.identity.cutoff, 5);
+  EXPECT_EQ(service.identity.feature_names, identity().feature_names);
+  const auto ranker = make_service_ranker(service, 0);
+  EXPECT_TRUE(lists_of(*ranker->freeze()) == lists_of(*learner_.latest()->ranker));
+
+  // A restart has the file in the folder, and a follower of the service needs none.
+  folder.begin(service.identity, service.model);
+  const ResolvedService again = resolve_service(folder, {});
+  EXPECT_TRUE(lists_of(*make_service_ranker(again, 0)->freeze()) == lists_of(*ranker->freeze()));
+  service.model.clear();
+  service.model_file.clear();
+  EXPECT_FALSE(lists_of(*make_service_ranker(service, 0)->freeze()) == lists_of(*ranker->freeze()));
+
+  const StateFolder other(folder_ / "other");
+  request.ranker = {{"ranker", "", "memory_limit", "20", "--memory-limit"}};
+  EXPECT_EQ(resolve_service(other, request).identity.ranker.click.memory_limit, 20.0);
+  request.ranker = {{"ranker", "", "terms", "linear", "--terms"}};
+  const std::string terms = message_of<InvalidArgument>([&] { resolve_service(other, request); });
+  EXPECT_NE(terms.find("here a clickgp with terms = \"products\""), std::string::npos) << terms;
+  request.ranker = {{"ranker", "", "kind", "pairrank", "--ranker"}};
+  EXPECT_THROW(resolve_service(other, request), InvalidArgument);
+}
+
+TEST_F(SnapshotFiles, AreRefusedWithASentence) {
+  const auto refusal = [](const std::string& file) {
+    return message_of<IoError>([&] { parse_model(file, "shop.snapshot", ModelCode::kRefuse); });
+  };
+  const std::string good = bytes();
+  for (const std::size_t size : {good.size() - 1, good.size() / 2, std::size_t{60}})
+    EXPECT_NE(refusal(good.substr(0, size)).find("take the snapshot again"), std::string::npos) << size;
+  for (std::size_t at = 100; at < good.size(); at += 397) {
+    std::string damaged = good;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    EXPECT_THROW(parse_model(damaged, "shop.snapshot", ModelCode::kRefuse), Error) << at;
+  }
+  StateWriter future;
+  future.put("snapshot.format", std::int64_t{99});
+  future.put_text("snapshot.version", "99.0");
+  EXPECT_EQ(refusal(followed_bytes(print_identity(identity()), "", future.bytes()))
+                .find("shop.snapshot: olrank 99.0 made"),
+            0U);
+  EXPECT_NE(refusal(learner_.snapshot().bytes).find("This is a checkpoint: "), std::string::npos);
+  Learner pairs(make_served(RankerKind::kPairRank), log_, {folder_ / "pairs", "identity", 1000});
+  EXPECT_NE(
+      refusal(followed_bytes(print_identity(identity(RankerKind::kPairRank)), "", pairs.snapshot().bytes))
+          .find("Only a clickgp remembers documents"),
+      std::string::npos);
+  // Settings with other features are not those of the state.
+  ServiceIdentity wider = identity();
+  wider.normalisation = R"({"kind":"none","features":5})";
+  EXPECT_NE(
+      refusal(followed_bytes(print_identity(wider), "", learner_.snapshot().bytes)).find("another shape"),
+      std::string::npos);
+  wider.normalisation = R"({"kind":"none","features":9000000})";
+  EXPECT_NE(refusal(followed_bytes(print_identity(wider), "", learner_.snapshot().bytes))
+                .find("not those of its state"),
+            std::string::npos);
 }
 
 }  // namespace

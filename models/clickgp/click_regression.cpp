@@ -413,6 +413,7 @@ bool ClickRegression::find_vector(std::span<const ClickMemory::Entry> queries) {
   make_blocks();
   const std::vector<std::int32_t> ordinary = ordinary_inputs();
   if (features.products() == nullptr || std::ssize(ordinary) > ClickFeatures::kMostOrdinary) return true;
+  if (!features.products()->empty() && !retired_precision_.empty()) return true;  // they keep their places
   ProductPlaces places;
   for (const std::int32_t input : ordinary) {
     for (int term = 0; term < HigherCosines::kTerms; ++term) places.push_back({input, -2 - term});
@@ -555,8 +556,12 @@ bool ClickRegression::choose_products(ExecutionContext& context,
   found.resize(std::min<std::size_t>(found.size(), ClickFeatures::kMostProducts));
   // Products that stay keep their places, as do those that forgotten queries may have spoken for.
   ProductPlaces products = *features.products();
+  std::int64_t cosines = 0;
   for (InputPair& place : products) {
-    if (place.second < -1) continue;  // a cosine
+    if (place.second < -1) {
+      ++cosines;
+      continue;
+    }
     const auto same =
         std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.second == place; });
     if (same != found.end()) {
@@ -570,7 +575,8 @@ bool ClickRegression::choose_products(ExecutionContext& context,
   if (const std::ptrdiff_t missing = std::ssize(found) - free; missing > 0) {
     constexpr std::int64_t kAtOnce = ClickFeatures::kPlacesAtOnce;
     const std::int64_t wanted = (std::ssize(products) + missing + kAtOnce - 1) / kAtOnce * kAtOnce;
-    products.resize(std::min(wanted, features.most_places()), {-1, -1});
+    const std::int64_t of_cosines = (cosines + kAtOnce - 1) / kAtOnce * kAtOnce;
+    products.resize(std::min(wanted, ClickFeatures::kMostProducts + of_cosines), {-1, -1});
   }
   auto next = found.begin();
   for (InputPair& place : products) {

@@ -100,7 +100,9 @@ class RealisableGenerator : public Generator {
 class LikenessGenerator : public Generator {
  public:
   LikenessGenerator(const SyntheticSource& source, SyntheticPart part)
-      : plan_(make_synthetic_plan(source)), key_(key_of_part(source, static_cast<std::uint64_t>(part))) {}
+      : plan_(make_synthetic_plan(source)),
+        key_(key_of_part(source, static_cast<std::uint64_t>(part))),
+        vector_key_(key_of_part(source, kSyntheticVectorPart + static_cast<std::uint64_t>(part))) {}
 
   std::int64_t docs_of(std::int64_t query) const override {
     RngStream stream = query_stream(query);
@@ -115,32 +117,55 @@ class LikenessGenerator : public Generator {
     std::vector<GroupInQuery> groups(plan_.groups.size());
     std::vector<float> constants(plan_.first_single);
     draw_groups(stream, groups, constants);
+    std::vector<double> vector(plan_.source.embedding);
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       RngStream doc_stream(key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
       const SyntheticSignals signals = plan_.relevance.draw(doc_stream);
       const double noise = plan_.source.noise * doc_stream.normal();
-      const double y = plan_.relevance.at(signals) + query_effect + noise;
+      const double y = plan_.relevance_of(signals, draw_vector(query, doc, vector)) + query_effect + noise;
       grades[doc] = static_cast<std::uint8_t>(plan_.grade_of(y));
       float* row = values + doc * plan_.source.columns();
       for (std::size_t g = 0; g < groups.size(); ++g) {
         write_group(doc_stream, plan_.groups[g], groups[g], signals, constants, row);
       }
       write_singles(doc_stream, row);
+      write_vector(vector, row + plan_.source.features);
       if (plan_.source.has_groups())
-        row[plan_.source.features] = plan_.in_group_a(y, doc_stream.normal()) ? 0.0F : 1.0F;
+        row[plan_.source.columns() - 1] = plan_.in_group_a(y, doc_stream.normal()) ? 0.0F : 1.0F;
     }
   }
 
   void write_relevance(std::int64_t query, std::int64_t docs, double* relevance) const override {
+    std::vector<double> vector(plan_.source.embedding);
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       RngStream stream(key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
-      relevance[doc] = plan_.relevance.at(plan_.relevance.draw(stream));
+      const SyntheticSignals signals = plan_.relevance.draw(stream);
+      relevance[doc] = plan_.relevance_of(signals, draw_vector(query, doc, vector));
     }
   }
 
  private:
   RngStream query_stream(std::int64_t query) const {
     return {key_, static_cast<std::uint32_t>(query), kQueryPlace};
+  }
+
+  /// Draws a document's vector, and returns what relevance sees of it.
+  double draw_vector(std::int64_t query, std::int64_t doc, std::span<double> vector) const {
+    if (vector.empty()) return 0.0;
+    RngStream of_query(vector_key_, static_cast<std::uint32_t>(query), kQueryPlace);
+    RngStream of_doc(vector_key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
+    plan_.vectors.draw(of_query, of_doc, vector);
+    return std::inner_product(vector.begin(), vector.end(), plan_.vectors.relevance.begin(), 0.0);
+  }
+
+  void write_vector(std::span<const double> vector, float* columns) const {
+    if (!plan_.source.projection) {
+      std::copy(vector.begin(), vector.end(), columns);
+      return;
+    }
+    const std::vector<double>& texts = plan_.vectors.texts;
+    for (auto at = texts.begin(); at != texts.end(); at += plan_.source.embedding)
+      *columns++ = static_cast<float>(std::inner_product(vector.begin(), vector.end(), at, 0.0));
   }
 
   void draw_groups(RngStream& stream, std::span<GroupInQuery> groups, std::span<float> constants) const {
@@ -260,6 +285,7 @@ class LikenessGenerator : public Generator {
 
   SyntheticPlan plan_;
   PhiloxKey key_;
+  PhiloxKey vector_key_;
 };
 
 std::unique_ptr<Generator> make_generator(const SyntheticSource& source, SyntheticPart part) {

@@ -132,7 +132,9 @@ Sample draw_sample(const SyntheticPlan& plan, std::uint64_t part) {
   Sample sample;
   for (std::uint32_t i = 0; i < kSample; ++i) {
     RngStream stream(key, 0, i);
-    const double relevance = plan.relevance.at(plan.relevance.draw(stream));
+    const SyntheticSignals signals = plan.relevance.draw(stream);
+    const double relevance =
+        plan.relevance_of(signals, plan.source.has_embedding() ? stream.normal() : 0.0);
     const double query_effect = SyntheticPlan::kQueryEffect * stream.normal();
     sample.y.push_back(relevance + query_effect + plan.source.noise * stream.normal());
     sample.e.push_back(stream.normal());
@@ -208,7 +210,52 @@ double dot(std::span<const double> x, std::span<const double> y) {
   return sum;
 }
 
+SyntheticVectors make_vectors(const SyntheticSource& source) {
+  const PhiloxKey key = key_of_part(source, kSyntheticVectorPart + kSyntheticPlanPart);
+  const auto size = static_cast<std::size_t>(source.embedding);
+  SyntheticVectors vectors;
+  vectors.axes.resize(SyntheticVectors::kAxes * size);
+  RngStream stream(key, 0);
+  double sum = 0.0;
+  for (int k = 1; k <= SyntheticVectors::kAxes; ++k) sum += 1.0 / k;
+  for (int k = 1; k <= SyntheticVectors::kAxes; ++k) {
+    const auto axis = std::span(vectors.axes).subspan((k - 1) * size, size);
+    stream.unit_vector(axis);
+    for (double& value : axis) value *= std::sqrt((1.0 - SyntheticVectors::kRest) / (k * sum));
+  }
+  vectors.texts.resize(source.subspace * size);
+  vectors.relevance.resize(size);
+  for (std::int64_t text = 0; text < source.subspace; ++text) {
+    const auto of_text = std::span(vectors.texts).subspan(text * size, size);
+    RngStream draws(key, 1, static_cast<std::uint32_t>(text));
+    vectors.draw(draws, draws, of_text);
+    for (std::size_t c = 0; c < size; ++c) vectors.relevance[c] += of_text[c];
+  }
+  double variance =
+      SyntheticVectors::kRest / static_cast<double>(size) * dot(vectors.relevance, vectors.relevance);
+  for (std::size_t at = 0; at < vectors.axes.size(); at += size) {
+    const double along = dot(vectors.relevance, std::span(vectors.axes).subspan(at, size));
+    variance += along * along;
+  }
+  for (double& value : vectors.relevance) value /= std::sqrt(variance);
+  return vectors;
+}
+
 }  // namespace
+
+void SyntheticVectors::draw(RngStream& of_query, RngStream& of_doc, std::span<double> vector) const {
+  constexpr double kInCommon = 0.3;
+  const auto size = std::ssize(vector);
+  const double rest = std::sqrt(kRest / static_cast<double>(size));
+  for (double& value : vector) value = rest * of_doc.normal();
+  for (auto axis = axes.begin(); axis != axes.end(); axis += size) {
+    const double place =
+        std::sqrt(kInCommon) * of_query.normal() + std::sqrt(1.0 - kInCommon) * of_doc.normal();
+    for (std::int64_t c = 0; c < size; ++c) vector[c] += place * axis[c];
+  }
+  const double length = std::sqrt(dot(vector, vector));
+  for (double& value : vector) value /= length;
+}
 
 SyntheticSignals SyntheticRelevance::draw(RngStream& stream) const {
   SyntheticSignals signals{};
@@ -261,6 +308,7 @@ SyntheticPlan make_synthetic_plan(const SyntheticSource& source) {
   }
   place_signals(plan.groups, stream);
   if (missing) place_missing(plan);
+  if (source.has_embedding()) plan.vectors = make_vectors(source);
   calibrate(plan);
   if (source.has_groups()) plant_groups(plan);
   return plan;

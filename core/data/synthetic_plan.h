@@ -46,6 +46,21 @@ struct SyntheticRelevance {
   double at(const SyntheticSignals& signals) const;
 };
 
+/// Vectors of norm 1 like embeddings of texts: three quarters of their variance lie along 128 random axes,
+/// a share ∝ 1/k along axis k, and the rest is the same in all directions. Three tenths of what lies along
+/// the axes are common to the documents of a query. Relevance is the sum of the similarities to some texts.
+struct SyntheticVectors {
+  std::vector<double> axes;       // [kAxes × size], as long as the standard deviation along them
+  std::vector<double> texts;      // [subspace × size] vectors drawn as those of documents are
+  std::vector<double> relevance;  // [size] their sum, scaled so that x · relevance has variance 1
+
+  static constexpr int kAxes = 128;
+  static constexpr double kRest = 0.25;
+  static constexpr double kShare = 0.5;  // of the variance of relevance
+
+  void draw(RngStream& of_query, RngStream& of_doc, std::span<double> vector) const;
+};
+
 enum class SyntheticKind {
   kRatio,     // in [0, 1]
   kScore,     // negative, like a logarithm of a likelihood
@@ -66,16 +81,19 @@ struct SyntheticGroup {
 
 /// Parts 0, 1 and 2 are training, validation and test; this one holds what they share.
 inline constexpr std::uint64_t kSyntheticPlanPart = 100;
+/// Parts of vectors come after this one, their plan itself included.
+inline constexpr std::uint64_t kSyntheticVectorPart = 200;
 PhiloxKey key_of_part(const SyntheticSource& source, std::uint64_t part);
 
 struct SyntheticPlan {
   SyntheticSource source;
   SyntheticRelevance relevance;
   std::vector<SyntheticGroup> groups;
-  int streams = 1;                       // columns of a group
-  std::int64_t first_single = 0;         // columns from here on stand alone: properties of the document
-  double single_present = 1.0;           // probability that a document has one of them
-  bool has_missing = false;              // 0 means missing, and no other value is 0
+  int streams = 1;                // columns of a group
+  std::int64_t first_single = 0;  // columns from here on stand alone: properties of the document
+  double single_present = 1.0;    // probability that a document has one of them
+  bool has_missing = false;       // 0 means missing, and no other value is 0
+  SyntheticVectors vectors;
   std::array<double, 4> grade_bounds{};  // of y = relevance + query effect + noise
 
   // A document is in group A where ρ (y − mean)/deviation + √(1 − ρ²) e, with e standard normal, is above
@@ -89,6 +107,13 @@ struct SyntheticPlan {
     return group_correlation * (y - y_mean) / y_deviation +
                std::sqrt(1.0 - group_correlation * group_correlation) * e >
            group_bound;
+  }
+
+  /// The relevance of a document, with `of_vector` being vector · vectors.relevance.
+  double relevance_of(const SyntheticSignals& signals, double of_vector) const {
+    const double own = relevance.at(signals);
+    constexpr double kShare = SyntheticVectors::kShare;
+    return source.has_embedding() ? std::sqrt(1.0 - kShare) * own + std::sqrt(kShare) * of_vector : own;
   }
 
   static constexpr double kQueryEffect = 0.35;  // standard deviation, added to all documents of a query

@@ -57,6 +57,7 @@ void set(SyntheticSource& source, std::string_view key, std::string_view value) 
   constexpr std::int64_t kMostDocs = 100'000;
   constexpr std::int64_t kMostFeatures = 100'000;
   constexpr std::int64_t kMostUnits = 1'000;
+  constexpr std::int64_t kMostNumbers = 10'000;  // of a vector
   const bool realisable = source.is_realisable();
   if (key == "queries") {
     source.queries = number<std::int64_t>(key, value, 1, kMostQueries);
@@ -84,11 +85,18 @@ void set(SyntheticSource& source, std::string_view key, std::string_view value) 
     source.group_share = number<double>(key, value, 0.01, 0.99);
   } else if (!realisable && key == "group_gap") {
     source.group_gap = number<double>(key, value, -4.0, 4.0);
+  } else if (!realisable && key == "embedding") {
+    source.embedding = number<std::int64_t>(key, value, 2, kMostNumbers);
+  } else if (!realisable && key == "subspace") {
+    source.subspace = number<std::int64_t>(key, value, 1, kMostNumbers);
+  } else if (!realisable && key == "projection") {
+    source.projection = number<std::int64_t>(key, value, 0, 1) == 1;
   } else {
     std::vector<std::string> known = {"queries", "test_queries", "docs", "features", "seed"};
     const auto own = realisable
                          ? std::vector<std::string>{"units", "gap"}
-                         : std::vector<std::string>{"noise", "nonlinearity", "group_share", "group_gap"};
+                         : std::vector<std::string>{"noise",     "nonlinearity", "group_share", "group_gap",
+                                                    "embedding", "subspace",     "projection"};
     known.insert(known.end(), own.begin(), own.end());
     throw_error<InvalidArgument>("Unknown key '{}' of synth:{}. {} The keys are {}.", key,
                                  name_of(source.family), did_you_mean(key, known), joined(known));
@@ -120,6 +128,9 @@ SyntheticSource parse_synthetic_source(std::string_view text) {
   SyntheticSource source = defaults_of(family_named(rest.substr(0, question)));
   std::string_view settings = question == std::string_view::npos ? "" : rest.substr(question + 1);
   std::vector<std::string_view> seen;
+  const auto is_set = [&](std::string_view key) {
+    return std::find(seen.begin(), seen.end(), key) != seen.end();
+  };
   while (!settings.empty()) {
     const std::size_t ampersand = settings.find('&');
     const std::string_view setting = settings.substr(0, ampersand);
@@ -130,13 +141,20 @@ SyntheticSource parse_synthetic_source(std::string_view text) {
     }
     const std::string_view key = setting.substr(0, equals);
     set(source, key, setting.substr(equals + 1));
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+    if (is_set(key)) {
       throw_error<InvalidArgument>("'{}' sets the key '{}' twice. Remove one of them.", text, key);
     }
     seen.push_back(key);
   }
   if (source.group_gap != 0.0 && !source.has_groups())
     throw_error<InvalidArgument>("'{}' sets group_gap but no groups: set group_share, too.", text);
+  if (!source.has_embedding() && (is_set("subspace") || is_set("projection")))
+    throw_error<InvalidArgument>("'{}' sets subspace or projection but no vector: set embedding, too.",
+                                 text);
+  if (source.has_embedding() && source.subspace > source.embedding) {
+    throw_error<InvalidArgument>("'{}' has a subspace of {} directions in a vector of {}: lower subspace.",
+                                 text, source.subspace, source.embedding);
+  }
   if (source.test_queries == 0) source.test_queries = default_test_queries(source);
   return source;
 }

@@ -19,15 +19,22 @@ struct SyntheticSource {
   double noise = 0.0;             // standard deviations of the noise-free relevance, 0 … 100
   double nonlinearity = 0.0;      // share of its variance that is bumps and products, 0 … 1
   std::uint64_t seed = 1;
-  double group_share = 0.0;  // of group A; 0: no groups
-  double group_gap = 0.0;    // mean grade of group A minus that of group B
-  std::int64_t units = 0;    // realisable: hidden units of the target, 0 … 1,000; 0: linear
-  double gap = 0.6;          // realisable: between the target's values at neighbouring grades, 0.001 … 10
+  double group_share = 0.0;    // of group A; 0: no groups
+  double group_gap = 0.0;      // mean grade of group A minus that of group B
+  std::int64_t embedding = 0;  // numbers of a vector of norm 1 behind the features, 0 … 10,000; 0: none
+  std::int64_t subspace = 8;   // texts to which it is similar if it is relevant, 1 … embedding
+  bool projection = false;     // in place of the vector, its similarities to these texts
+  std::int64_t units = 0;      // realisable: hidden units of the target, 0 … 1,000; 0: linear
+  double gap = 0.6;  // realisable: between the target's values at neighbouring grades, 0.001 … 10
 
   bool is_realisable() const { return family == SyntheticFamily::kRealisable; }
   bool has_groups() const { return group_share > 0.0; }
-  /// Counts also the column that shows the group, behind the features.
-  std::int64_t columns() const { return features + (has_groups() ? 1 : 0); }
+  bool has_embedding() const { return embedding > 0; }
+  /// Counts also the columns behind the features: those of the vector, and the one that shows the group.
+  std::int64_t columns() const {
+    const std::int64_t of_vector = projection ? subspace : embedding;
+    return features + (has_embedding() ? of_vector : 0) + (has_groups() ? 1 : 0);
+  }
 };
 
 /// True for what starts with "synth:".

@@ -44,6 +44,14 @@ double ClickFeatures::cosine_factor(int index) {
   return root_half * 2.0 / (index + 2);
 }
 
+double ClickFeatures::in_place(InputPair place, const float* scaled) {
+  if (place.first < 0) return 0.0;
+  const float of_first = scaled[place.first];
+  if (place.second >= 0) return centred_product(of_first, scaled[place.second]);
+  const int term = -2 - place.second;
+  return cosine_factor(term) * higher_cosines(cosine_of_half_turns(of_first)).of[term];
+}
+
 bool ClickFeatures::is_start(std::span<const float> weights, std::int64_t inputs) {
   const std::int64_t additive = inputs * (1 + HigherCosines::kTerms);
   const std::int64_t more = std::ssize(weights) - additive;  // weights and two inputs of each product
@@ -86,10 +94,8 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
     const float* x = scaled.data() + doc * seen();
     double* row = rows.data() + doc * width;
     *row++ = 1.0;
-    for (std::int64_t p = 0; products_ && p < std::ssize(*products_); ++p) {
-      const auto [a, b] = (*products_)[p];
-      row[centred() + p] = a < 0 ? 0.0 : centred_product(x[a], x[b]);
-    }
+    for (std::int64_t p = 0; products_ && p < std::ssize(*products_); ++p)
+      row[centred() + p] = in_place((*products_)[p], x);
     if (start_) row[centred() - 1] = start_score(x) - double{means.back()};
     if (used_ == ClickInputs::kNone) continue;
     for (std::int64_t f = 0; f < inputs_; ++f) row[f] = double{x[f]} - double{means[f]};

@@ -16,7 +16,8 @@ namespace olrank {
 /// A click model has these inputs beside a constant and the score of a start model.
 enum class ClickInputs { kNone, kLinear, kAdditive, kProducts };
 
-/// Each product of two inputs has a place of its own; first < 0 in a free place.
+/// Each product of two inputs has a place of its own; first < 0 in a free place. A place with second = −k
+/// has the term √½ (2/k) cos(kπx) of the first.
 using ProductPlaces = std::vector<InputPair>;
 
 /// The model that a ranker started from.
@@ -40,7 +41,8 @@ class ClickFeatures {
  public:
   static constexpr std::int64_t kMostCosineInputs = 256;
   static constexpr std::int64_t kMostProducts = 32;
-  static constexpr std::int64_t kPlacesAtOnce = 8;  // their number only grows
+  static constexpr std::int64_t kPlacesAtOnce = 8;   // their number only grows
+  static constexpr std::int64_t kMostOrdinary = 64;  // inputs beside a vector's that may have cosines
 
   /// `start` is a model to start from, null without one.
   ClickFeatures(std::int64_t inputs, ClickInputs used, std::shared_ptr<const ClickStart> start = {})
@@ -67,7 +69,10 @@ class ClickFeatures {
   /// Counts the columns of a row of features, the constant included.
   std::int64_t columns() const { return products_column() + (products_ ? std::ssize(*products_) : 0); }
   /// Counts them with all products that there may be.
-  std::int64_t most_columns() const { return products_column() + (products_ ? kMostProducts : 0); }
+  std::int64_t most_columns() const { return products_column() + (products_ ? most_places() : 0); }
+  std::int64_t most_places() const {
+    return kMostProducts + (has_cosines() ? 0 : HigherCosines::kTerms * kMostOrdinary);
+  }
   /// The first one of a product; that of the start model's score is before it.
   std::int64_t products_column() const { return 1 + centred(); }
   /// Counts the columns of a row of means.
@@ -83,6 +88,8 @@ class ClickFeatures {
     products_ = std::make_shared<const ProductPlaces>(std::move(products));
   }
 
+  /// What a place shows of a document.
+  static double in_place(InputPair place, const float* scaled);
   /// The factor of term `index` (from 0), cos((index + 2) π x).
   static double cosine_factor(int index);
 

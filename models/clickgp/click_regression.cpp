@@ -83,12 +83,7 @@ ClickRegression::ClickRegression(const ClickFeatures& features, const ClickSched
       number_(number),
       precision_(features.columns() * features.columns()),
       evidence_(features.columns()) {
-  if (features.used() != ClickInputs::kNone) blocks_.push_back({1, 1 + features.inputs(), 1.0});
-  if (features.has_cosines())
-    blocks_.push_back({1 + features.inputs(), 1 + features.terms(), kCosineWidth});
-  if (features.start() != nullptr)
-    blocks_.push_back({1 + features.terms(), features.products_column(), kStartWidth, true});
-  if (features.products() != nullptr) blocks_.push_back({features.products_column(), features.columns()});
+  make_blocks();
 }
 
 double ClickRegression::expected(const Block& block) const {
@@ -249,7 +244,16 @@ void ClickRegression::solve(ExecutionContext& context) {
   auto sum = std::make_shared<AlignedVector<double>>(precision_);
   sum->front() += kConstantPrecision;
   for (const Block& block : blocks_) {
-    for (std::int64_t c = block.begin; c < block.end; ++c) (*sum)[c * width + c] += block.precision;
+    const std::int64_t size = block.end - block.begin;
+    for (std::int64_t c = block.begin; c < block.end; ++c) {
+      if (!block.is_vector) {
+        (*sum)[c * width + c] += block.precision;
+        continue;
+      }
+      const double* row = prior_.data() + (c - block.begin) * size;
+      for (std::int64_t other = block.begin; other <= c; ++other)
+        (*sum)[c * width + other] += block.precision * row[other - block.begin];
+    }
   }
   belief_.solve(std::move(sum), whole_evidence());
 }
@@ -337,7 +341,9 @@ void ClickRegression::refresh(ExecutionContext& context, ClickMemory& memory, st
     retired_at_ = learned;
   }
   SiteSums sums = find_all_sites(context, queries);
+  if (find_vector(queries)) sums = find_all_sites(context, queries);
   if (choose_products(context, queries)) sums = find_all_sites(context, queries);
+  find_prior();
   solve(context);
   set_hyperparameters(sums);
   solve(context);
@@ -368,10 +374,120 @@ ClickRegression::SiteSums ClickRegression::find_all_sites(ExecutionContext& cont
   return total;
 }
 
+bool ClickRegression::find_vector(std::span<const ClickMemory::Entry> queries) {
+  const ClickFeatures& features = belief_.features();
+  const std::int64_t inputs = features.inputs();
+  if (vector_end_ > 0 || inputs <= ClickFeatures::kMostCosineInputs || features.has_cosines() ||
+      blocks_.empty())
+    return false;
+  std::int64_t docs = 0;
+  for (const ClickMemory::Entry& entry : queries) docs += std::ssize(entry.known->docs);
+  const std::int64_t width = belief_.columns();
+  const double* sums = precision_.data() + width + 1;
+  std::vector<double> alike(inputs);  // mean squared correlation with the other inputs
+  for (std::int64_t a = 0; a < inputs; ++a) {
+    for (std::int64_t b = 0; b < a; ++b) {
+      const double squares = sums[a * width + a] * sums[b * width + b];
+      const double share = squares > 0.0 ? sums[a * width + b] * sums[a * width + b] / squares /
+                                               static_cast<double>(inputs - 1)
+                                         : 0.0;
+      alike[a] += share;
+      alike[b] += share;
+    }
+  }
+  // By chance it is about 1/docs. That of embeddings is beyond 0.01 by far.
+  const double least = 0.01 + 2.0 / static_cast<double>(std::max<std::int64_t>(docs, 1));
+  constexpr std::int64_t kShortest = 64;
+  std::int64_t begin = 0;
+  double sum = 0.0;
+  double best = 0.0;
+  for (std::int64_t c = 0; c < inputs; ++c) {
+    if (sum <= 0.0) begin = c;
+    sum = std::max(sum, 0.0) + alike[c] - least;
+    if (sum <= best || c + 1 - begin < kShortest) continue;
+    best = sum;
+    vector_begin_ = begin;
+    vector_end_ = c + 1;
+  }
+  if (vector_end_ == 0) return false;
+  make_blocks();
+  const std::vector<std::int32_t> ordinary = ordinary_inputs();
+  if (features.products() == nullptr || std::ssize(ordinary) > ClickFeatures::kMostOrdinary) return true;
+  if (!features.products()->empty() && !retired_precision_.empty()) return true;  // they keep their places
+  ProductPlaces places;
+  for (const std::int32_t input : ordinary) {
+    for (int term = 0; term < HigherCosines::kTerms; ++term) places.push_back({input, -2 - term});
+  }
+  while (std::ssize(places) % ClickFeatures::kPlacesAtOnce != 0) places.push_back({-1, -1});
+  set_products(std::move(places), queries);
+  return true;
+}
+
+std::vector<std::int32_t> ClickRegression::ordinary_inputs() const {
+  std::vector<std::int32_t> inputs(belief_.features().inputs());
+  std::iota(inputs.begin(), inputs.end(), 0);
+  inputs.erase(inputs.begin() + vector_begin_, inputs.begin() + vector_end_);
+  return inputs;
+}
+
+void ClickRegression::make_blocks() {
+  const ClickFeatures& features = belief_.features();
+  const std::vector<Block> before = std::exchange(blocks_, {});
+  const std::int64_t bounds[] = {0, vector_begin_, vector_end_, features.inputs()};
+  for (int part = 0; part < 3 && features.used() != ClickInputs::kNone; ++part) {
+    if (bounds[part] == bounds[part + 1]) continue;
+    blocks_.push_back({1 + bounds[part], 1 + bounds[part + 1], 1.0});
+    blocks_.back().is_vector = part == 1;
+  }
+  if (features.has_cosines())
+    blocks_.push_back({1 + features.inputs(), 1 + features.terms(), kCosineWidth});
+  if (features.start() != nullptr) {
+    blocks_.push_back({1 + features.terms(), features.products_column(), kStartWidth});
+    blocks_.back().is_start = true;
+  }
+  if (features.products() != nullptr) blocks_.push_back({features.products_column(), features.columns()});
+  // Parts of a block begin with its precision and their share of its squares.
+  for (std::size_t b = 0; b < blocks_.size() && !before.empty(); ++b) {
+    Block& block = blocks_[b];
+    const Block& of = before[b - std::min(b, blocks_.size() - before.size())];
+    const double share = static_cast<double>(block.end - block.begin) /
+                         static_cast<double>(std::max<std::int64_t>(of.end - of.begin, 1));
+    block.squares = of.squares * share;
+    block.precision = of.precision;
+  }
+}
+
+void ClickRegression::find_prior() {
+  if (vector_end_ == 0) return;
+  constexpr double kLeast = 0.01;
+  const std::int64_t size = vector_end_ - vector_begin_;
+  const std::int64_t width = belief_.columns();
+  const double* sums = precision_.data() + (vector_begin_ + 1) * (width + 1);
+  double trace = 0.0;
+  double squares = 0.0;
+  for (std::int64_t row = 0; row < size; ++row) {
+    trace += sums[row * width + row];
+    for (std::int64_t c = 0; c <= row; ++c)
+      squares += (c < row ? 2.0 : 1.0) * sums[row * width + c] * sums[row * width + c];
+  }
+  if (!(trace > 0.0)) return;  // all is forgotten: what is known of documents stays
+  // Scaled so that scores have the variance that independent weights of precision 1 would give them.
+  const double floor = kLeast * trace / static_cast<double>(size);
+  const double scale = trace / (squares + floor * trace);
+  prior_.resize(size * size);
+  for (std::int64_t row = 0; row < size; ++row) {
+    for (std::int64_t c = 0; c <= row; ++c)
+      prior_[row * size + c] = scale * (sums[row * width + c] + (row == c ? floor : 0.0));
+  }
+  blas::cholesky(size, prior_.data(), size);
+  blas::inverse_from_cholesky(size, prior_.data(), size);
+}
+
 bool ClickRegression::choose_products(ExecutionContext& context,
                                       std::span<const ClickMemory::Entry> queries) {
   const ClickFeatures& features = belief_.features();
-  const std::int64_t inputs = features.inputs();
+  const std::vector<std::int32_t> candidates = ordinary_inputs();
+  const auto inputs = std::ssize(candidates);
   if (features.products() == nullptr || inputs < 2) return false;
   AlignedVector<double> slopes(inputs * inputs);   // Σ v φ of every product φ, lower triangles
   AlignedVector<double> squares(inputs * inputs);  // Σ h φ²
@@ -395,7 +511,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
           for (std::size_t p = 0; p < features.products()->size(); ++p) {
             const auto [a, b] = (*features.products())[p];
             const float* of_doc = known.scaled.data() + doc * features.seen();
-            if (a >= 0)
+            if (b >= 0)
               taken[doc] += belief_.theta()[features.products_column() + static_cast<std::int64_t>(p)] *
                             centred_product(of_doc[a], of_doc[b]);
           }
@@ -408,7 +524,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
               site.departure[doc] / belief_.departures().document + h * (taken[doc] - site.coupling * pull);
           const std::int64_t out = (first[q] + doc) * inputs;
           for (std::int64_t f = 0; f < inputs; ++f) {
-            const double centred = 2.0 * double{known.scaled[doc * features.seen() + f]} - 1.0;
+            const double centred = 2.0 * double{known.scaled[doc * features.seen() + candidates[f]]} - 1.0;
             x[out + f] = centred;
             vx[out + f] = v * centred;
             xx[out + f] = centred * centred;
@@ -423,7 +539,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
 
   // Some pair, whichever it is, is taken by mistake once in twenty times.
   constexpr double kMistakes = 0.05;
-  const std::int32_t with_itself = features.has_cosines() ? 0 : 1;
+  const std::int32_t with_itself = features.has_cosines() || vector_end_ > 0 ? 0 : 1;
   const double pairs =
       0.5 * static_cast<double>(inputs) * static_cast<double>(inputs - 1 + 2 * with_itself);
   const double least = -normal_quantile(0.5 * kMistakes / pairs);
@@ -432,7 +548,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
     for (std::int32_t b = 0; b < a + with_itself; ++b) {
       const double square = squares[a * inputs + b];
       const double z = square > 0.0 ? std::abs(slopes[a * inputs + b]) / std::sqrt(square) : 0.0;
-      if (z > least) found.push_back({z, {a, b}});
+      if (z > least) found.push_back({z, {candidates[a], candidates[b]}});
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -440,7 +556,12 @@ bool ClickRegression::choose_products(ExecutionContext& context,
   found.resize(std::min<std::size_t>(found.size(), ClickFeatures::kMostProducts));
   // Products that stay keep their places, as do those that forgotten queries may have spoken for.
   ProductPlaces products = *features.products();
+  std::int64_t cosines = 0;
   for (InputPair& place : products) {
+    if (place.second < -1) {
+      ++cosines;
+      continue;
+    }
     const auto same =
         std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.second == place; });
     if (same != found.end()) {
@@ -454,7 +575,8 @@ bool ClickRegression::choose_products(ExecutionContext& context,
   if (const std::ptrdiff_t missing = std::ssize(found) - free; missing > 0) {
     constexpr std::int64_t kAtOnce = ClickFeatures::kPlacesAtOnce;
     const std::int64_t wanted = (std::ssize(products) + missing + kAtOnce - 1) / kAtOnce * kAtOnce;
-    products.resize(std::min(wanted, ClickFeatures::kMostProducts), {-1, -1});
+    const std::int64_t of_cosines = (cosines + kAtOnce - 1) / kAtOnce * kAtOnce;
+    products.resize(std::min(wanted, ClickFeatures::kMostProducts + of_cosines), {-1, -1});
   }
   auto next = found.begin();
   for (InputPair& place : products) {
@@ -475,9 +597,9 @@ void ClickRegression::set_products(ProductPlaces products, std::span<const Click
     docs += static_cast<double>(known.docs.size());
     for (std::size_t doc = 0; doc < known.docs.size(); ++doc) {
       const float* x = known.scaled.data() + static_cast<std::int64_t>(doc) * belief_.features().seen();
-      for (const auto [a, b] : products) {
-        const double product = a < 0 ? 0.0 : centred_product(x[a], x[b]);
-        squares += product * product;
+      for (const InputPair place : products) {
+        const double value = ClickFeatures::in_place(place, x);
+        squares += value * value;
       }
     }
   }
@@ -578,7 +700,16 @@ void ClickRegression::set_hyperparameters(const SiteSums& sums) {
   for (Block& block : blocks_) {
     double known = 0.0;  // γ_B
     double squares = 0.0;
-    for (std::int64_t c = block.begin; c < block.end; ++c) {
+    const std::int64_t size = block.end - block.begin;
+    for (std::int64_t c = 0; block.is_vector && c < std::ssize(prior_); ++c) {
+      const std::int64_t row = block.begin + c / size;
+      const std::int64_t other = block.begin + c % size;
+      if (other > row) continue;
+      const double weight = (row == other ? 1.0 : 2.0) * prior_[c];
+      known += (row == other ? 1.0 : 0.0) - block.precision * weight * inverse[row * width + other];
+      squares += weight * belief_.theta()[row] * belief_.theta()[other];
+    }
+    for (std::int64_t c = block.begin; c < block.end && !block.is_vector; ++c) {
       known += 1.0 - block.precision * inverse[c * width + c];
       const double distance = belief_.theta()[c] - expected(block);
       squares += distance * distance;
@@ -608,6 +739,21 @@ void ClickRegression::fields(StateFields& state) {
   }
   belief_.fields(state, prefix);
   examination_.fields(state, prefix);
+  // Earlier versions know no vectors.
+  if (state.reads()) vector_begin_ = vector_end_ = 0;
+  if (state.reads() ? state.reader().is_next(prefix + "vector") : vector_end_ > 0) {
+    state.numbers(prefix + "vector", vector_begin_, vector_end_);
+    state.require(
+        0 <= vector_begin_ && vector_begin_ < vector_end_ && vector_end_ <= belief_.features().inputs(),
+        "It has a vector of inputs that are not there.");
+    const std::int64_t size = vector_end_ - vector_begin_;
+    if (state.reads()) prior_.resize(size * size);
+    state.sized(prefix + "prior", prior_);
+  }
+  if (state.reads()) {
+    blocks_.clear();
+    make_blocks();
+  }
   std::vector<double> numbers = {documents_};
   for (const Block& block : blocks_) numbers.insert(numbers.end(), {block.squares, block.precision});
   state.sized(prefix + "blocks", numbers);
@@ -672,16 +818,19 @@ void ClickRegression::collected_fields(StateFields& state) {
 
 void ClickRegression::set_products(const StateFields& state, std::span<const std::int64_t> numbers) {
   state.require(std::ssize(numbers) % (2 * ClickFeatures::kPlacesAtOnce) == 0 &&
-                    std::ssize(numbers) <= 2 * ClickFeatures::kMostProducts,
+                    std::ssize(numbers) <= 2 * belief_.features().most_places(),
                 "It has another number of products.");
   ProductPlaces products(numbers.size() / 2);
   for (std::size_t p = 0; p < products.size(); ++p) {
     products[p] = {static_cast<std::int32_t>(numbers[2 * p]),
                    static_cast<std::int32_t>(numbers[2 * p + 1])};
     const bool is_free = numbers[2 * p] < 0;
-    for (const std::int64_t number : {numbers[2 * p], numbers[2 * p + 1]}) {
-      state.require(is_free ? number == -1 : number >= 0 && number < belief_.features().inputs(),
-                    "It has a product of an input that is not there.");
+    const std::int64_t least = belief_.features().has_cosines() ? 0 : -1 - HigherCosines::kTerms;
+    for (const auto& [number, lowest] :
+         {std::pair{numbers[2 * p], std::int64_t{0}}, {numbers[2 * p + 1], least}}) {
+      state.require(
+          is_free ? number == -1 : number >= lowest && number != -1 && number < belief_.features().inputs(),
+          "It has a product of an input that is not there.");
     }
   }
   belief_.set_products(std::move(products));

@@ -90,6 +90,7 @@ class ClickRegression {
     std::int64_t begin = 0;
     std::int64_t end = 0;
     double width = 1.0;      // of the first precision, as a multiple of the mean square
+    bool is_vector = false;  // of a vector, whose coordinates vary together
     bool is_start = false;   // the start model's score, which is expected to spread as far as clicks do
     double squares = 0.0;    // Σ ‖φ_B‖² of the documents seen
     double precision = 1.0;  // λ_B
@@ -116,6 +117,14 @@ class ClickRegression {
   /// Moves θ̂ a step towards the solution, with the factor there is.
   void correct();
   void solve(ExecutionContext& context);
+  /// Finds the longest run of inputs that correlate with most others, as the coordinates of an embedding
+  /// do: a vector. Whether there is one that was not known.
+  bool find_vector(std::span<const ClickMemory::Entry> queries);
+  /// Those of the inputs, with one of their own for a vector, of terms, start model and products.
+  void make_blocks();
+  std::vector<std::int32_t> ordinary_inputs() const;
+  /// Finds the prior of a vector's weights from the sums.
+  void find_prior();
   /// Finds the products of inputs that the sites speak for beyond chance. Whether they have changed.
   bool choose_products(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
   /// Takes them in. Those of forgotten queries have kept their places, so that retired sums stay right.
@@ -144,6 +153,9 @@ class ClickRegression {
   std::uint64_t begun_at_ = 0;                  // lists learned from when most was forgotten last
   std::uint64_t next_refresh_ = kFirstRefresh;  // lists since then
 
+  std::int64_t vector_begin_ = 0;  // inputs of a vector
+  std::int64_t vector_end_ = 0;
+  AlignedVector<double> prior_;            // of a vector's weights, precision but for λ_B, lower triangle
   AlignedVector<double> precision_;        // Λ, lower triangle of [D × D], but for what is collected
   AlignedVector<double> evidence_;         // η
   AlignedVector<double> collected_;        // rows r of which Λ has Σ w r rᵀ more

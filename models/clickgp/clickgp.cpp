@@ -281,10 +281,15 @@ class ClickGp : public OnlineRanker {
       }
       const ProductPlaces* places = belief.features().products();
       for (std::size_t p = 0; places != nullptr && p < places->size(); ++p) {
-        if ((*places)[p].first < 0) continue;
-        add_product((*places)[p],
-                    state_.weights[model] *
-                        belief.theta()[belief.features().products_column() + static_cast<std::int64_t>(p)]);
+        const auto [a, b] = (*places)[p];
+        const double weight =
+            state_.weights[model] *
+            belief.theta()[belief.features().products_column() + static_cast<std::int64_t>(p)];
+        if (b < -1) {
+          weights[(-1 - b) * features_ + a] += ClickFeatures::cosine_factor(-2 - b) * weight;
+        } else if (a >= 0) {
+          add_product({a, b}, weight);
+        }
       }
     }
     weights.insert(weights.end(), of_products.begin(), of_products.end());
@@ -304,7 +309,7 @@ class ClickGp : public OnlineRanker {
     if (widest.is_additive()) figures.push_back({"additive_weight", state_.weights.back()});
     if (const ProductPlaces* products = widest.products()) {
       const auto free =
-          std::count_if(products->begin(), products->end(), [](InputPair pair) { return pair.first < 0; });
+          std::count_if(products->begin(), products->end(), [](InputPair pair) { return pair.second < 0; });
       figures.push_back({"products", static_cast<double>(std::ssize(*products) - free)});
     }
     figures.push_back({"changes", changes_});

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/data/synthetic.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/random/rng_stream.h"
@@ -617,6 +618,95 @@ TEST(ClickGpTest, TakesProductsWhileQueriesAreForgotten) {
   play_clicks(*ranker, 1, 160, 1, product_clicks);
   ASSERT_EQ(ranker->model().tensors.size(), 3U);
   exported_scores(*ranker, 3);
+}
+
+/// A perfect user's rounds on generated data.
+void play_dataset(OnlineRanker& ranker, const Dataset& data, std::uint32_t first, std::uint32_t last) {
+  ExecutionContext execution;
+  StageClock clock;
+  RoundContext context{execution, clock};
+  for (std::uint32_t round = first; round <= last; ++round) {
+    const std::int64_t number = round % data.queries();
+    const QueryDocs query = {number, data.offset(number), data.features_of(number)};
+    const RankedList list = ranker.rank(context, query, round);
+    const std::size_t count = std::min<std::size_t>(list.docs.size(), kClickShown);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + count);
+    std::vector<std::uint8_t> clicks;
+    for (const std::int32_t doc : shown) clicks.push_back(data.grades_of(number)[doc] > 1 ? 1 : 0);
+    ranker.learn(context, {round, query, shown, clicks});
+  }
+}
+
+TEST(ClickGpTest, AVectorHasAPriorOfItsOwnAndOtherInputsHaveCosines) {
+  ExecutionContext context;
+  constexpr std::int64_t kOrdinary = 12;
+  constexpr std::int64_t kNumbers = 260;
+  const Dataset data =
+      make_synthetic("synth:small?queries=45&test_queries=1&docs=16&features=12&embedding=260", context)
+          .train;
+  const auto make = [&](ClickTerms terms) {
+    return make_ranker(click_settings(terms), data.features(), TrialKeys::of(3, 1, "clicks"), kClickShown,
+                       {});
+  };
+  const auto ranker = make(ClickTerms::kProducts);
+  play_dataset(*ranker, data, 1, 19);
+  EXPECT_EQ(state_of(*ranker).find("vector"), std::string::npos);
+  play_dataset(*ranker, data, 20, 70);
+  for (const std::string model : {"clickgp.0.", "clickgp.1."}) {
+    EXPECT_EQ(saved_of<std::int64_t>(*ranker, model + "vector"),
+              (std::vector<std::int64_t>{kOrdinary, kOrdinary + kNumbers}));
+  }
+  const auto places = saved_of<std::int64_t>(*ranker, "clickgp.1.products");
+  ASSERT_GE(std::ssize(places), 6 * kOrdinary);
+  for (std::int64_t f = 0; f < kOrdinary; ++f) {
+    for (std::int64_t term = 0; term < 3; ++term) {
+      EXPECT_EQ(places[6 * f + 2 * term], f);
+      EXPECT_EQ(places[6 * f + 2 * term + 1], -2 - term);
+    }
+  }
+
+  // The model file has these cosines, and no others.
+  const ModelTensors model = ranker->model();
+  const FeatureMatrix docs = data.features_of(0);
+  std::vector<float> scaled;
+  scale_within_query(docs, scaled);
+  std::vector<float> scores(docs.docs);
+  ranker->score(context, docs, scores);
+  for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+    double sum = 0.0;
+    for (std::int64_t f = 0; f < data.features(); ++f) {
+      const double x = scaled[doc * data.features() + f];
+      sum += double{model.tensors[0].values[f]} * x;
+      for (int k = 2; k <= 4; ++k) {
+        const float weight = model.tensors[1].values[(k - 2) * data.features() + f];
+        EXPECT_EQ(weight != 0.0F, f < kOrdinary) << f;
+        sum += double{weight} * std::cos(M_PI * k * x);
+      }
+    }
+    EXPECT_NEAR(scores[doc], sum, 1e-5);
+  }
+
+  for (const std::uint32_t stop : {10U, 27U, 50U}) {
+    const auto first = make(ClickTerms::kProducts);
+    play_dataset(*first, data, 1, stop);
+    const auto second = make(ClickTerms::kProducts);
+    load_state(*second, state_of(*first));
+    play_dataset(*second, data, stop + 1, 70);
+    EXPECT_EQ(state_of(*ranker), state_of(*second)) << stop;
+  }
+  const auto linear = make(ClickTerms::kLinear);
+  load_state(*linear, state_of(*linear));  // of a ranker that knows no vector
+  EXPECT_EQ(state_of(*linear).find("vector"), std::string::npos);
+}
+
+TEST(ClickGpTest, FeaturesThatDoNotVaryTogetherAreNoVector) {
+  ExecutionContext context;
+  const Dataset data =
+      make_synthetic("synth:yahoo-like?queries=45&test_queries=1&docs=16&features=300", context).train;
+  const auto ranker = make_ranker(click_settings(ClickTerms::kProducts), data.features(),
+                                  TrialKeys::of(3, 1, "clicks"), kClickShown, {});
+  play_dataset(*ranker, data, 1, 50);
+  EXPECT_EQ(state_of(*ranker).find("vector"), std::string::npos);
 }
 
 /// The file of a network with drawn parameters.

@@ -151,8 +151,7 @@ std::string place_of(const std::string& device) {
   return parse_device(device).on_gpus() ? "cuda" : "cpu";
 }
 
-/// The file that the service started from; empty without one, and where another service is followed that
-/// went on from a snapshot.
+/// The file that the service started from; empty without one, and where a follower of it needs none.
 std::string start_file(const ResolvedService& service) {
   if (service.identity.model.empty() || (service.model.empty() && service.model_file.empty())) return "";
   std::string bytes =

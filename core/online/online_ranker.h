@@ -204,8 +204,7 @@ struct Ranking {
 class FrozenRanker : public Interface {
  public:
   virtual void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const = 0;
-  /// The scores behind a list without exploration, of a ranker that remembers documents by their names.
-  /// Another one returns false.
+  /// The scores behind a list without exploration; false of a ranker that remembers no documents by name.
   virtual bool score_known(FeatureMatrix, const QueryIdentity&, std::span<double>) const { return false; }
   virtual ModelTensors model() const = 0;
 };

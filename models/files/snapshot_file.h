@@ -18,8 +18,7 @@ inline constexpr std::int64_t kSnapshotFormat = 1;
 /// Throws IoError unless a followed ranker's state begins with it; `remedy` says what to do.
 void check_snapshot_format(StateReader& state, const std::string& origin, std::string_view remedy);
 
-/// A clickgp with its memory of documents: the bytes of GET /v1/snapshot and `olrank export --to snapshot`,
-/// or of Ranker::save().
+/// A clickgp with its memory of documents, by a service (GET /v1/snapshot) or by Ranker::save().
 struct SnapshotFile {
   StateReader state;  // that of the ranker is next
   RankerSettings settings{};

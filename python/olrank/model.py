@@ -47,9 +47,7 @@ class Model:
         queries, ids = ([] if names is None else [str(name) for name in names] for names in (qid, docid))
         if group is None and self._engine.normalises_by_query():
             raise InvalidArgument("score() needs group: inputs are normalised by query. One query is group=[len(X)].")
-        if hasattr(X, "tocsr") and queries:
-            X = X.toarray()
-        if hasattr(X, "tocsr"):
+        if hasattr(X, "tocsr") and not queries:
             rows, columns = X.shape
             if columns != self.features:
                 raise InvalidArgument(f"X has {columns} columns, and documents here have {self.features} features.")

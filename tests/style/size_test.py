@@ -34,7 +34,7 @@ BUDGET = {
     ".ci": 55,
 }
 PRODUCT_LINES = 138_687  # goal 126,000
-TEST_LINES = 71_799  # goal 64,000
+TEST_LINES = 71_800  # goal 64,000
 FILES = 1_571  # goal 1,500
 PRODUCT_CPP_FILES = 833  # goal 650
 SETTINGS = 200
@@ -43,6 +43,7 @@ PAIR_LINES = 500
 LONG_PAIRS = {
     "bench/device/covariance_cases": "the table of launches of covariances",
     "core/feedback/feedback_record": "every form of a feedback line, read and written",
+    "core/data/synthetic_plan": "one plan: relevance, groups, vectors and targets",
     "core/io/json": "one parser and its writers",
     "core/io/state_archive": "the reader and the writer of one format",
     "core/ops/list_loss_cpu": "losses of lists that share their lanes",

@@ -396,7 +396,7 @@ bool ClickRegression::find_vector(std::span<const ClickMemory::Entry> queries) {
     }
   }
   // By chance it is about 1/docs. That of embeddings is beyond 0.01 by far.
-  const double least = 0.01 + 2.0 / static_cast<double>(std::max<std::int64_t>(docs, 1));
+  const double least = 0.01 + 1.2 / static_cast<double>(std::max<std::int64_t>(docs, 1));
   constexpr std::int64_t kShortest = 64;
   std::int64_t begin = 0;
   double sum = 0.0;

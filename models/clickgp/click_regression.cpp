@@ -410,7 +410,7 @@ bool ClickRegression::find_vector(std::span<const ClickMemory::Entry> queries) {
     vector_begin_ = begin;
     vector_end_ = c + 1;
   }
-  if (vector_end_ == 0 || best < 0.008 * static_cast<double>(vector_end_ - vector_begin_)) {
+  if (vector_end_ == 0 || best < 0.004 * static_cast<double>(vector_end_ - vector_begin_)) {
     vector_begin_ = vector_end_ = 0;
     return false;
   }

@@ -395,8 +395,9 @@ bool ClickRegression::find_vector(std::span<const ClickMemory::Entry> queries) {
       alike[b] += share;
     }
   }
-  // By chance it is about 1/docs. That of embeddings is beyond 0.01 by far.
-  const double least = 0.01 + 2.0 / static_cast<double>(std::max<std::int64_t>(docs, 1));
+  // By chance it is about 1/docs. That of embeddings is about 0.03, and that of groups of five among 300
+  // 0.01.
+  const double least = 0.01 + 1.2 / static_cast<double>(std::max<std::int64_t>(docs, 1));
   constexpr std::int64_t kShortest = 64;
   std::int64_t begin = 0;
   double sum = 0.0;
@@ -409,7 +410,10 @@ bool ClickRegression::find_vector(std::span<const ClickMemory::Entry> queries) {
     vector_begin_ = begin;
     vector_end_ = c + 1;
   }
-  if (vector_end_ == 0) return false;
+  if (vector_end_ == 0 || best < 0.004 * static_cast<double>(vector_end_ - vector_begin_)) {
+    vector_begin_ = vector_end_ = 0;
+    return false;
+  }
   make_blocks();
   const std::vector<std::int32_t> ordinary = ordinary_inputs();
   if (features.products() == nullptr || std::ssize(ordinary) > ClickFeatures::kMostOrdinary) return true;

@@ -18,13 +18,13 @@ namespace olrank {
 /// A setting that its ranker ignores is an error, or is dropped.
 enum class IgnoredSettings { kRefuse, kDrop };
 
+/// If `--ranker` has names of the file's rankers alone, their tables and sweeps stay, and the flag goes.
+void select_rankers(TomlDocument& document, std::vector<SettingOverride>& overrides);
+
 /// The rankers of the file, or one for each kind that the overrides name: defaults, then the file, then the
 /// overrides. An override of all rankers goes to those that have the setting. Throws InvalidArgument for a
 /// setting that its ranker ignores, and for an override that no ranker has; in a file, a setting may have
 /// its default, as earlier versions wrote it.
-/// If `--ranker` has names of the file's rankers alone, their tables and sweeps stay, and the flag goes.
-void select_rankers(TomlDocument& document, std::vector<SettingOverride>& overrides);
-
 std::vector<RankerSettings> resolve_rankers(const TomlDocument& document,
                                             std::span<const SettingOverride> overrides,
                                             ProtocolName protocol,

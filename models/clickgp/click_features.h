@@ -88,7 +88,7 @@ class ClickFeatures {
     products_ = std::make_shared<const ProductPlaces>(std::move(products));
   }
 
-  /// What a place shows of a document.
+  /// The value that a place of products has for a document: a product, a cosine, or 0 if it is free.
   static double in_place(InputPair place, const float* scaled);
   /// The factor of term `index` (from 0), cos((index + 2) π x).
   static double cosine_factor(int index);

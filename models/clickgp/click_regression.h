@@ -120,7 +120,7 @@ class ClickRegression {
   /// Finds the longest run of inputs that correlate with most others, as the coordinates of an embedding
   /// do: a vector. Whether there is one that was not known.
   bool find_vector(std::span<const ClickMemory::Entry> queries);
-  /// Those of the inputs, with one of their own for a vector, of terms, start model and products.
+  /// Makes the blocks of inputs, where a vector has its own, of terms, start model and products.
   void make_blocks();
   std::vector<std::int32_t> ordinary_inputs() const;
   /// Finds the prior of a vector's weights from the sums.

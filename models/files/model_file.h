@@ -41,7 +41,7 @@ struct LoadedModel {
   std::vector<std::vector<float>> members;    // θ of each member of an ensemble; one θ otherwise
   std::shared_ptr<const ModelScorer> start;   // whose score of the same inputs is added, if there is one,
   float start_weight = 0.0F;                  // times this
-  /// Of a snapshot: scores the documents that it knows with what it remembers of them.
+  /// It scores the documents of a snapshot with what that remembers of them; null in other files.
   std::shared_ptr<const FrozenRanker> memory;
   bool names_by_content = false;           // its documents are known by their inputs, not by IDs
   FittedNormaliser normaliser;             // from raw features to the network's inputs, all terms included

@@ -17,7 +17,7 @@ struct QueryNames {
   std::function<std::string_view(std::int64_t)> query{};
   std::function<std::string_view(std::int64_t)> doc{};
 };
-/// Those of the queries of `data` from one on: qid and docid.
+/// Names queries and documents of `data`, from `first_query` on, by qid and docid.
 QueryNames names_of(const Dataset& data, std::int64_t first_query = 0);
 
 /// A model file's function of raw documents: normalisation by query, then the mean of the members' scores,

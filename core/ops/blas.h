@@ -6,9 +6,9 @@
 namespace olrank::blas {
 
 // Dense linear algebra in row-major order on the BLAS and LAPACK that libtorch_cpu exports (MKL), or in a
-// build without LibTorch on the system's OpenBLAS or MKL. It stays on the calling thread: parallelism is the
-// caller's, over blocks that do not depend on the number of threads, so that results keep their bits on any
-// number of them.
+// build without LibTorch on the system's OpenBLAS or MKL. It stays on the calling thread: parallelism is
+// the caller's, over blocks that do not depend on the number of threads, so that results keep their bits on
+// any number of them.
 //
 // A matrix is a pointer to its first element and the distance between its rows (`stride`, at least the
 // number of columns). Sizes may be zero.

@@ -1,4 +1,5 @@
-# Targets: cpu, or cuda for hosts with an NVIDIA driver and the NVIDIA Container Toolkit.
+# Targets: small, which has neither LibTorch nor a shell; cpu, which has modules, too; cuda for hosts with an NVIDIA driver
+# and the NVIDIA Container Toolkit.
 #   docker build --target cpu -t olrank:cpu .
 #   docker run --rm -v "$PWD/data:/data:ro" -v "$PWD/out:/out" olrank:cpu info
 # For the service, see compose.yaml and docs/SERVICE.md. scripts/check-container builds and tries the image.
@@ -15,8 +16,27 @@ COPY . .
 FROM sources AS build-cpu
 RUN scripts/make-image-root --preset cpu /image
 
+FROM sources AS build-small
+RUN scripts/make-image-root --preset small /image && \
+    install -d -m 755 /image/data && install -d -m 755 -o 10001 -g 10001 /image/out /image/state && install -d -m 700 -o 10001 -g 10001 /image/token
+
 FROM sources AS build-cuda
 RUN scripts/make-image-root --preset release /image
+
+FROM scratch AS small
+ARG OLRANK_VERSION=unknown
+ARG OLRANK_REVISION=unknown
+LABEL org.opencontainers.image.title="olrank" \
+      org.opencontainers.image.description="Online learning to rank from clicks, with confidence in each pair's order" \
+      org.opencontainers.image.version="${OLRANK_VERSION}" \
+      org.opencontainers.image.revision="${OLRANK_REVISION}"
+COPY --from=build-small /image/ /
+ENV XDG_CACHE_HOME=/out/.cache LANG=C.UTF-8
+USER 10001:10001
+WORKDIR /out
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/usr/local/bin/olrank"]
+CMD ["--help"]
 
 FROM ${BASE} AS cpu
 ARG OLRANK_VERSION=unknown

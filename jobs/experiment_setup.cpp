@@ -369,7 +369,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   if (configuration.protocol.metrics.empty()) elsewhere.emplace_back("metrics");
   plan.protocol = settings_without(ProtocolSettings::schema(), &configuration.protocol, elsewhere);
   if (const std::string restriction = blas::restriction(); !restriction.empty())
-    plan.protocol += fmt::format("MKL_CBWR = {}\n", restriction);
+    plan.protocol += restriction + "\n";
   if (configuration.groups.are_set()) {
     if (!request.replay.empty()) {
       throw InvalidArgument(

@@ -9,8 +9,8 @@
 
 #include "core/throw_error.h"
 
-// The Fortran interface, column-major with 32-bit integers, as libtorch_cpu exports it. A row-major matrix
-// is the column-major form of its transpose; each wrapper below says how it uses that.
+// The Fortran interface, column-major with 32-bit integers, as libtorch_cpu and OpenBLAS export it. A
+// row-major matrix is the column-major form of its transpose; each wrapper below says how it uses that.
 extern "C" {
 void dgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n, const int* k,
             const double* alpha, const double* a, const int* lda, const double* b, const int* ldb,
@@ -25,17 +25,52 @@ void dtrsm_(const char* side, const char* uplo, const char* transpose, const cha
             const int* n, const double* alpha, const double* a, const int* lda, double* b, const int* ldb);
 void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info);
 void dpotri_(const char* uplo, const int* n, double* a, const int* lda, int* info);
+#if OLRANK_OPENBLAS
+void openblas_set_num_threads(int threads);
+const char* openblas_get_config();
+const char* openblas_get_corename();
+int openblas_get_parallel();
+#else
 int MKL_Set_Num_Threads_Local(int threads);
 void MKL_Get_Version_String(char* buffer, int size);
+#endif
 }
 
 namespace olrank::blas {
 namespace {
 
+#if OLRANK_OPENBLAS
+constexpr const char* kRestrictedBy = "OPENBLAS_CORETYPE";
+
+bool prepare() {
+  // Calls of several threads share one buffer in a build for one thread (0), and products are wrong.
+  constexpr int kWithThreads = 1;
+  if (openblas_get_parallel() != kWithThreads) {
+    throw_error<Error>(
+        "The OpenBLAS of this system was not built for POSIX threads, so that several of them would spoil "
+        "each other's numbers: install libopenblas0-pthread, and choose it by update-alternatives.");
+  }
+  openblas_set_num_threads(1);
+  return true;
+}
+
+void stay_on_this_thread() {
+  static const bool once = prepare();
+  static_cast<void>(once);
+}
+#else
+constexpr const char* kRestrictedBy = "MKL_CBWR";
+
 // MKL's thread count is a property of the thread that calls it.
 void stay_on_this_thread() {
   thread_local const int before = MKL_Set_Num_Threads_Local(1);
   static_cast<void>(before);
+}
+#endif
+
+std::string_view restricting_value() {
+  const char* value = std::getenv(kRestrictedBy);
+  return value == nullptr ? "" : value;
 }
 
 int narrowed(std::int64_t size) {
@@ -156,14 +191,32 @@ void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l) {
   }
 }
 
-void compute_as_on_any_cpu() {
-  // MKL reads the variable at its first call. libtorch_cpu exports no function for it.
-  setenv("MKL_CBWR", "COMPATIBLE", 1);
+std::string restriction() {
+  const std::string_view value = restricting_value();
+  return value.empty() ? "" : fmt::format("{} = {}", kRestrictedBy, value);
 }
 
-std::string restriction() {
-  const char* value = std::getenv("MKL_CBWR");
-  return value == nullptr ? "" : value;
+#if OLRANK_OPENBLAS
+
+void compute_as_on_any_cpu() {
+  // Its kernels for every CPU round by where in memory a matrix begins.
+  throw_error<InvalidArgument>(
+      "same_bits_on = \"any-cpu\" needs MKL, and this program was built on OpenBLAS: use a build with "
+      "LibTorch, or -DOLRANK_BLAS=mkl_rt.");
+}
+
+std::string library_name() {
+  // "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Zen MAX_THREADS=64"
+  const std::string_view text = openblas_get_config();
+  return fmt::format("{} for {}", text.substr(0, text.find(' ', text.find(' ') + 1)),
+                     openblas_get_corename());
+}
+
+#else
+
+void compute_as_on_any_cpu() {
+  // MKL reads the variable at its first call. libtorch_cpu exports no function for it.
+  setenv(kRestrictedBy, "COMPATIBLE", 1);
 }
 
 std::string library_name() {
@@ -175,9 +228,11 @@ std::string library_name() {
   const std::size_t begin = text.find(kBefore);
   if (begin == std::string_view::npos) return std::string(text);
   const std::string_view version = text.substr(begin + kBefore.size());
-  const std::string limits = restriction();
+  const std::string_view value = restricting_value();
   return fmt::format("MKL {}{}", version.substr(0, version.find_first_of("- ")),
-                     limits.empty() ? "" : " with MKL_CBWR=" + limits);
+                     value.empty() ? "" : fmt::format(" with {}={}", kRestrictedBy, value));
 }
+
+#endif
 
 }  // namespace olrank::blas

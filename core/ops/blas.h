@@ -5,9 +5,10 @@
 
 namespace olrank::blas {
 
-// Dense linear algebra in row-major order on the BLAS and LAPACK that libtorch_cpu exports (MKL), always on
-// the calling thread: parallelism is the caller's, over blocks that do not depend on the number of threads,
-// so that results keep their bits on any number of them.
+// Dense linear algebra in row-major order on the BLAS and LAPACK that libtorch_cpu exports (MKL), or in a
+// build without LibTorch on the system's OpenBLAS or MKL. It stays on the calling thread: parallelism is
+// the caller's, over blocks that do not depend on the number of threads, so that results keep their bits on
+// any number of them.
 //
 // A matrix is a pointer to its first element and the distance between its rows (`stride`, at least the
 // number of columns). Sizes may be zero.
@@ -50,12 +51,14 @@ void cholesky(std::int64_t n, double* a, std::int64_t stride_a);
 void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l);
 
 /// Restricts MKL to instructions that every x86-64 CPU has, in one order, so that results have the same
-/// bits on all of them. Takes effect if it is called before anything else here.
+/// bits on all of them. Takes effect if it is called before anything else here. With OpenBLAS it throws
+/// InvalidArgument.
 void compute_as_on_any_cpu();
-/// Returns MKL_CBWR, by which the function above or the user restricts MKL; empty where nobody does.
+/// "MKL_CBWR = COMPATIBLE": the variable of the environment by which the function above or the user
+/// restricts the library; empty where nobody does.
 std::string restriction();
 
-/// "MKL 2024.2", followed by what restricts it.
+/// "MKL 2024.2", followed by what restricts it, or "OpenBLAS 0.3.21 for Zen".
 std::string library_name();
 
 }  // namespace olrank::blas

@@ -186,7 +186,8 @@ class Model {
       return settings;
     }
     const std::vector<std::string> names = module_names();
-    if (std::find(names.begin(), names.end(), settings.module) == names.end()) {
+    // A build without modules refuses all of them in one sentence.
+    if (!names.empty() && std::find(names.begin(), names.end(), settings.module) == names.end()) {
       fail(
           "Its module '{}' is not registered in this program, which has {}: use the program that brings "
           "it.",

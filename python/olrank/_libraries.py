@@ -46,6 +46,8 @@ def _refuse_other_interpreters() -> None:
 def load() -> None:
     """Loads LibTorch once for the whole process. Raises Error for a torch of another version, and in a sub-interpreter."""
     _refuse_other_interpreters()
+    if not _build.LIBRARIES:
+        return  # built without LibTorch
     folder = _torch_folder()
     version = _version_of(folder)
     if version.split(".")[:2] != _build.TORCH.split(".")[:2]:

@@ -231,6 +231,12 @@ std::vector<std::string> FeatureSchema::fields(bool of_query) const {
   return names;
 }
 
+bool FeatureSchema::takes_numbers() const {
+  return std::all_of(features_.begin(), features_.end(), [](const SchemaFeature& feature) {
+    return feature.kind == FeatureKind::kNumber && feature.input && !feature.is_computed();
+  });
+}
+
 void FeatureSchema::compute(const float* query, const float* doc, float* columns) const {
   std::vector<float> values(features_.size());
   for (const std::size_t i : computed_) {

@@ -71,6 +71,8 @@ class FeatureSchema {
   const SchemaFeature* find(const std::string& name, bool of_query) const;
   std::int64_t place(const SchemaFeature& field) const { return places_[&field - features_.data()]; }
   std::vector<std::string> fields(bool of_query) const;
+  /// Whether requests send a number for each column, and nothing else.
+  bool takes_numbers() const;
   /// Writes the columns of a document.
   void compute(const float* query, const float* doc, float* columns) const;
 

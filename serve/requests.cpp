@@ -646,10 +646,10 @@ void parse_rerank_request(std::string_view body, const RequestLimits& limits, Ra
     throw ApiError(422, "response",
                    "This service has groups, which search responses do not name: send the documents to "
                    "/v1/rank.");
-  if (limits.schema)
+  if (limits.schema && !limits.schema->takes_numbers())
     throw ApiError(422, "response",
-                   "This service has a schema, which search responses do not follow: send the documents to "
-                   "/v1/rank.");
+                   "The schema of this service has more than numbers, which are all that search responses "
+                   "bring: send the documents to /v1/rank.");
   RankReader rank(limits, request, kRerankNames);
   SearchResponseReader reader(limits, rank);
   parse_json_events(body, reader);

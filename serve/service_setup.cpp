@@ -318,9 +318,21 @@ ResolvedService with_schema(const ServiceIdentity& stored, const ServiceRequest&
   return service;
 }
 
-void import_whole_lines(const ImportSource& source, const NamedInputs& names, std::int64_t inputs,
+/// The features of a log's lines without names, where the log is in the state folder of a service.
+std::vector<std::string> names_beside(const std::filesystem::path& log) {
+  const auto text = read_own_file(log.parent_path() / "service.toml");
+  if (!text || log.filename() != "feedback.jsonl") return {};
+  const ServiceIdentity identity = parse_identity(*text, log.parent_path().string());
+  return identity.first_names.empty() ? named_inputs(identity).names
+                                      : parse_feature_names(identity.first_names);
+}
+
+void import_whole_lines(const ImportSource& source, NamedInputs names, std::int64_t inputs,
                         bool with_unshown, bool with_groups, ImportedLog& log) {
+  if (auto beside = names_beside(source.log); !beside.empty()) names.unnamed = std::move(beside);
   FeatureMap map(names);
+  const std::string own = feature_names_text(names.names);
+  bool by_position = false;
   const MappedMemory file = MappedMemory::of_file(source.log);
   std::string_view text = file.text();
   FeedbackRecord record;
@@ -344,6 +356,12 @@ void import_whole_lines(const ImportSource& source, const NamedInputs& names, st
              "The line's 'check' is no checksum, so nothing tells whether the line is whole: restore it "
              "from a "
              "copy, or remove its 'check' if you trust it.");
+    by_position = by_position || (record.feature_names.empty() && names.unnamed.empty());
+    if (by_position && !record.feature_names.empty() && record.feature_names != own && !names.names.empty())
+      refuse(
+          1,
+          "This line names its features and an earlier one does not: import the log from its state folder, "
+          "whose service.toml names them.");
     if (const std::string wrong = map.apply(record); !wrong.empty()) refuse(1, wrong);
     if (record.columns != inputs)
       refuse(1, fmt::format("The line has {} inputs per document, but the model expects {}.",

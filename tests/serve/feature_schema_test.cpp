@@ -120,6 +120,20 @@ TEST(FeatureSchema, ComputesWhatRequestsSend) {
   EXPECT_EQ(request.values[6], 0.0F);
 }
 
+TEST(FeatureSchema, TakesSearchResponsesIfAllFeaturesAreNumbers) {
+  RequestLimits limits =
+      limits_of("[[feature]]\nname = \"title\"\n[[feature]]\nname = \"likes\"\nlog1p = true\n");
+  limits.names = {{"title", 0}, {"likes", 1}};
+  const std::string body =
+      R"({"query": "q", "response": {"hits": {"hits": [{"_id": "1", "fields": {"_ltrlog": [{"log": [
+          {"name": "likes", "value": 1}, {"name": "title", "value": 2.5}]}]}}]}}})";
+  RankRequest request;
+  parse_rerank_request(body, limits, request);
+  EXPECT_EQ(request.values, (Row{2.5F, static_cast<float>(std::log1p(1.0))}));
+  limits = limits_of(kShop);
+  EXPECT_THROW(parse_rerank_request(body, limits, request), ApiError);
+}
+
 /// "status field: message" of the error.
 std::string refusal_of(const std::string& features, const std::string& query = "{}") {
   const RequestLimits limits = limits_of(kShop);

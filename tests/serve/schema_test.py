@@ -56,6 +56,24 @@ class Names(ServiceTest):
                          "'-NAME' in --feature-names.\n")
         self.assertEqual(self.learned(log, "price,stock,-age"), self.learned(self.recorded("price", "stock"), "price,stock"))
 
+    def test_a_log_of_an_earlier_version_has_the_names_of_its_service(self):
+        log = self.recorded("price", "age", "stock")
+        expected = self.learned(log, "stock,age,price")
+        old = self.folder / "old"
+        self.learned(log, state=old)
+        unnamed = [line.replace('"feature_names":["price","age","stock"],', "").split(',"check"')[0] + "}\n"
+                   for line in (old / "feedback.jsonl").read_text().splitlines()]
+        self.assertNotIn("feature_names", "".join(unnamed))
+        (old / "feedback.jsonl").write_text("".join(unnamed))
+        self.assertEqual(self.learned(old / "feedback.jsonl", "stock,age,price"), expected)
+        # Elsewhere, positions decide, unless other lines have names.
+        copy = self.folder / "copy.jsonl"
+        copy.write_text("".join(unnamed))
+        self.assertNotEqual(self.learned(copy, "stock,age,price")["fingerprint"], expected["fingerprint"])
+        copy.write_text("".join(unnamed) + log.read_text())
+        self.assertIn(f"{copy}:31:1: This line names its features and an earlier one does not",
+                      self.refused(*RANKER, "--feature-names", "stock,age,price", "--import-log", copy, code=1))
+
     def test_models_of_ope_and_arms_take_features_by_name(self):
         log = self.recorded("price", "age", "stock")
         self.learned(log)
@@ -192,8 +210,8 @@ class SchemaChange(ServiceTest):
         schema = self.schema(PRICES)
         self.assertIn("--schema and --feature-names contradict each other",
                       self.refused(*RANKER, "--schema", schema, "--feature-names", "a,b,c"))
-        self.assertIn("schema.toml:2:1: Feature 'a' is computed from itself, by way of 'b'",
-                      self.refused(*RANKER, "--schema", self.schema("\n[[feature]]\nname = \"a\"\nfrom = \"b\"\n[[feature]]\nname = \"b\"\nfrom = \"a\"\n")))
+        cycle = self.schema("\n[[feature]]\nname = \"a\"\nfrom = \"b\"\n[[feature]]\nname = \"b\"\nfrom = \"a\"\n")
+        self.assertIn("schema.toml:2:1: Feature 'a' is computed from itself, by way of 'b'", self.refused(*RANKER, "--schema", cycle))
         self.assertFalse(self.state.exists())
 
 

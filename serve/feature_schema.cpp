@@ -105,13 +105,17 @@ FeatureSchema FeatureSchema::parse(std::string_view toml, const std::string& ori
             origins[i], was, schema.features_[i].name);
     }
   }
-  for (const std::string& name : schema.dropped_) {
-    if (schema.any(name) != nullptr)
-      throw_error<InvalidArgument>("{}: '{}' is a feature, but drop leaves it out: remove one of them.",
-                                   origin, name);
-  }
   schema.order(origins);
   schema.add_columns();
+  NamedInputs drop;
+  drop.dropped = schema.dropped_;
+  for (const std::string& column : schema.columns_) {
+    if (drop.drops(column))
+      throw_error<InvalidArgument>(
+          "{}: '{}' is an input of the model, but drop leaves it out: remove one of "
+          "them.",
+          origin, column);
+  }
   if (schema.columns_.empty())
     throw_error<InvalidArgument>("{}: The schema has no feature that is an input of the model.", origin);
   return schema;

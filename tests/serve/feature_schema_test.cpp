@@ -229,6 +229,10 @@ TEST(FeatureSchema, SaysHowItChanges) {
                    "[[feature]]\nname = \"bb\"\nlog1p = true\nwas = [\"b\"]\n"),
             "adds n, renames b to bb, drops c");
   EXPECT_EQ(change(before.text() + "default = 2\n"), "keeps its columns");
+  // A feature may go on as the source of another one alone.
+  EXPECT_EQ(change("drop = [\"c\"]\n[[feature]]\nname = \"d\"\nfrom = \"c\"\n" + before.text() +
+                   "input = false\n"),
+            "adds d, drops c");
   const auto refused = [&](const std::string& toml) {
     return message_of<InvalidArgument>([&] { change(toml); });
   };

@@ -291,9 +291,8 @@ ResolvedService with_schema(const ServiceIdentity& stored, const ServiceRequest&
   ResolvedService service = resolve_stored(stored, others, place);
   if (!stored.model.empty())
     throw InvalidArgument(
-        "--schema: This service started from a model, whose features cannot change: create a new service "
-        "with "
-        "--schema and --import-log.");
+        "--schema: This service started from a model, whose features cannot change: create a new "
+        "service by --schema and --import-log.");
   const FeatureSchema schema = FeatureSchema::parse(request.schema, "--schema");
   std::optional<FeatureSchema> before;
   if (!stored.feature_schema.empty()) before = FeatureSchema::parse(stored.feature_schema, place);
@@ -352,10 +351,10 @@ void import_whole_lines(const ImportSource& source, NamedInputs names, std::int6
     if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");
     const std::size_t check = line.rfind(",\"check\":");
     if (line.starts_with("{\"round\":") && check != std::string_view::npos && check_of(line).empty())
-      refuse(static_cast<std::int64_t>(check) + 2,
-             "The line's 'check' is no checksum, so nothing tells whether the line is whole: restore it "
-             "from a "
-             "copy, or remove its 'check' if you trust it.");
+      refuse(
+          static_cast<std::int64_t>(check) + 2,
+          "The line's 'check' is no checksum, so nothing tells whether the line is whole: restore it from "
+          "a copy, or remove its 'check' if you trust it.");
     by_position = by_position || (record.feature_names.empty() && names.unnamed.empty());
     if (by_position && !record.feature_names.empty() && record.feature_names != own && !names.names.empty())
       refuse(
@@ -535,7 +534,9 @@ NamedInputs named_inputs(const ServiceIdentity& identity) {
   inputs.advice = "leave it out of an import with '-NAME' in --feature-names";
   std::vector<float> lacking(identity.features, 0.0F);
   if (!identity.feature_schema.empty()) {
+    std::vector<std::string> names = std::move(inputs.names);
     inputs = FeatureSchema::parse(identity.feature_schema, "service").named_columns();
+    inputs.names = std::move(names);
     lacking = inputs.defaults;
   }
   if (!identity.first_names.empty()) inputs.unnamed = parse_feature_names(identity.first_names);

@@ -16,6 +16,7 @@
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
 #include "serve/access_log.h"
+#include "serve/feature_schema.h"
 #include "serve/service_process.h"
 
 namespace olrank {
@@ -30,10 +31,13 @@ class ServeCommand : public Command {
     add_option(app, "--features", request_.features, "D",
                "features per document; required without --model");
     add_option(app, "--feature-names", request_.feature_names, "A,B,…",
-               "names of the features in their order, by which requests may give them [default: the "
-               "model's, if it has names]")
+               "names of the features in their order, by which requests and imported logs may give them; "
+               "-NAME leaves a feature of an imported log out [default: the model's, if it has names]")
         ->delimiter(',')
         ->allow_extra_args(false);
+    add_option(app, "--schema", schema_, "FILE",
+               "features by name, kind, default and transformation (docs/SERVICE.md); with an existing "
+               "service, another schema learns its log again [default: as at the last start]");
     add_option(
         app, "--normalise", request_.normalise, "KIND",
         "query-minmax or none; other kinds come with a model [default: the model's, or query-minmax]");
@@ -89,6 +93,10 @@ class ServeCommand : public Command {
   int run(const OutputFlags& output) override {
     check_usage();
     options_.request = request();
+    std::erase_if(options_.request.feature_names, [this](const std::string& name) {
+      if (name.starts_with('-')) options_.import.dropped.push_back(name.substr(1));
+      return name.starts_with('-');
+    });
     if (!learn_only_) {
       run_service(options_);
       return 0;
@@ -281,6 +289,16 @@ class ServeCommand : public Command {
   ServiceRequest request() const {
     ServiceRequest request = request_;
     if (!request.model.empty()) request.model = model_file_of(request.model);
+    if (!schema_.empty()) {
+      const FeatureSchema schema = FeatureSchema::parse(read_file(schema_), schema_);
+      request.schema = schema.text();
+      const auto is_named = [](const std::string& name) { return !name.starts_with('-'); };
+      if (std::any_of(request.feature_names.begin(), request.feature_names.end(), is_named))
+        throw InvalidArgument(
+            "--schema and --feature-names contradict each other: the schema has the names.");
+      const std::vector<std::string>& columns = schema.columns();
+      request.feature_names.insert(request.feature_names.begin(), columns.begin(), columns.end());
+    }
     request.ranker = flags_.overrides();
     request.names_kind = std::any_of(
         request.ranker.begin(), request.ranker.end(),
@@ -302,6 +320,7 @@ class ServeCommand : public Command {
   ServiceRequest request_;
   std::optional<std::string> device_;
   std::optional<std::string> groups_;
+  std::string schema_;
   CLI::Option* protocol_ = nullptr;
   std::string protocol_text_;
   SettingFlags flags_;

@@ -99,6 +99,9 @@ void ListFeatures::read_csv(TextLines& lines, const ColumnNames& names) {
   if (doc < 0)
     lines.fail(lines.line(), fmt::format("The header has no column '{}': name it with --columns doc=NAME.",
                                          names.name_of("doc")));
+  for (std::int64_t column = 0; column < std::ssize(header); ++column) {
+    if (column != query && column != doc) names_.push_back(header[column]);
+  }
   std::vector<std::string> fields;
   std::vector<float> values;
   while (lines.next()) {

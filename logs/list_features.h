@@ -44,6 +44,8 @@ class ListFeatures {
   static ListFeatures read(const std::filesystem::path& file, const ColumnNames& names);
 
   std::int64_t features() const { return features_; }
+  /// Their names in the header of a CSV file; none in JSON lines.
+  const std::vector<std::string>& names() const { return names_; }
   /// [features]; null for a document that the file does not have.
   const float* find(const std::string& query, const std::string& doc) const;
 
@@ -54,6 +56,7 @@ class ListFeatures {
            const std::vector<float>& values);
 
   std::int64_t features_ = 0;
+  std::vector<std::string> names_;
   std::vector<float> values_;                               // [rows × features]
   std::unordered_map<std::string, std::int64_t> of_pairs_;  // rows by query, NUL and document
   std::unordered_map<std::string, std::int64_t> of_docs_;

@@ -15,6 +15,7 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
+#include "logs/feature_map.h"
 #include "logs/log_reader.h"
 #include "models/files/model_scorer.h"
 
@@ -45,6 +46,8 @@ class ComparedPolicy {
     }
     // The log has inputs, not raw features.
     scorer_ = std::make_unique<ModelScorer>(on_inputs(scorer.model()));
+    names_.emplace(NamedInputs{
+        names_of_inputs(telling_names(scorer.model().feature_names), scorer.model().normaliser)});
   }
 
   const std::string& name() const { return name_; }
@@ -58,14 +61,21 @@ class ComparedPolicy {
       const std::int64_t begin = data->offset(list.query);
       return std::span(of_data_).subspan(begin, data->docs_of(list.query));
     }
-    if (record.columns != scorer_->features()) {
+    const bool has_names = names_->has_names() && !record.feature_names.empty();
+    if (has_names) {
+      named_ = record;
+      if (const std::string wrong = names_->apply(named_); !wrong.empty())
+        throw_error<InvalidArgument>("{}: {}", name_, wrong);
+    }
+    const FeatureMatrix docs = has_names ? named_.features() : record.features();
+    if (docs.features != scorer_->features()) {
       throw_error<InvalidArgument>(
           "The log has documents of {} inputs, and {} takes {}: choose a model of the same service.",
-          record.columns, name_, scorer_->features());
+          docs.features, name_, scorer_->features());
     }
     scores_.resize(record.docs.size());
     const std::int64_t offsets[] = {0, std::ssize(record.docs)};
-    scorer_->score(scratch, record.features(), offsets, scores_,
+    scorer_->score(scratch, docs, offsets, scores_,
                    {[&](std::int64_t) -> std::string_view { return record.query; },
                     [&](std::int64_t doc) -> std::string_view { return record.docs[doc].text; }});
     return scores_;
@@ -76,6 +86,8 @@ class ComparedPolicy {
   SlateEstimates estimates_;
   std::vector<double> of_data_;
   std::unique_ptr<ModelScorer> scorer_;
+  std::optional<FeatureMap> names_;
+  FeedbackRecord named_;  // the latest record with names, with the inputs of the model
   std::vector<double> scores_;
   double unseen_ = 0.0;
 };

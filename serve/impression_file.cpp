@@ -156,6 +156,7 @@ std::int64_t for_lists(const fs::path& path, const Visit& visit) {
 std::string ImpressionFile::encoded(const FeedbackRecord& list, std::int64_t shown) {
   ListWriter out;
   list_fields(out, list, shown);
+  if (!list.feature_names.empty()) out(list.feature_names, list.schema);
   return out.finish();
 }
 
@@ -164,6 +165,8 @@ std::optional<OpenList> ImpressionFile::decoded(std::string_view bytes) {
   OpenList list;
   in(list.record.impression);
   list_fields(in, list.record, list.shown);
+  if (!in.is_whole())
+    in(list.record.feature_names, list.record.schema);  // a list without names ends before them
   const FeedbackRecord& record = list.record;
   const std::int64_t docs = std::ssize(record.docs);
   if (!in.is_whole() || list.shown < 1 || list.shown > docs) return std::nullopt;

@@ -58,6 +58,7 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FileLog& log, LearnerSett
     : ranker_(std::move(ranker)),
       log_(log),
       settings_(std::move(settings)),
+      names_(settings_.names),
       learns_from_unshown_(ranker_->learns_from_unshown()),
       makes_lists_(ranker_->makes_lists()) {
   require_lists_ahead_of_rounds(*ranker_);
@@ -82,6 +83,10 @@ Learner::~Learner() {
 void Learner::restore() {
   auto bytes = read_own_file(settings_.checkpoint);
   if (!bytes) return;
+  if (settings_.learns_again) {
+    outdated_ = true;
+    return;
+  }
   StateReader state(std::move(*bytes), settings_.checkpoint.string(),
                     "delete this file, and the service learns its log again");
   if (state.get_text("service.identity") != settings_.identity)
@@ -146,7 +151,6 @@ std::string Learner::contradiction(const std::string& last_check) const {
       round_);
 }
 
-/// An accepted start: repairs the log, and moves a checkpoint aside that it does not cover.
 void Learner::begin_writing() {
   log_.begin_writing();
   if (!std::exchange(outdated_, false)) return;
@@ -154,8 +158,10 @@ void Learner::begin_writing() {
   std::error_code failed;
   std::filesystem::rename(settings_.checkpoint, aside, failed);
   if (failed) throw IoError("rename", settings_.checkpoint.string(), failed.value());
-  log_warning("{}: The log does not cover this checkpoint. Moved it to {}; learning all {} again.",
-              settings_.checkpoint.string(), aside.string(), counted(log_.rounds(), "record"));
+  log_warning("{}: {}. Moved it to {}; learning all {} again.", settings_.checkpoint.string(),
+              settings_.learns_again ? "This checkpoint has other features"
+                                     : "The log does not cover this checkpoint",
+              aside.string(), counted(log_.rounds(), "record"));
 }
 
 void Learner::start() {
@@ -301,10 +307,12 @@ void Learner::finish() {
   }
 }
 
-void Learner::require_fitting(const FeedbackRecord& record, std::uint64_t line) const {
-  const auto refuse = [&](const std::string& message) {
-    throw DataError(log_.path().string(), static_cast<std::int64_t>(line), 1, message);
+void Learner::take(std::string_view line, std::uint64_t number, FeedbackRecord& record) {
+  const auto refuse = [&](const std::string& message, std::int64_t column = 1) {
+    throw DataError(log_.path().string(), static_cast<std::int64_t>(number), column, message);
   };
+  if (const auto failure = parse_record(line, record)) refuse(failure->message, failure->column);
+  if (const std::string wrong = names_.apply(record); !wrong.empty()) refuse(wrong);
   if (settings_.inputs != 0 && record.columns != settings_.inputs) {
     refuse(
         fmt::format("The record has {} per document, but the model expects {}: the log belongs to "
@@ -332,10 +340,7 @@ void Learner::require_fitting_log() {
   logged_exposure_ = exposure_;
   for (std::string_view line; rest.next(line);) {
     ++round;
-    if (const auto failure = parse_record(line, record))
-      throw DataError(log_.path().string(), static_cast<std::int64_t>(round), failure->column,
-                      failure->message);
-    require_fitting(record, round);
+    take(line, round, record);
     if (settings_.exposure)
       logged_exposure_.observe(*settings_.exposure, record.groups, shown_docs(record));
     has_unshown = has_unshown || record.has_unshown;
@@ -349,14 +354,11 @@ void Learner::require_fitting_log() {
 bool Learner::consume_next() {
   std::string_view line;
   if (!reader_->next(line)) return false;
-  if (const auto failure = parse_record(line, record_))
-    throw DataError(log_.path().string(), static_cast<std::int64_t>(round_) + 1, failure->column,
-                    failure->message);
+  take(line, round_ + 1, record_);
   if (record_.round != round_ + 1) {
     throw_error<IoError>("{}: Found round {} where round {} was expected.", log_.path().string(),
                          record_.round, round_ + 1);
   }
-  require_fitting(record_, round_ + 1);
   summary_.reset();
   learn(record_);
   last_check_ = check_of(line);

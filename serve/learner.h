@@ -17,6 +17,7 @@
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
+#include "logs/feature_map.h"
 #include "serve/arm_ledger.h"
 #include "serve/file_log.h"
 #include "serve/snapshot.h"
@@ -31,6 +32,8 @@ struct LearnerSettings {
   bool accept_loss = false;                // of a checkpoint that its log does not cover
   std::optional<ExposureRule> exposure{};  // of a service with groups: its records have them
   std::optional<ArmPlan> arms{};           // of a service with arms
+  NamedInputs names{};                     // of the inputs
+  bool learns_again = false;               // whether the checkpoint has other inputs
 };
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
@@ -48,6 +51,8 @@ class Learner : public RankerSource {
   /// Throws InvalidArgument for a kind that the constructor would reject.
   static void require_lists_ahead_of_rounds(const OnlineRanker& ranker);
 
+  /// An accepted start: repairs the log, and moves a checkpoint aside that does not belong to it.
+  void begin_writing();
   void start();
   /// Learns the rest of the log for at most `timeout`, writes a checkpoint and joins the thread. False if
   /// the checkpoint could not be written, as a warning says.
@@ -103,9 +108,9 @@ class Learner : public RankerSource {
   /// Tells what is wrong with a checkpoint of round_ at position_, whose last record had this checksum;
   /// empty if it belongs to the log.
   std::string contradiction(const std::string& last_check) const;
-  void begin_writing();
   void require_fitting_log();
-  void require_fitting(const FeedbackRecord& record, std::uint64_t line) const;
+  /// Takes the record from its line, with the inputs of the ranker.
+  void take(std::string_view line, std::uint64_t number, FeedbackRecord& record);
   void run();
   std::vector<Request> take_due_requests();
   /// When an idle thread has to publish or to save next; nothing if only a wake makes work.
@@ -132,6 +137,7 @@ class Learner : public RankerSource {
   std::unique_ptr<OnlineRanker> ranker_;
   FileLog& log_;
   LearnerSettings settings_;
+  FeatureMap names_;
   bool learns_from_unshown_;
   bool makes_lists_;
   std::uint64_t restored_round_ = 0;

@@ -18,7 +18,9 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
+#include "logs/feature_map.h"
 #include "logs/log_reader.h"
+#include "models/files/model_file.h"
 #include "serve/event_window.h"
 #include "serve/file_log.h"
 #include "serve/impression_file.h"
@@ -31,13 +33,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-FittedNormaliser import_normaliser(const ListImport& request, std::int64_t features) {
+FittedNormaliser import_normaliser(const ListImport& request, std::int64_t features, bool by_name) {
   ServiceRequest service;
   service.normalise = request.normalise;
   service.features = features;
   if (!request.model.empty()) service.model = model_file_of(request.model);
   FittedNormaliser normaliser = requested_normaliser(service);
-  if (normaliser.features != features)
+  if (normaliser.features != features && !by_name)
     throw_error<InvalidArgument>("{} has {}, but the model {} takes {}.", request.features.string(),
                                  counted(features, "feature"), request.model, normaliser.features);
   return normaliser;
@@ -52,9 +54,14 @@ class InputJoin {
         features_(columns > 0 ? ListFeatures()
                               : ListFeatures::read(request.features, request.source.columns)),
         columns_(columns > 0 ? columns : features_.features()),
-        normaliser_(import_normaliser(request, columns_)),
+        names_(telling_names(features_.names())),
+        map_(names_of_model()),
+        normaliser_(import_normaliser(request, columns_, !names_.empty() && map_.has_names())),
         result_(result) {
     result_.features = columns_;
+    const auto& known = map_.has_names() ? map_.names() : names_;
+    const std::vector<std::string> inputs = names_of_inputs(known, normaliser_);
+    if (!inputs.empty()) input_names_ = feature_names_text(inputs);
   }
 
   /// False for a list of which nothing is left.
@@ -62,6 +69,14 @@ class InputJoin {
     FeedbackRecord& record = list.record;
     raw_.clear();
     if (!take_features(list)) return false;
+    if (!names_.empty()) {
+      record.columns = columns_;
+      record.feature_names = feature_names_text(names_);
+      record.inputs.swap(raw_);
+      if (const std::string wrong = map_.apply(record); !wrong.empty()) fail(list, wrong);
+      record.inputs.swap(raw_);
+    }
+    record.feature_names = input_names_;
     record.columns = normaliser_.inputs();
     const std::int64_t docs = std::ssize(record.docs);
     record.inputs.resize(docs * record.columns);
@@ -76,6 +91,14 @@ class InputJoin {
   }
 
  private:
+  NamedInputs names_of_model() const {
+    NamedInputs inputs;
+    if (!request_.model.empty())
+      inputs.names =
+          telling_names(load_model(model_file_of(request_.model), ModelCode::kRefuse).feature_names);
+    inputs.advice = "take its column out of " + request_.features.string();
+    return inputs;
+  }
   [[noreturn]] void fail(const ShownListRecord& list, const std::string& sentence) const {
     throw DataError(request_.source.lists.string(), list.line, 1, sentence);
   }
@@ -113,6 +136,9 @@ class InputJoin {
   const ListImport& request_;
   ListFeatures features_;
   std::int64_t columns_;
+  std::vector<std::string> names_;  // of the columns; empty: unknown
+  FeatureMap map_;                  // to the raw features of the model
+  std::string input_names_;
   FittedNormaliser normaliser_;
   ListImportResult& result_;
   std::vector<float> raw_;  // [docs × features]

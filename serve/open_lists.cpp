@@ -129,8 +129,9 @@ std::size_t OpenLists::bytes_of(const List& list) {
          heap_bytes(record.impression) + heap_bytes(record.query) + ids_bytes(record.docs) +
          heap_bytes(record.inputs) + heap_bytes(record.groups) + heap_bytes(record.propensity) +
          ids_bytes(record.incumbent) + ids_bytes(record.candidate) + heap_bytes(record.arm) +
-         heap_bytes(record.experiment) + heap_bytes(record.teams) +
-         heap_bytes(static_cast<std::size_t>(list.shown)) + heap_bytes(list.seen);
+         heap_bytes(record.experiment) + heap_bytes(record.teams) + heap_bytes(record.feature_names) +
+         heap_bytes(record.schema) + heap_bytes(static_cast<std::size_t>(list.shown)) +
+         heap_bytes(list.seen);
 }
 
 OpenLists::Place OpenLists::add(List list) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "core/io/json.h"
+#include "core/runtime/log.h"
 #include "serve/api_error.h"
 #include "serve/search_response.h"
 
@@ -29,10 +31,11 @@ struct RankFieldNames {
   std::string list;  // the path of the documents
   bool in_order;     // whether they come in the caller's own order
 };
-const RankFieldNames kRankNames = {{"query", "docs", "k", "explore", "user", "certainty", "incumbent"},
-                                   {"id", "features", "group"},
-                                   "docs",
-                                   false};
+const RankFieldNames kRankNames = {
+    {"query", "docs", "k", "explore", "user", "certainty", "incumbent", "query_features"},
+    {"id", "features", "group"},
+    "docs",
+    false};
 const RankFieldNames kRerankNames = {{"query", "response", "k", "explore", "user", "certainty"},
                                      {SearchResponseReader::kId, SearchResponseReader::kFeatures, "group"},
                                      "response.hits.hits",
@@ -46,6 +49,9 @@ class RankReader final : public RequestReader {
     request.docs.clear();
     request.values.clear();
     request.groups.clear();
+    request.fields.clear();
+    request.of_query.clear();
+    if (limits.schema) request.of_query = limits.schema->empty_row(true);
     request.cutoff = limits.cutoff;
     request.explore = true;
     request.certainty = false;
@@ -61,6 +67,13 @@ class RankReader final : public RequestReader {
     // A search may find nothing.
     if (request_.docs.empty() && !names_.in_order)
       throw ApiError(422, names_.list, "At least one document is required.");
+    if (limits_.schema) {
+      request_.values.resize(request_.docs.size() * limits_.features);
+      for (std::size_t doc = 0; doc < request_.docs.size(); ++doc)
+        limits_.schema->compute(request_.of_query.data(),
+                                request_.fields.data() + doc * limits_.schema->width(false),
+                                request_.values.data() + doc * limits_.features);
+    }
     std::unordered_map<std::string_view, std::int32_t> ids;
     for (std::size_t doc = 0; doc < request_.docs.size(); ++doc) {
       if (!ids.emplace(request_.docs[doc].text, static_cast<std::int32_t>(doc)).second) {
@@ -90,7 +103,9 @@ class RankReader final : public RequestReader {
       doc_seen_ = 0;
       doc_field_ = -1;
       place_ = kDoc;
-    } else if (place_ == kDoc && doc_field_ == kFeatures) {
+    } else if (limits_.schema && (doc_has_features() || (place_ == kTop && field_ == kQueryFeatures))) {
+      start_fields();
+    } else if (doc_has_features()) {
       const std::size_t begin = request_.values.size();
       if (begin + static_cast<std::size_t>(limits_.features) > limits_.values)
         reject(
@@ -108,7 +123,11 @@ class RankReader final : public RequestReader {
   }
   bool key(std::string& name) override {
     if (place_ == kTop) {
-      field_ = known_key(no_parent, name, names_.top, seen_);
+      const std::size_t known =
+          limits_.schema || names_.in_order ? names_.top.size() : std::size_t{kQueryFeatures};
+      field_ = known_key(no_parent, name, std::span(names_.top).first(known), seen_);
+    } else if (place_ == kFields) {
+      find_schema_field(name);
     } else if (place_ == kDoc) {
       const auto parent = [&] { return last_doc() + "."; };
       if (name == names_.doc[kGroup] && limits_.groups == 0)
@@ -124,6 +143,8 @@ class RankReader final : public RequestReader {
   bool end_object() override {
     if (place_ == kFeatureObject) {
       place_ = kDoc;
+    } else if (place_ == kFields) {
+      place_ = of_query_ ? kTop : kDoc;
     } else if (place_ == kDoc) {
       if ((doc_seen_ >> kId & 1U) == 0) missing(kId);
       if ((doc_seen_ >> kFeatures & 1U) == 0) missing(kFeatures);
@@ -137,7 +158,12 @@ class RankReader final : public RequestReader {
   bool start_array() override {
     if (place_ == kTop && field_ == kDocs) {
       place_ = kDocList;
-    } else if (place_ == kDoc && doc_field_ == kFeatures) {
+    } else if (place_ == kFields && schema_field_->kind == FeatureKind::kVector) {
+      feature_ = 0;
+      place_ = kVector;
+    } else if (doc_has_features()) {
+      if (limits_.schema)
+        reject("This service has a schema: give the features as an object of names and values.");
       feature_ = 0;
       place_ = kFeatureList;
     } else if (place_ == kTop && field_ == kIncumbent) {
@@ -151,6 +177,9 @@ class RankReader final : public RequestReader {
     if (place_ == kFeatureList) {
       if (feature_ != limits_.features) reject_count(feature_);
       place_ = kDoc;
+    } else if (place_ == kVector) {
+      place_ = kFields;
+      if (feature_ != schema_field_->length) reject_length(feature_);
     } else {
       place_ = kTop;
     }
@@ -158,7 +187,17 @@ class RankReader final : public RequestReader {
   }
 
  private:
-  enum Place { kBody, kTop, kDocList, kDoc, kFeatureList, kFeatureObject, kIncumbentList };
+  enum Place {
+    kBody,
+    kTop,
+    kDocList,
+    kDoc,
+    kFeatureList,
+    kFeatureObject,
+    kIncumbentList,
+    kFields,
+    kVector
+  };
   enum TopField {
     kQuery,
     kDocs,
@@ -166,7 +205,8 @@ class RankReader final : public RequestReader {
     kExplore,
     kUser,
     kCertainty,
-    kIncumbent
+    kIncumbent,
+    kQueryFeatures
   };  // as in RankFieldNames
   enum DocField { kId, kFeatures, kGroup };
   std::string field() const override {
@@ -184,6 +224,10 @@ class RankReader final : public RequestReader {
         return fmt::format("{}.{}[{}]", last_doc(), names_.doc[kFeatures], feature_);
       case kFeatureObject:
         return fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], feature_ + 1);
+      case kFields:
+        return schema_place();
+      case kVector:
+        return fmt::format("{}[{}]", schema_place(), feature_);
       case kIncumbentList:
         return fmt::format("incumbent[{}]", request_.incumbent.size());
     }
@@ -202,6 +246,8 @@ class RankReader final : public RequestReader {
       request_.docs.back() = {value, false};
     } else if (place_ == kDoc && doc_field_ == kGroup) {
       request_.groups.push_back(as_group(value));
+    } else if (place_ == kFields) {
+      set_text(value);
     } else if (place_ == kIncumbentList) {
       add_to_incumbent({value, false});
     } else {
@@ -210,6 +256,8 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool number_float(const JsonNumber& given) override {
+    if (place_ == kVector || (place_ == kFields && schema_field_->kind == FeatureKind::kNumber))
+      return add_field(given.rounded());
     if (place_ != kFeatureList && place_ != kFeatureObject) return RequestReader::number_float(given);
     return add_feature(given.rounded());
   }
@@ -218,6 +266,10 @@ class RankReader final : public RequestReader {
       case kFeatureList:
       case kFeatureObject:
         return add_feature(static_cast<float>(value));
+      case kVector:
+        return add_field(static_cast<float>(value));
+      case kFields:
+        return set_number(value, whole);
       case kTop:
         if (field_ == kQuery && whole) {
           request_.query = fmt::format("{}", *whole);
@@ -248,6 +300,98 @@ class RankReader final : public RequestReader {
     if (place_ != kTop || (field_ != kExplore && field_ != kCertainty)) reject_type("boolean");
     (field_ == kExplore ? request_.explore : request_.certainty) = value;
     return true;
+  }
+
+  bool doc_has_features() const { return place_ == kDoc && doc_field_ == kFeatures; }
+  void start_fields() {
+    of_query_ = place_ == kTop;
+    std::vector<float>& row = of_query_ ? request_.of_query : request_.fields;
+    const std::vector<float>& empty = limits_.schema->empty_row(of_query_);
+    row_ = of_query_ ? 0 : row.size();
+    if (row_ + std::max(empty.size(), static_cast<std::size_t>(limits_.features)) > limits_.values)
+      reject(fmt::format("A request may have at most {} features, all documents together.", limits_.values),
+             413);
+    row.resize(row_);
+    row.insert(row.end(), empty.begin(), empty.end());
+    given_.assign(empty.size(), 0);
+    schema_field_ = nullptr;
+    place_ = kFields;
+  }
+  void find_schema_field(const std::string& name) {
+    schema_field_ = nullptr;
+    const SchemaFeature* field = limits_.schema->find(name, of_query_);
+    if (field == nullptr) {
+      const std::vector<std::string> names = limits_.schema->fields(of_query_);
+      const std::string near = near_name(excerpt(name), names);
+      throw ApiError(422, schema_place() + "." + excerpt(name),
+                     fmt::format("The schema has no feature '{}' that {} sends.{}", excerpt(name),
+                                 of_query_ ? "a query" : "a document",
+                                 near.empty() ? "" : fmt::format(" Did you mean '{}'?", near)));
+    }
+    schema_field_ = field;
+    char& given = given_[limits_.schema->place(*field)];
+    if (given != 0) reject("The feature appears twice.");
+    given = 1;
+  }
+  std::string schema_place() const {
+    const std::string parent =
+        of_query_ ? names_.top[kQueryFeatures] : fmt::format("{}.{}", last_doc(), names_.doc[kFeatures]);
+    return schema_field_ == nullptr ? parent : fmt::format("{}.{}", parent, schema_field_->name);
+  }
+  bool add_field(float value) {
+    if (!std::isfinite(value)) reject("The number is out of range for a 32-bit float.");
+    std::int64_t place = limits_.schema->place(*schema_field_);
+    if (place_ == kVector) {
+      if (feature_ == schema_field_->length) reject_length(feature_ + 1);
+      place += feature_++;
+    }
+    (of_query_ ? request_.of_query : request_.fields)[row_ + place] = value;
+    return true;
+  }
+  bool set_number(double value, std::optional<std::int64_t> whole) {
+    switch (schema_field_->kind) {
+      case FeatureKind::kNumber:
+        return add_field(static_cast<float>(value));
+      case FeatureKind::kCategory:
+        if (whole) return set_text(fmt::format("{}", *whole));
+        break;
+      case FeatureKind::kTime:
+        if (whole) return set_time(*whole);
+        break;
+      default:
+        break;
+    }
+    reject(fmt::format("Feature '{}' is a {} and takes no such number.", schema_field_->name,
+                       name_of(schema_field_->kind)));
+  }
+  bool set_text(const std::string& value) {
+    switch (schema_field_->kind) {
+      case FeatureKind::kCategory: {
+        const auto& values = schema_field_->values;
+        const auto known = std::find(values.begin(), values.end(), value);
+        return add_field(known == values.end() ? -1.0F : static_cast<float>(known - values.begin()));
+      }
+      case FeatureKind::kText:  // characters, not bytes
+        return add_field(static_cast<float>(std::count_if(value.begin(), value.end(), [](char byte) {
+          return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;
+        })));
+      case FeatureKind::kTime:
+        if (const auto time = utc_milliseconds(value)) return set_time(*time);
+        reject("A time must be milliseconds since 1970 or a text such as 2026-01-31T23:59:59Z.");
+      default:
+        reject(fmt::format("Feature '{}' is a {} and takes no text.", schema_field_->name,
+                           name_of(schema_field_->kind)));
+    }
+  }
+  bool set_time(std::int64_t time) {
+    constexpr double kDay = 86'400'000.0;
+    if (now_ == 0) now_ = utc_milliseconds();
+    return add_field(static_cast<float>(static_cast<double>(now_ - time) / kDay));
+  }
+  [[noreturn]] void reject_length(std::int64_t count) const {
+    reject(fmt::format("The vector has {}{}, but the schema gives '{}' a length of {}.",
+                       count > schema_field_->length ? "at least " : "", counted(count, "number"),
+                       schema_field_->name, schema_field_->length));
   }
 
   void add_to_incumbent(DocId id) {
@@ -344,8 +488,12 @@ class RankReader final : public RequestReader {
   unsigned seen_ = 0;
   unsigned doc_seen_ = 0;
   std::int64_t feature_ = 0;  // index of the next feature: in a list, how many were read
-  std::vector<char> given_;   // whether the document's object has the feature
-  std::size_t named_ = 0;     // one more than the index of its latest feature; 0: none
+  bool of_query_ = false;     // whether the fields are the query's
+  std::size_t row_ = 0;       // where the row of fields begins
+  const SchemaFeature* schema_field_ = nullptr;
+  std::int64_t now_ = 0;     // when the list is made, once a time needs it
+  std::vector<char> given_;  // whether the document's object has the feature
+  std::size_t named_ = 0;    // one more than the index of its latest feature; 0: none
   using Name = decltype(RequestLimits::names)::value_type;
   std::vector<const Name*> name_after_;  // by named_, in an earlier document: most have one order
 };
@@ -498,6 +646,10 @@ void parse_rerank_request(std::string_view body, const RequestLimits& limits, Ra
     throw ApiError(422, "response",
                    "This service has groups, which search responses do not name: send the documents to "
                    "/v1/rank.");
+  if (limits.schema && !limits.schema->takes_numbers())
+    throw ApiError(422, "response",
+                   "The schema of this service has more than numbers, which are all that search responses "
+                   "bring: send the documents to /v1/rank.");
   RankReader rank(limits, request, kRerankNames);
   SearchResponseReader reader(limits, rank);
   parse_json_events(body, reader);

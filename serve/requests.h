@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -8,6 +9,7 @@
 
 #include "core/fair/exposure.h"
 #include "core/feedback/feedback_record.h"
+#include "serve/feature_schema.h"
 #include "serve/impression_file.h"
 
 namespace olrank {
@@ -25,7 +27,8 @@ struct RequestLimits {
   bool incumbent = false;       // each request has the caller's own order
   bool window = false;          // feedback may have events
   std::unordered_map<std::string, std::int64_t>
-      names{};  // of the features, with their indices; may be empty
+      names{};                                    // of the features, with their indices; may be empty
+  std::shared_ptr<const FeatureSchema> schema{};  // what requests send in place of features; may be null
 };
 
 /// POST /v1/rank and /v1/rerank. Reused between requests to keep its memory.
@@ -33,6 +36,8 @@ struct RankRequest {
   std::string query;
   std::vector<DocId> docs;
   std::vector<float> values;     // [docs × features], raw
+  std::vector<float> fields;     // [docs × width] of a schema, and
+  std::vector<float> of_query;   // [width] of its query
   std::vector<DocGroup> groups;  // [docs], if the service has groups
   std::int64_t cutoff = 0;
   bool explore = true;

@@ -146,9 +146,9 @@ class Service::Lease {
 std::size_t Service::Workspace::bytes() {
   // The bits of the certain orders are among the vectors that grow with a list's square.
   const std::size_t docs = ranking.by_score.capacity();
-  return heap_bytes(request.docs) + heap_bytes(request.values) + heap_bytes(request.groups) +
-         heap_bytes(inputs) + heap_bytes(ranking.scores) + 2 * heap_bytes(ranking.by_score) +
-         docs * docs / 8 + context.scratch().capacity();
+  return heap_bytes(request.docs) + heap_bytes(request.values) + heap_bytes(request.fields) +
+         heap_bytes(request.groups) + heap_bytes(inputs) + heap_bytes(ranking.scores) +
+         2 * heap_bytes(ranking.by_score) + docs * docs / 8 + context.scratch().capacity();
 }
 
 std::string published_model(const RankerSource::Model& model, ModelMetadata about) {
@@ -215,6 +215,8 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
     for (const std::int32_t doc : workspace.candidate)
       record.candidate.push_back(workspace.request.docs[doc]);
   }
+  record.feature_names = parts_.input_names;
+  record.schema = parts_.schema_digest;
   record.columns = parts_.normaliser.inputs();
   record.has_unshown = unshown;
   record.docs.reserve(kept);
@@ -253,12 +255,20 @@ std::vector<std::int32_t> Service::list_of(std::string_view arm, Workspace& work
                         parts_.arms->max_displacement);
   }
   const std::vector<std::string> models = parts_.arms->model_names();
-  const ModelScorer& model = parts_.models[std::find(models.begin(), models.end(), arm) - models.begin()];
+  const std::int64_t number = std::find(models.begin(), models.end(), arm) - models.begin();
+  const ModelScorer& model = parts_.models[number];
+  const std::vector<std::int64_t>& columns = parts_.model_columns[number];
   const std::int64_t docs = std::ssize(request.docs);
+  const std::int64_t features = parts_.normaliser.features;
+  FeatureMatrix raw{request.values.data(), docs, features};
+  std::vector<float> own;  // the model's features in its order
+  for (std::int64_t doc = 0; doc < docs && !columns.empty(); ++doc) {
+    for (const std::int64_t column : columns) own.push_back(raw.values[doc * features + column]);
+  }
+  if (!columns.empty()) raw = {own.data(), docs, std::ssize(columns)};
   std::vector<double> scores(docs);
   const std::int64_t offsets[] = {0, docs};
-  model.score(workspace.context.scratch(), {request.values.data(), docs, parts_.normaliser.features},
-              offsets, scores,
+  model.score(workspace.context.scratch(), raw, offsets, scores,
               {[&](std::int64_t) -> std::string_view { return request.query; },
                [&](std::int64_t doc) -> std::string_view { return request.docs[doc].text; }});
   std::vector<std::int32_t> list(docs);

@@ -40,14 +40,17 @@ class Service {
     std::string kind;        // of the ranker
     ModelMetadata metadata;  // for exported models, in addition to their architecture
     RequestLimits requests;
+    std::string schema_digest{};             // likewise; empty without a schema
+    std::string input_names{};               // for the records, as in model files; empty: unknown
     std::string start;                       // unique per run: prefix of every impression ID
     std::optional<ExposureRule> exposure{};  // of a service with groups
     ExposureLedger exposed{};                // of the lists in its log
     bool log_unshown = false;                // whether records have the documents that were not shown
     std::optional<ArmPlan> arms{};           // as the learner's
     std::vector<ModelScorer> models{};       // of the arms that are models, in the plan's order
-    std::string identity{};                  // what followers need of the settings, for snapshots
-    std::string start_model{};               // likewise
+    std::vector<std::vector<std::int64_t>> model_columns{};  // of their features, as ResolvedArms::columns
+    std::string identity{};     // what followers need of the settings, for snapshots
+    std::string start_model{};  // likewise
     Duty duty = Duty::kBoth;
     ServicePage page{};  // at the path /
   };

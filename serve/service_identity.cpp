@@ -36,6 +36,8 @@ const Schema& ServiceIdentity::schema() {
           .field("features", &S::features, "number of raw features per document")
           .at_least(1)
           .field("feature_names", &S::feature_names, "their names")
+          .field("schema", &S::feature_schema, "what requests send, and how it becomes features")
+          .field("first_names", &S::first_names, "the features of records without names")
           .field("normalisation", &S::normalisation, "how raw features become model inputs")
           .field("cutoff", &S::cutoff, "default number of documents to show")
           .at_least(1)
@@ -63,6 +65,8 @@ std::string print_identity(const ServiceIdentity& identity) {
   const auto is_said = [&](const Setting& setting) {
     return setting.key == "device"          ? identity.device != "cpu"
            : setting.key == "feature_names" ? !identity.feature_names.empty()
+           : setting.key == "schema"        ? !identity.feature_schema.empty()
+           : setting.key == "first_names"   ? !identity.first_names.empty()
            : setting.key == "explore_floor" ? identity.ranker.click.explore_floor != 0.0
                                             : true;
   };

@@ -16,10 +16,12 @@ namespace olrank {
 
 /// Everything except the feedback that determines what a state folder's learner becomes.
 struct ServiceIdentity {
-  std::int64_t features = 0;  // of raw documents
-  std::string feature_names;  // in the model files' format; empty where they are unknown
-  std::string normalisation;  // in the model files' format
-  std::int64_t cutoff = 10;   // default k
+  std::int64_t features = 0;   // of raw documents
+  std::string feature_names;   // in the model files' format; empty where they are unknown
+  std::string feature_schema;  // as FeatureSchema::text(); empty without one
+  std::string first_names;     // of records without names, where the schema has changed; else empty
+  std::string normalisation;   // in the model files' format
+  std::int64_t cutoff = 10;    // default k
   std::int64_t seed = 1;
   std::string model;           // fingerprint of the initial model file; empty without one
   std::string device = "cpu";  // or "cuda": their states differ

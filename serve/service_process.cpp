@@ -25,6 +25,7 @@
 #include "core/throw_error.h"
 #include "models/files/model_file.h"
 #include "serve/access_log.h"
+#include "serve/feature_schema.h"
 #include "serve/file_log.h"
 #include "serve/http_server.h"
 #include "serve/listener.h"
@@ -119,6 +120,13 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
     require_feature_names(names, identity.features, "feature_names");
     for (const std::string& name : names) parts.requests.names.emplace(name, parts.requests.names.size());
   }
+  const std::vector<std::string> inputs = named_inputs(identity).names;
+  if (!inputs.empty()) parts.input_names = feature_names_text(inputs);
+  if (!identity.feature_schema.empty()) {
+    parts.requests.schema =
+        std::make_shared<const FeatureSchema>(FeatureSchema::parse(identity.feature_schema, "service"));
+    parts.schema_digest = parts.requests.schema->digest();
+  }
   parts.requests.cutoff = identity.cutoff;
   // As many as a body can list: two bytes each.
   parts.requests.values = options.http.body_bytes / 2;
@@ -129,6 +137,7 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
   parts.log_unshown = options.log_unshown;
   parts.arms = std::move(arms.plan);
   parts.models = std::move(arms.models);
+  parts.model_columns = std::move(arms.columns);
   parts.identity = print_identity(identity);
   parts.start_model = std::move(start_model);
   parts.page = options.page;
@@ -253,8 +262,9 @@ class LearnerProcess {
     ::umask(077);  // whatever the service writes is for its owner only
     resolve();
     const ServiceIdentity& identity = resolved_.identity;
-    const FittedNormaliser normaliser =
-        parse_normaliser(identity.normalisation, folder_.identity_file().string());
+    if (stream_ && !resolved_.change.empty())
+      throw InvalidArgument(
+          "--schema: The schema of a shared log cannot change: begin another prefix with --import-log.");
     if (stream_ && identity.groups)
       throw InvalidArgument(
           "--groups: The exposure of groups is kept in balance within one process: run the service without "
@@ -263,14 +273,19 @@ class LearnerProcess {
     resolve_arms_and_share();
     std::optional<ImportedLog> imported;
     if (!options.import.log.empty())
-      imported.emplace(folder_, options.import, normaliser,
-                       make_served_ranker(resolved_)->learns_from_unshown(), identity.groups.has_value());
+      imported.emplace(folder_, options.import, parse_normaliser(identity.normalisation, "service"),
+                       make_served_ranker(resolved_)->learns_from_unshown(), identity.groups.has_value(),
+                       named_inputs(identity));
     if (imported) {  // nothing can refuse a log that olrank has just written
       folder_.begin(identity, resolved_.model);
       imported->commit();
       log_info("Imported {} rounds from {}.", imported->rounds(), options.import.log.string());
     }
     open_log(options.to_round);
+    if (!resolved_.change.empty()) {
+      log_info("{}: The schema {}. The {} of the log are learned again.", options.state, resolved_.change,
+               counted(log_->rounds(), "round"));
+    }
     if (stream_) {
       refuse_open_windows();
       try {
@@ -288,6 +303,10 @@ class LearnerProcess {
     if (resolved_.is_new && !imported) folder_.begin(identity, resolved_.model);
     log_->begin_writing();
     log_->guard_writes([this] { folder_.require_lock(); });
+    if (!resolved_.change.empty()) {
+      learner_->begin_writing();  // without a checkpoint, either schema learns the whole log
+      folder_.begin(identity, "");
+    }
     folder_.accept();
     if (serves && starts_over) lists_ = make_lists();  // sets files aside, as the log is cut
     if ((options.arms.arms || stream_) && !keeps_arms_) folder_.set_arms(arms_.plan, arms_.bytes);
@@ -358,7 +377,8 @@ class LearnerProcess {
     learner_.emplace(
         make_served_ranker(resolved_), *log_,
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
-                        normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan});
+                        normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan,
+                        named_inputs(identity), !resolved_.change.empty()});
   }
 
   void open_archive() {

@@ -29,6 +29,7 @@
 #include "models/ranker_factory.h"
 #include "models/skeleton/belief.h"
 #include "models/skeleton/network_settings.h"
+#include "serve/feature_schema.h"
 #include "serve/file_log.h"
 #include "serve/learner.h"
 #include "serve/own_file.h"
@@ -109,11 +110,8 @@ bool is_number(const std::string& name) {
 /// plain or have numbers among them, as those of a table without names of columns.
 std::string feature_names_of(const ServiceRequest& request, const LoadedModel* model,
                              std::int64_t features) {
-  const std::vector<std::string> plain = plain_feature_names(features);
-  std::vector<std::string> own;
-  if (model != nullptr && model->feature_names != plain &&
-      std::none_of(model->feature_names.begin(), model->feature_names.end(), is_number))
-    own = model->feature_names;
+  const std::vector<std::string> own =
+      model != nullptr ? telling_names(model->feature_names) : std::vector<std::string>();
   const auto& names = request.feature_names.empty() ? own : request.feature_names;
   if (names.empty()) return "";
   require_feature_names(names, features, request.feature_names.empty() ? "--model" : "--feature-names");
@@ -236,6 +234,7 @@ ResolvedService new_service(const ServiceRequest& request) {
                                  normaliser.features);
   }
   identity.features = normaliser.features;
+  identity.feature_schema = request.schema;
   identity.feature_names = feature_names_of(request, model ? &*model : nullptr, normaliser.features);
   identity.normalisation = normaliser_text(normaliser);
   identity.cutoff = request.cutoff.value_or(identity.cutoff);
@@ -253,6 +252,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
   ServiceIdentity requested = stored;
   if (!request.model.empty()) requested.model = model_fingerprint(read_file(request.model)).hex();
   if (request.features > 0) requested.features = request.features;
+  if (!request.schema.empty()) requested.feature_schema = request.schema;
   if (!request.feature_names.empty()) requested.feature_names = feature_names_text(request.feature_names);
   if (!request.normalise.empty() &&
       parse_normaliser(stored.normalisation, "service").kind != parse_normalisation(request.normalise)) {
@@ -282,8 +282,56 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
   return requested;
 }
 
-void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool with_unshown,
-                        bool with_groups, ImportedLog& log) {
+/// The folder's service with another schema, for a log of the one before.
+ResolvedService with_schema(const ServiceIdentity& stored, const ServiceRequest& request,
+                            const std::string& place) {
+  ServiceRequest others = request;
+  others.schema.clear();
+  others.feature_names.clear();
+  ResolvedService service = resolve_stored(stored, others, place);
+  if (!stored.model.empty())
+    throw InvalidArgument(
+        "--schema: This service started from a model, whose features cannot change: create a new "
+        "service by --schema and --import-log.");
+  const FeatureSchema schema = FeatureSchema::parse(request.schema, "--schema");
+  std::optional<FeatureSchema> before;
+  if (!stored.feature_schema.empty()) before = FeatureSchema::parse(stored.feature_schema, place);
+  ServiceIdentity& identity = service.identity;
+  std::vector<std::string> names = parse_feature_names(stored.feature_names);
+  if (names.empty()) {  // positions name the features
+    if (std::ssize(schema.columns()) != stored.features)
+      throw_error<InvalidArgument>(
+          "--schema: The log names no features, so that the first schema must have its {} columns in their "
+          "order, not {}.",
+          stored.features, schema.columns().size());
+    names = schema.columns();
+  }
+  service.change = schema_change(names, before ? &*before : nullptr, schema);
+  if (identity.first_names.empty()) identity.first_names = feature_names_text(names);
+  identity.feature_schema = request.schema;
+  identity.features = std::ssize(schema.columns());
+  identity.feature_names = feature_names_text(schema.columns());
+  FittedNormaliser normaliser = parse_normaliser(stored.normalisation, "service");
+  normaliser.features = identity.features;
+  identity.normalisation = normaliser_text(normaliser);
+  return service;
+}
+
+/// The features of a log's lines without names, where the log is in the state folder of a service.
+std::vector<std::string> names_beside(const std::filesystem::path& log) {
+  const auto text = read_own_file(log.parent_path() / "service.toml");
+  if (!text || log.filename() != "feedback.jsonl") return {};
+  const ServiceIdentity identity = parse_identity(*text, log.parent_path().string());
+  return identity.first_names.empty() ? named_inputs(identity).names
+                                      : parse_feature_names(identity.first_names);
+}
+
+void import_whole_lines(const ImportSource& source, NamedInputs names, std::int64_t inputs,
+                        bool with_unshown, bool with_groups, ImportedLog& log) {
+  if (auto beside = names_beside(source.log); !beside.empty()) names.unnamed = std::move(beside);
+  FeatureMap map(names);
+  const std::string own = feature_names_text(names.names);
+  bool by_position = false;
   const MappedMemory file = MappedMemory::of_file(source.log);
   std::string_view text = file.text();
   FeedbackRecord record;
@@ -301,6 +349,19 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
       refuse(failure->column, failure->message + advice);
     }
     if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");
+    const std::size_t check = line.rfind(",\"check\":");
+    if (line.starts_with("{\"round\":") && check != std::string_view::npos && check_of(line).empty())
+      refuse(
+          static_cast<std::int64_t>(check) + 2,
+          "The line's 'check' is no checksum, so nothing tells whether the line is whole: restore it from "
+          "a copy, or remove its 'check' if you trust it.");
+    by_position = by_position || (record.feature_names.empty() && names.unnamed.empty());
+    if (by_position && !record.feature_names.empty() && record.feature_names != own && !names.names.empty())
+      refuse(
+          1,
+          "This line names its features and an earlier one does not: import the log from its state folder, "
+          "whose service.toml names them.");
+    if (const std::string wrong = map.apply(record); !wrong.empty()) refuse(1, wrong);
     if (record.columns != inputs)
       refuse(1, fmt::format("The line has {} inputs per document, but the model expects {}.",
                             record.columns, inputs));
@@ -314,8 +375,8 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
   }
 }
 
-void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& normaliser,
-                           bool with_unshown, ImportedLog& log) {
+void import_rounds_of_data(const ImportSource& source, const NamedInputs& names,
+                           const FittedNormaliser& normaliser, bool with_unshown, ImportedLog& log) {
   ExecutionContext context;
   DataSettings settings;
   settings.source = source.data;
@@ -340,6 +401,7 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
     if (!std::equal(shown.rewards.begin(), shown.rewards.end(), shown.clicks.begin()))
       record.rewards.assign(shown.rewards.begin(), shown.rewards.end());
     record.columns = columns;
+    if (!names.names.empty()) record.feature_names = feature_names_text(names.names);
     record.has_unshown = with_unshown;
     std::vector<std::int32_t> docs(shown.shown.begin(), shown.shown.end());
     for (std::int32_t doc = 0; with_unshown && doc < raw.docs; ++doc) {
@@ -356,10 +418,29 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
   }
 }
 
+/// Where the service has the features of an arm's model; empty if they are its own, or have no names.
+std::vector<std::int64_t> columns_of_arm(const std::string& arm, const ModelScorer& model,
+                                         const ServiceIdentity& identity) {
+  const std::vector<std::string> own = parse_feature_names(identity.feature_names);
+  const std::vector<std::string> names = telling_names(model.model().feature_names);
+  std::vector<std::int64_t> columns;
+  if (own.empty() || names == own) return columns;
+  for (const std::string& name : names) {
+    const auto found = std::find(own.begin(), own.end(), name);
+    if (found == own.end())
+      throw_error<InvalidArgument>("The model of arm '{}' has the feature '{}', which the service lacks.",
+                                   arm, excerpt(name));
+    columns.push_back(found - own.begin());
+  }
+  return columns;
+}
+
 }  // namespace
 
 ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request) {
   const auto stored = folder.identity();
+  if (stored && !request.schema.empty() && request.schema != stored->feature_schema)
+    return with_schema(*stored, request, folder.path().string());
   if (!stored && !request.suffices()) {
     throw_error<InvalidArgument>(
         "{} contains no service yet: create one with --model FILE, or with --features D and optional "
@@ -424,7 +505,7 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
 
 ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::string> models,
                          const ServiceIdentity& identity, const std::string& place) {
-  ResolvedArms resolved{plan, {}, std::move(models)};
+  ResolvedArms resolved{plan, {}, std::move(models), {}};
   if (!plan) return resolved;
   if (identity.groups)
     throw InvalidArgument(
@@ -437,12 +518,31 @@ ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::st
       throw_error<IoError>("{}: This is not the model of arm '{}'.", place, names[arm]);
     resolved.models.emplace_back(parse_model(
         resolved.bytes[arm], fmt::format("the model of arm '{}'", names[arm]), ModelCode::kRefuse));
-    if (resolved.models.back().features() != identity.features) {
+    resolved.columns.push_back(columns_of_arm(names[arm], resolved.models.back(), identity));
+    if (resolved.columns.back().empty() && resolved.models.back().features() != identity.features) {
       throw_error<InvalidArgument>("The model of arm '{}' expects {} features, but the service has {}.",
                                    names[arm], resolved.models.back().features(), identity.features);
     }
   }
   return resolved;
+}
+
+NamedInputs named_inputs(const ServiceIdentity& identity) {
+  const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
+  NamedInputs inputs{names_of_inputs(parse_feature_names(identity.feature_names), normaliser)};
+  if (inputs.names.empty()) return inputs;
+  inputs.advice = "leave it out of an import with '-NAME' in --feature-names";
+  std::vector<float> lacking(identity.features, 0.0F);
+  if (!identity.feature_schema.empty()) {
+    std::vector<std::string> names = std::move(inputs.names);
+    inputs = FeatureSchema::parse(identity.feature_schema, "service").named_columns();
+    inputs.names = std::move(names);
+    lacking = inputs.defaults;
+  }
+  if (!identity.first_names.empty()) inputs.unnamed = parse_feature_names(identity.first_names);
+  inputs.defaults.resize(normaliser.inputs());
+  normaliser.apply({lacking.data(), 1, identity.features}, inputs.defaults.data());
+  return inputs;
 }
 
 FittedNormaliser requested_normaliser(const ServiceRequest& request) {
@@ -509,9 +609,14 @@ std::string stopped_service_file(const std::filesystem::path& state, bool with_m
   const ResolvedService resolved = resolve_service(folder, {});
   FileLog log(folder.log(), 1, false, FileLog::Access::kRead);
   Learner learner(make_service_ranker(resolved, available_memory()), log,
-                  {folder.checkpoint(), print_identity(*identity), 1,
+                  {folder.checkpoint(),
+                   print_identity(*identity),
+                   1,
                    parse_normaliser(identity->normalisation, folder.identity_file().string()).inputs(),
-                   false, identity->exposure()});
+                   false,
+                   identity->exposure(),
+                   {},
+                   named_inputs(*identity)});
   if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
     log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
   learner.learn_all();
@@ -520,7 +625,8 @@ std::string stopped_service_file(const std::filesystem::path& state, bool with_m
 }
 
 ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
-                         const FittedNormaliser& normaliser, bool with_unshown, bool with_groups)
+                         const FittedNormaliser& normaliser, bool with_unshown, bool with_groups,
+                         NamedInputs names)
     : file_(folder.log()) {
   std::error_code failed;
   if (const auto bytes = std::filesystem::file_size(folder.log(), failed);
@@ -529,15 +635,16 @@ ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
         "{} already has a log: import into a new folder, so that no round is learned twice.",
         folder.path().string());
   }
+  names.dropped.insert(names.dropped.end(), source.dropped.begin(), source.dropped.end());
   if (source.data.empty()) {
-    import_whole_lines(source, normaliser.inputs(), with_unshown, with_groups, *this);
+    import_whole_lines(source, names, normaliser.inputs(), with_unshown, with_groups, *this);
   } else {
     if (with_groups) {
       throw InvalidArgument(
           "--import-data brings no groups of documents, which a service with --groups requires: import the "
           "log of a service with groups.");
     }
-    import_rounds_of_data(source, normaliser, with_unshown, *this);
+    import_rounds_of_data(source, names, normaliser, with_unshown, *this);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
 #include "jobs/settings/configuration.h"
+#include "logs/feature_map.h"
 #include "models/files/model_scorer.h"
 #include "serve/arms.h"
 #include "serve/state_folder.h"
@@ -25,6 +26,7 @@ struct ServiceRequest {
   bool names_kind = false;                 // --ranker was given
   std::int64_t features = 0;               // 0: not given
   std::vector<std::string> feature_names;  // empty: not given
+  std::string schema;                      // as FeatureSchema::text(); empty: not given
   std::string normalise;                   // empty: not given
   std::optional<std::int64_t> cutoff;
   std::optional<std::int64_t> seed;
@@ -43,6 +45,7 @@ struct ResolvedService {
   std::filesystem::path model_file;  // the model to start from; empty without one
   std::string model;                 // its bytes; empty: they are to be read from the file
   std::string device = "cpu";        // as asked for, or as the service began
+  std::string change;                // of its schema, in words; empty: none
 };
 /// The service of a stored identity. Throws InvalidArgument if the request contradicts it; `place` is where
 /// it is stored.
@@ -62,6 +65,8 @@ struct ResolvedArms {
   std::optional<ArmPlan> plan;
   std::vector<ModelScorer> models;
   std::vector<std::string> bytes;
+  std::vector<std::vector<std::int64_t>>
+      columns{};  // of each model's features; empty: those of the service
 };
 /// The folder's arms, or other ones. Throws InvalidArgument for arms that the service cannot show.
 ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
@@ -70,6 +75,9 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
 /// Returns the arms of a stored plan, with the bytes of its models.
 ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::string> models,
                          const ServiceIdentity& identity, const std::string& place);
+
+/// The inputs of the service's records.
+NamedInputs named_inputs(const ServiceIdentity& identity);
 
 /// How a new service normalises: as its model does, or as it is named. Throws InvalidArgument for a name
 /// that contradicts the model or needs one.
@@ -91,6 +99,7 @@ struct ImportSource {
   std::filesystem::path log;
   std::string data;  // as in `olrank run --data`; empty: lines contain their documents' inputs
   std::int64_t fold = 1;
+  std::vector<std::string> dropped{};  // features of the lines that the service leaves out
 };
 
 /// Recorded feedback as the log of a new service, which appears with commit(). Until then it is a temporary
@@ -99,7 +108,7 @@ class ImportedLog {
  public:
   /// Throws, and leaves nothing behind, for an invalid line and for a folder that already has a log.
   ImportedLog(const StateFolder& folder, const ImportSource& source, const FittedNormaliser& normaliser,
-              bool with_unshown, bool with_groups);
+              bool with_unshown, bool with_groups, NamedInputs names = {});
 
   void write(const FeedbackRecord& record);
   std::uint64_t rounds() const { return rounds_; }

@@ -150,11 +150,13 @@ class RecordReader final : public JsonHandler {
   bool string(std::string& value) override {
     if (is_check_ && depth_ == 1 && value.size() == kHexDigits) check_column_ = column;
     if (is_list_of_ids()) return add_id({value, false});
+    if (field_ == kFeatureNames && depth_ == 2) return add_feature_name(value);
     if (depth_ == 1 && field_ == kQid) return set_query(value);
     if (depth_ == 1 && field_ == kImpression) return set(record_.impression, value);
     if (depth_ == 1 && field_ == kGroups) return set_groups(value);
     if (depth_ == 1 && field_ == kExperiment) return set(record_.experiment, value);
     if (depth_ == 1 && field_ == kArm) return set(record_.arm, value);
+    if (depth_ == 1 && field_ == kSchema) return set(record_.schema, value);
     if (depth_ == 1 && field_ == kTeams) return set(record_.teams, value);
     return scalar();
   }
@@ -185,7 +187,7 @@ class RecordReader final : public JsonHandler {
     if (depth_ == 0) return fail(not_an_object());
     const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs ||
                       field_ == kPropensity || field_ == kIncumbent || field_ == kCandidate ||
-                      field_ == kRewards;
+                      field_ == kRewards || field_ == kFeatureNames;
     if (!list && may_be_foreign()) field_ = kOther;
     if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
     ++depth_;
@@ -239,12 +241,14 @@ class RecordReader final : public JsonHandler {
     kTeams,
     kCandidate,
     kRewards,
+    kSchema,
+    kFeatureNames,
     kOther
   };
   static constexpr std::string_view kNames[] = {
       "round",  "impression", "qid",      "shown",     "clicks",     "unshown",   "groups",
       "inputs", "time",       "snapshot", "explore",   "propensity", "incumbent", "experiment",
-      "arm",    "bucket",     "teams",    "candidate", "rewards"};
+      "arm",    "bucket",     "teams",    "candidate", "rewards",    "schema",    "feature_names"};
 
   bool fail(std::string message) {
     if (!failure_) failure_ = RecordFailure{static_cast<std::int64_t>(column), std::move(message)};
@@ -292,6 +296,13 @@ class RecordReader final : public JsonHandler {
   bool is_list_of_ids() const {
     return (field_ == kShown || field_ == kUnshown || field_ == kIncumbent || field_ == kCandidate) &&
            depth_ == 2;
+  }
+  bool add_feature_name(const std::string& name) {
+    std::string& names = record_.feature_names;
+    names.empty() ? names = "[" : names.replace(names.size() - 1, 1, ",");
+    append_json_string(names, name);
+    names += ']';
+    return true;
   }
   bool add_propensity(double value) {
     if (!(value > 0.0 && value <= 1.0))
@@ -421,6 +432,8 @@ std::string record_body(const FeedbackRecord& record) {
     body += '"';
   }
   if (!record.rewards.empty()) body += fmt::format(",\"rewards\":[{}]", fmt::join(record.rewards, ","));
+  append_text("schema", record.schema);
+  if (!record.feature_names.empty()) body += ",\"feature_names\":" + record.feature_names;
   append_inputs(body, record);
   return body;
 }

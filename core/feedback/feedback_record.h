@@ -45,6 +45,8 @@ struct FeedbackRecord {
   std::int64_t bucket = -1;      // of the user; −1: none
   std::string teams;             // of an interleaved list: A or B for each shown document
   std::vector<DocId> candidate;  // what the learner would have shown; empty: it did, or is not known
+  std::string schema;            // digest of the schema of the features; empty: none
+  std::string feature_names;     // of the inputs, as in model files; empty: unknown
   std::int64_t columns = 0;
   std::vector<float> inputs;  // [docs × columns], normalised: the model's inputs
 
@@ -63,8 +65,8 @@ std::string record_body(const FeedbackRecord& record);
 
 /// A complete line with its newline: {"round", "impression", "clicks", "qid", "time", "snapshot",
 /// "explore", "experiment", "arm", "bucket", "teams", "shown", "propensity", "unshown", "incumbent",
-/// "candidate", "groups", "rewards", "inputs", "check"}, where "check" is the XXH3 of everything before it.
-/// `olrank run
+/// "candidate", "groups", "rewards", "schema", "feature_names", "inputs", "check"}, where "check" is the
+/// XXH3 of everything before it. `olrank run
 /// --replay` reads the same format. Floats round-trip exactly.
 std::string record_line(std::uint64_t round, std::string_view body);
 

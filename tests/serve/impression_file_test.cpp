@@ -170,6 +170,12 @@ TEST_F(ImpressionFileTest, RefusesBytesThatAreNoList) {
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(ImpressionFile::decoded(std::string_view(bytes).substr(0, size))) << size;
   EXPECT_FALSE(ImpressionFile::decoded(bytes + "x"));
+  FeedbackRecord named = one.record;  // names come last, so that lists without them are as before
+  named.feature_names = "[\"a\"]";
+  const std::string longer = id + ImpressionFile::encoded(named, one.shown);
+  EXPECT_TRUE(longer.starts_with(bytes));
+  ASSERT_TRUE(ImpressionFile::decoded(longer));
+  EXPECT_EQ(ImpressionFile::decoded(longer)->record.feature_names, named.feature_names);
   EXPECT_FALSE(ImpressionFile::decoded(id + ImpressionFile::encoded(one.record, 4)));
 }
 

@@ -73,6 +73,8 @@ TEST(FeedbackRecord, RoundTripsExactly) {
   whole.bucket = 9999;
   whole.teams = "A";
   whole.candidate = {{"7", true}, {"x", false}};
+  whole.schema = "0123456789abcdef0123456789abcdef";
+  whole.feature_names = R"(["a \"quoted\" name","é"])";
   whole.rewards.assign(whole.clicks.size(), 0.1);
   EXPECT_EQ(read(without_newline(record_line(5, record_body(whole)))), whole);
   FeedbackRecord expected = record;

@@ -1,0 +1,356 @@
+#include "serve/feature_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/io/fingerprint.h"
+#include "core/settings/setting_sources.h"
+#include "core/settings/toml_document.h"
+#include "core/text/message_text.h"
+#include "core/throw_error.h"
+
+namespace olrank {
+namespace {
+
+struct SchemaTop {
+  std::vector<std::string> drop;
+
+  static const Schema& schema() {
+    static const Schema schema =
+        SchemaBuilder<SchemaTop>("", "What the schema says of all features.")
+            .field("drop", &SchemaTop::drop, "features of earlier lists that the model leaves out")
+            .build();
+    return schema;
+  }
+};
+
+/// The columns of one feature.
+std::vector<std::string> columns_of(const SchemaFeature& feature, const std::string& name) {
+  std::vector<std::string> columns;
+  if (!feature.input || feature.query) return columns;
+  if (feature.is_number()) return {name};
+  for (const std::string& value : feature.values) columns.push_back(name + "=" + value);
+  for (std::int64_t place = 0; place < feature.length; ++place)
+    columns.push_back(fmt::format("{}[{}]", name, place));
+  return columns;
+}
+
+/// How the feature's values come about, whatever it is called.
+std::string definition(SchemaFeature feature, const NamedInputs& names) {
+  feature.name = feature.from.empty() ? "" : names.present_name(feature.from);
+  feature.from.clear();
+  for (std::string& vector : feature.dot) vector = names.present_name(vector);
+  feature.missing = 0.0;
+  feature.values.clear();
+  feature.input = true;
+  feature.was.clear();
+  return print_settings(SchemaFeature::schema(), &feature);
+}
+
+}  // namespace
+
+const Schema& SchemaFeature::schema() {
+  using F = SchemaFeature;
+  static const Schema schema = SchemaBuilder<F>("feature", "A feature of a service.")
+                                   .field("name", &F::name, "its name in requests, logs and models")
+                                   .field("kind", &F::kind, "what requests send")
+                                   .field("default", &F::missing, "value of a document that lacks it")
+                                   .field("values", &F::values, "the values of a category")
+                                   .field("length", &F::length, "numbers of a vector")
+                                   .between(0, 10'000)
+                                   .field("query", &F::query, "whether the vector comes with the query")
+                                   .field("input", &F::input, "whether the model gets it")
+                                   .field("from", &F::from, "the feature that this one transforms")
+                                   .field("dot", &F::dot, "a vector of the query and one of the document")
+                                   .field("clip", &F::clip, "lowest and highest value")
+                                   .field("log1p", &F::log1p, "whether the logarithm of one more is taken")
+                                   .field("was", &F::was, "earlier names")
+                                   .repeated()
+                                   .build();
+  return schema;
+}
+
+FeatureSchema FeatureSchema::parse(std::string_view toml, const std::string& origin) {
+  FeatureSchema schema;
+  std::vector<std::string> origins;
+  for (const TomlDocument::Table& table : parse_toml(toml, origin).tables) {
+    if (table.name.empty()) {
+      SchemaTop top;
+      SettingSources::apply_table(SchemaTop::schema(), &top, table);
+      schema.dropped_ = std::move(top.drop);
+    } else if (table.name == SchemaFeature::schema().table && table.repeated) {
+      SettingSources::apply_table(SchemaFeature::schema(), &schema.features_.emplace_back(), table);
+      origins.push_back(table.origin);
+    } else {
+      throw_error<InvalidArgument>("{}: A schema has tables [[feature]] alone, and no '{}'.", table.origin,
+                                   table.name);
+    }
+  }
+  if (schema.features_.empty())
+    throw_error<InvalidArgument>("{}: The schema has no feature: write one [[feature]] for each.", origin);
+  for (std::size_t i = 0; i < origins.size(); ++i) {
+    schema.check(schema.features_[i], origins[i]);
+    const SchemaFeature* first = schema.any(schema.features_[i].name);
+    if (first != &schema.features_[i])
+      throw_error<InvalidArgument>("{}: The schema has the feature '{}' twice.", origins[i], first->name);
+  }
+  for (std::size_t i = 0; i < origins.size(); ++i) {
+    for (const std::string& was : schema.features_[i].was) {
+      if (schema.any(was) != nullptr)
+        throw_error<InvalidArgument>(
+            "{}: '{}' is an earlier name of '{}' and a feature as well: give one of "
+            "them another name.",
+            origins[i], was, schema.features_[i].name);
+    }
+  }
+  schema.order(origins);
+  schema.add_columns();
+  NamedInputs drop;
+  drop.dropped = schema.dropped_;
+  for (const std::string& column : schema.columns_) {
+    if (drop.drops(column))
+      throw_error<InvalidArgument>(
+          "{}: '{}' is an input of the model, but drop leaves it out: remove one of "
+          "them.",
+          origin, column);
+  }
+  if (schema.columns_.empty())
+    throw_error<InvalidArgument>("{}: The schema has no feature that is an input of the model.", origin);
+  return schema;
+}
+
+void FeatureSchema::check(const SchemaFeature& feature, const std::string& origin) const {
+  const std::string& name = feature.name;
+  const auto refuse = [&origin](const std::string& sentence) {
+    throw InvalidArgument(fmt::format("{}: {}", origin, sentence));
+  };
+  if (name.empty()) refuse("The feature has no name.");
+  if (name.find_first_of("=[],\n") != std::string::npos || name.starts_with('-') ||
+      name.find_first_not_of("0123456789") == std::string::npos)
+    refuse(
+        fmt::format("'{}' is no name of a feature: a name is no number, does not begin with - and has none "
+                    "of = [ ] and comma.",
+                    excerpt(name)));
+  const bool category = feature.kind == FeatureKind::kCategory;
+  const bool vector = feature.kind == FeatureKind::kVector;
+  if (category && feature.values.empty())
+    refuse(fmt::format("Category '{}' needs its values: values = [\"red\", \"blue\"].", name));
+  if (!category && !feature.values.empty())
+    refuse(fmt::format("Feature '{}' has values, which only a category has.", name));
+  if (vector && feature.length == 0) refuse(fmt::format("Vector '{}' needs its length.", name));
+  if (!vector && feature.length > 0)
+    refuse(fmt::format("Feature '{}' has a length, which only a vector has.", name));
+  if (feature.query && !vector)
+    refuse(
+        fmt::format("Feature '{}' is one of the query, as only vectors may be: the same number for all "
+                    "documents orders none.",
+                    name));
+  std::vector<std::string> values = feature.values;
+  std::sort(values.begin(), values.end());
+  if (std::adjacent_find(values.begin(), values.end()) != values.end())
+    refuse(fmt::format("Category '{}' has the value '{}' twice.", name,
+                       *std::adjacent_find(values.begin(), values.end())));
+  if ((category || vector) && (!feature.clip.empty() || feature.log1p || feature.missing != 0.0))
+    refuse(fmt::format("'{}' has no single number: clip, log1p and default do not fit a {}.", name,
+                       name_of(feature.kind)));
+  if (feature.is_computed() && (feature.kind != FeatureKind::kNumber || feature.missing != 0.0))
+    refuse(fmt::format("Feature '{}' is computed, so it is of kind number and has no default of its own.",
+                       name));
+  if (!feature.from.empty() && !feature.dot.empty())
+    refuse(fmt::format("Feature '{}' has both from and dot: take one of them.", name));
+  if (!feature.clip.empty() && (feature.clip.size() != 2 || !(feature.clip[0] < feature.clip[1])))
+    refuse(
+        fmt::format("clip of '{}' must be the lowest and the highest value, as in clip = [0, 100].", name));
+  if (!std::isfinite(static_cast<float>(feature.missing)))
+    refuse(fmt::format("The default of '{}' is out of range for a 32-bit float.", name));
+  std::vector<std::string> others = feature.dot;
+  if (!feature.from.empty()) others.push_back(feature.from);
+  for (const std::string& other : others) {
+    if (any(other) == nullptr)
+      refuse(
+          fmt::format("Feature '{}' is computed from '{}', which the schema lacks.", name, excerpt(other)));
+  }
+  if (!feature.from.empty() && !any(feature.from)->is_number())
+    refuse(fmt::format("Feature '{}' transforms '{}', which has no single number.", name, feature.from));
+  if (feature.dot.empty()) return;
+  const bool pair = feature.dot.size() == 2 && any(feature.dot[0])->query &&
+                    any(feature.dot[1])->kind == FeatureKind::kVector && !any(feature.dot[1])->query;
+  if (!pair)
+    refuse(fmt::format("dot of '{}' must name a vector with query = true and then one of the document.",
+                       name));
+  if (any(feature.dot[0])->length != any(feature.dot[1])->length)
+    refuse(fmt::format("dot of '{}' needs vectors of one length, but '{}' has {} numbers and '{}' {}.",
+                       name, feature.dot[0], any(feature.dot[0])->length, feature.dot[1],
+                       any(feature.dot[1])->length));
+}
+
+/// Features come after those that they are computed from.
+void FeatureSchema::order(const std::vector<std::string>& origins) {
+  for (std::size_t i = 0; i < features_.size(); ++i) {
+    std::vector<std::size_t> chain = {i};
+    while (!features_[chain.back()].from.empty()) {
+      const auto next = static_cast<std::size_t>(any(features_[chain.back()].from) - features_.data());
+      if (std::find(chain.begin(), chain.end(), next) != chain.end())
+        throw_error<InvalidArgument>("{}: Feature '{}' is computed from itself, by way of '{}'.",
+                                     origins[i], features_[next].name, features_[chain.back()].name);
+      chain.push_back(next);
+    }
+    for (auto one = chain.rbegin(); one != chain.rend(); ++one) {
+      if (std::find(computed_.begin(), computed_.end(), *one) == computed_.end()) computed_.push_back(*one);
+    }
+  }
+}
+
+void FeatureSchema::add_columns() {
+  for (const SchemaFeature& feature : features_) {
+    for (std::string& column : columns_of(feature, feature.name)) columns_.push_back(std::move(column));
+    std::vector<float>& row = empty_[feature.query ? 1 : 0];
+    places_.push_back(feature.is_computed() ? -1 : std::ssize(row));
+    if (feature.is_computed()) continue;
+    const bool vector = feature.kind == FeatureKind::kVector;
+    const float missing =
+        feature.kind == FeatureKind::kCategory ? -1.0F : static_cast<float>(feature.missing);
+    row.insert(row.end(), vector ? feature.length : 1, missing);
+  }
+}
+
+const SchemaFeature* FeatureSchema::any(const std::string& name) const {
+  const auto found = std::find_if(features_.begin(), features_.end(),
+                                  [&name](const SchemaFeature& feature) { return feature.name == name; });
+  return found == features_.end() ? nullptr : &*found;
+}
+
+const SchemaFeature* FeatureSchema::find(const std::string& name, bool of_query) const {
+  const SchemaFeature* found = any(name);
+  return found == nullptr || found->is_computed() || found->query != of_query ? nullptr : found;
+}
+
+std::vector<std::string> FeatureSchema::fields(bool of_query) const {
+  std::vector<std::string> names;
+  for (const SchemaFeature& feature : features_) {
+    if (!feature.is_computed() && feature.query == of_query) names.push_back(feature.name);
+  }
+  return names;
+}
+
+bool FeatureSchema::takes_numbers() const {
+  return std::all_of(features_.begin(), features_.end(), [](const SchemaFeature& feature) {
+    return feature.kind == FeatureKind::kNumber && feature.input && !feature.is_computed();
+  });
+}
+
+void FeatureSchema::compute(const float* query, const float* doc, float* columns) const {
+  std::vector<float> values(features_.size());
+  for (const std::size_t i : computed_) {
+    const SchemaFeature& feature = features_[i];
+    if (!feature.is_number()) continue;
+    double value = 0.0;
+    if (!feature.dot.empty()) {
+      const SchemaFeature& first = *any(feature.dot[0]);
+      const float* a = query + place(first);
+      const float* b = doc + place(*any(feature.dot[1]));
+      for (std::int64_t k = 0; k < first.length; ++k) value += double{a[k]} * double{b[k]};
+    } else if (!feature.from.empty()) {
+      value = values[any(feature.from) - features_.data()];
+    } else {
+      value = doc[places_[i]];
+    }
+    if (!feature.clip.empty()) value = std::clamp(value, feature.clip[0], feature.clip[1]);
+    if (feature.log1p) value = std::copysign(std::log1p(std::abs(value)), value);
+    values[i] = static_cast<float>(value);
+  }
+  for (std::size_t i = 0; i < features_.size(); ++i) {
+    const SchemaFeature& feature = features_[i];
+    if (!feature.input || feature.query) continue;
+    if (feature.is_number()) *columns++ = values[i];
+    for (std::int64_t value = 0; value < std::ssize(feature.values); ++value)
+      *columns++ = doc[places_[i]] == static_cast<float>(value) ? 1.0F : 0.0F;
+    if (feature.length > 0) columns = std::copy_n(doc + places_[i], feature.length, columns);
+  }
+}
+
+std::vector<float> FeatureSchema::columns_without_fields() const {
+  std::vector<float> columns(columns_.size());
+  compute(empty_[1].data(), empty_[0].data(), columns.data());
+  return columns;
+}
+
+std::string FeatureSchema::text() const {
+  std::string text;
+  if (!dropped_.empty()) text = fmt::format("drop = {}\n\n", to_toml(dropped_));
+  static const SchemaFeature plain;
+  for (const SchemaFeature& feature : features_) {
+    text += print_settings(SchemaFeature::schema(), &feature, [&feature](const Setting& setting) {
+      return to_toml(setting.read(&feature)) != to_toml(setting.read(&plain));
+    });
+  }
+  return text;
+}
+
+std::string FeatureSchema::digest() const {
+  return fingerprint_of(text()).hex();
+}
+
+NamedInputs FeatureSchema::named_columns() const {
+  NamedInputs inputs{columns_, columns_without_fields(), dropped_};
+  for (const SchemaFeature& feature : features_) {
+    const std::vector<std::string> now = columns_of(feature, feature.name);
+    for (const std::string& was : feature.was) {
+      inputs.renamed.emplace_back(was, feature.name);
+      const std::vector<std::string> before = columns_of(feature, was);
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        if (before[i] != was) inputs.renamed.emplace_back(before[i], now[i]);
+      }
+    }
+  }
+  inputs.advice = "add it to the schema, give its new name there with was, or list it under drop";
+  return inputs;
+}
+
+std::string schema_change(const std::vector<std::string>& names_before, const FeatureSchema* before,
+                          const FeatureSchema& after) {
+  const NamedInputs names = after.named_columns();
+  std::vector<std::string> kept;
+  std::vector<std::string> renamed;
+  std::vector<std::string> dropped;
+  std::vector<std::string> added;
+  for (const std::string& name : names_before) {
+    const std::string now = names.present_name(name);
+    if (std::find(names.names.begin(), names.names.end(), now) != names.names.end()) {
+      kept.push_back(now);
+      if (now != name) renamed.push_back(fmt::format("{} to {}", name, now));
+    } else if (names.drops(name)) {
+      dropped.push_back(name);
+    } else {
+      throw_error<InvalidArgument>("--schema: The log has the feature '{}', which the schema lacks: {}.",
+                                   name, names.advice);
+    }
+  }
+  for (const std::string& name : names.names) {
+    if (std::find(kept.begin(), kept.end(), name) == kept.end()) added.push_back(name);
+  }
+  std::vector<SchemaFeature> features;
+  if (before != nullptr) features = before->features();
+  for (std::size_t i = 0; before == nullptr && i < names_before.size(); ++i)
+    features.emplace_back().name = names_before[i];
+  for (const SchemaFeature& feature : features) {
+    const std::string now = names.present_name(feature.name);
+    const auto found = std::find_if(after.features().begin(), after.features().end(),
+                                    [&now](const SchemaFeature& one) { return one.name == now; });
+    if (found == after.features().end() || definition(feature, names) == definition(*found, {})) continue;
+    throw_error<InvalidArgument>(
+        "--schema: '{}' is computed in another way than in the log, which has only its values: give the "
+        "feature another name, and list '{}' under drop.",
+        now, feature.name);
+  }
+  std::string text;
+  for (const auto& [verb, which] :
+       {std::pair("adds", &added), {"renames", &renamed}, {"drops", &dropped}}) {
+    if (!which->empty()) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", verb, joined(*which));
+  }
+  return text.empty() ? "keeps its columns" : text;
+}
+
+}  // namespace olrank

@@ -1,0 +1,219 @@
+"""Features by name: imported logs in another order, a schema, and a schema that changes."""
+
+import json
+import random
+import unittest
+
+from running_service import ServiceError, ServiceTest, learned_state, logged, succeed
+
+RANKER = ["--ranker", "pairrank"]
+PRICES = "[[feature]]\nname = \"price\"\nlog1p = true\n[[feature]]\nname = \"age\"\n[[feature]]\nname = \"stock\"\n"
+
+
+class Names(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        draws = random.Random(3)
+        self.docs = {f"d{doc}": {name: round(draws.random(), 3) for name in ("price", "age", "stock")} for doc in range(8)}
+        lists = [draws.sample(sorted(self.docs), 4) for _ in range(30)]
+        self.lists = self.folder / "lists"
+        self.lists.write_text("".join(json.dumps({"query": "q", "docs": docs, "clicks": [doc for doc in docs if self.docs[doc]["price"] > 0.5]})
+                                      + "\n" for docs in lists))
+
+    def recorded(self, *names, model=()):
+        table, log = self.folder / "table.csv", self.folder / f"{'-'.join(names)}.jsonl"
+        table.write_text(f"doc,{','.join(names)}\n" + "".join(f"{doc},{','.join(str(row[name]) for name in names)}\n"
+                                                               for doc, row in self.docs.items()))
+        succeed("log", "import", "--format", "jsonl", "--from", self.lists, "--features", table, "--out", log, "--force", *model)
+        return log
+
+    def learned(self, log, names="price,age,stock", state=None):
+        state = state or self.folder / f"{log.stem}-{names}"
+        return json.loads(succeed("serve", "--state", state, *RANKER, "--feature-names", names, "--import-log", log, "--learn-only", "--json"))
+
+    def test_an_import_takes_features_by_name(self):
+        log = self.recorded("price", "age", "stock")
+        expected = self.learned(log)
+        other = self.recorded("stock", "price", "age")
+        self.assertEqual(json.loads(other.read_text().splitlines()[0])["feature_names"], ["stock", "price", "age"])
+        self.assertEqual(self.learned(other), expected)
+        # Numbers of the log are those of its own names, so that other positions are other features.
+        self.assertNotEqual(self.learned(other, "stock,price,age")["fingerprint"], expected["fingerprint"])
+        model = self.folder / "model.safetensors"
+        succeed("export", "--state", self.folder / f"{log.stem}-price,age,stock", "--to", "safetensors", "--out", model)
+        mapped = self.recorded("age", "stock", "price", model=("--model", model))
+        self.assertEqual(mapped.read_text(), log.read_text())
+
+    def test_an_import_lacks_and_drops_features(self):
+        log = self.recorded("price", "age", "stock")
+        state = self.folder / "wider"
+        self.learned(log, "price,colour,age,stock", state)
+        first = logged(state)[0]
+        self.assertEqual(first["feature_names"], ["price", "colour", "age", "stock"])
+        self.assertEqual({row[1] for row in first["inputs"]}, {0})
+        self.assertEqual(self.refused(*RANKER, "--feature-names", "price,stock", "--import-log", log, code=1),
+                         f"olrank: {log}:1:1: The list has the feature 'age', which the model lacks: leave it out of an import with "
+                         "'-NAME' in --feature-names.\n")
+        self.assertEqual(self.learned(log, "price,stock,-age"), self.learned(self.recorded("price", "stock"), "price,stock"))
+
+    def test_a_log_of_an_earlier_version_has_the_names_of_its_service(self):
+        log = self.recorded("price", "age", "stock")
+        expected = self.learned(log, "stock,age,price")
+        old = self.folder / "old"
+        self.learned(log, state=old)
+        unnamed = [line.replace('"feature_names":["price","age","stock"],', "").split(',"check"')[0] + "}\n"
+                   for line in (old / "feedback.jsonl").read_text().splitlines()]
+        self.assertNotIn("feature_names", "".join(unnamed))
+        (old / "feedback.jsonl").write_text("".join(unnamed))
+        self.assertEqual(self.learned(old / "feedback.jsonl", "stock,age,price"), expected)
+        # Elsewhere, positions decide, unless other lines have names.
+        copy = self.folder / "copy.jsonl"
+        copy.write_text("".join(unnamed))
+        self.assertNotEqual(self.learned(copy, "stock,age,price")["fingerprint"], expected["fingerprint"])
+        copy.write_text("".join(unnamed) + log.read_text())
+        self.assertIn(f"{copy}:31:1: This line names its features and an earlier one does not",
+                      self.refused(*RANKER, "--feature-names", "stock,age,price", "--import-log", copy, code=1))
+
+    def test_models_of_ope_and_arms_take_features_by_name(self):
+        log = self.recorded("price", "age", "stock")
+        self.learned(log)
+        model = self.folder / "model.safetensors"
+        succeed("export", "--state", self.folder / f"{log.stem}-price,age,stock", "--to", "safetensors", "--out", model)
+        self.lists.write_text("".join(json.dumps({**json.loads(line), "propensity": [0.25, 0.5, 0.5, 1], "unshown": []}) + "\n"
+                                      for line in self.lists.read_text().splitlines()))
+        told = [json.loads(succeed("ope", "--log", self.recorded(*names), "--model", model, "--policy", "epsilon=0.5", "--at", 3, "--json"))
+                for names in (("price", "age", "stock"), ("stock", "price", "age"))]
+        for one in told:
+            one.pop("log", None)
+        self.assertEqual(*told)
+        lists = []
+        for names in ("price,age,stock", "stock,price,age"):
+            service = self.start(*RANKER, "--feature-names", names, "--arms", "today=50,learner=50", "--arm-model", f"today={model}",
+                                 state=self.folder / f"arms-{names}")
+            docs = [{"id": doc, "features": row} for doc, row in self.docs.items()]
+            with service.client() as client:
+                shown = [client.rank("q", docs, user=f"u{user}") for user in range(8)]
+            lists.append([doc["id"] for one in shown if one["arm"] == "today" for doc in one["docs"]][:len(docs)])
+            self.assertEqual(service.stop(), 0)
+        self.assertEqual(len(lists[0]), len(self.docs))
+        self.assertEqual(*lists)
+        self.assertIn("The model of arm 'today' has the feature 'age', which the service lacks",
+                      self.refused(*RANKER, "--feature-names", "price,stock,new", "--arms", "today=50,learner=50", "--arm-model",
+                                   f"today={model}"))
+
+    def test_a_line_whose_check_does_not_match_is_refused(self):
+        log = self.recorded("price", "age", "stock")
+        lines = log.read_text().splitlines(keepends=True)
+        place = lines[1].index(',"check":') + 10
+        for wrong, sentence in ((lines[1][:place] + "0" * 32 + lines[1][place + 32:], "its 'check' does not match"),
+                                (lines[1][:place] + "0" + lines[1][place + 32:], "is no checksum"),
+                                (lines[1][:place - 1] + "null}\n", "is no checksum")):
+            log.write_text(lines[0] + wrong + "".join(lines[2:]))
+            said = self.refused(*RANKER, "--features", "3", "--import-log", log, code=1)
+            self.assertIn(f"{log}:2:", said)
+            self.assertIn(sentence, said)
+        # A line of another program has no checksum.
+        log.write_text(lines[0] + lines[1][:place - 10] + "}\n")
+        self.assertEqual(self.learned(log)["rounds"], 2)
+
+    def test_a_log_without_names_has_the_bytes_of_before(self):
+        self.docs = {doc: {f"f{n}": value for n, value in enumerate(row.values(), 1)} for doc, row in self.docs.items()}
+        self.lists.write_text("".join(json.dumps({"query": "q", "docs": sorted(self.docs), "clicks": [0, 3]}) + "\n" for _ in range(3)))
+        log = self.recorded("f1", "f2", "f3")
+        self.assertNotIn("feature_names", log.read_text())
+        succeed("serve", "--state", self.state, *RANKER, "--features", "3", "--import-log", log, "--learn-only")
+        self.assertEqual((self.state / "feedback.jsonl").read_text(), log.read_text())
+
+
+class SchemaChange(ServiceTest):
+    def schema(self, text):
+        path = self.folder / "schema.toml"
+        path.write_text(text)
+        return path
+
+    def play_shop(self, service, rounds, seed, features):
+        draws = random.Random(seed)
+        with service.client() as client:
+            for _ in range(rounds):
+                docs = [{"id": f"d{doc}", "features": features(draws)} for doc in range(6)]
+                ranking = client.rank(f"q{draws.randrange(5)}", docs, k=4)
+                price = {doc["id"]: next(iter(doc["features"].values())) for doc in docs}
+                client.feedback(ranking["impression"], [doc["id"] for doc in ranking["docs"] if price[doc["id"]] > 5])
+            return client.wait_until_learned()
+
+    def test_a_changed_schema_learns_the_log_again(self):
+        for ranker in ("pairrank", "clickgp"):
+            with self.subTest(ranker=ranker):
+                self.state = self.folder / ranker
+                service = self.start("--ranker", ranker, "--schema", self.schema(PRICES))
+                self.play_shop(service, 25, 1, lambda draws: {"price": 10 * draws.random(), "age": draws.random(), "stock": draws.randrange(3)})
+                with self.assertRaises(ServiceError) as refused, service.client() as client:
+                    client.rank("q", [{"id": 1, "features": {"prize": 1}}])
+                self.assertIn("Did you mean 'price'?", str(refused.exception))
+                self.assertEqual(service.stop(), 0)
+                before = {path.name: path.read_bytes() for path in self.state.iterdir()}
+                first = logged(self.state)[0]
+                self.assertEqual(first["feature_names"], ["price", "age", "stock"])
+
+                # What a schema does not say stops the start, and changes nothing.
+                lacking = self.schema("[[feature]]\nname = \"cost\"\nlog1p = true\nwas = [\"price\"]\n[[feature]]\nname = \"age\"\n")
+                self.assertIn("The log has the feature 'stock', which the schema lacks", self.refused("--schema", lacking))
+                other = self.schema(PRICES.replace("log1p = true\n", ""))
+                self.assertIn("'price' is computed in another way than in the log", self.refused("--schema", other))
+                self.assertEqual({path.name: path.read_bytes() for path in self.state.iterdir()}, before)
+
+                changed = self.schema("drop = [\"stock\"]\n[[feature]]\nname = \"colour\"\nkind = \"category\"\nvalues = [\"red\", \"blue\"]\n"
+                                      "[[feature]]\nname = \"cost\"\nlog1p = true\nwas = [\"price\"]\n[[feature]]\nname = \"age\"\n")
+                service = self.start("--schema", changed)
+                features = (lambda draws: {"cost": 10 * draws.random(), "age": draws.random(), "colour": draws.choice(["red", "blue", "green"])})
+                self.play_shop(service, 25, 2, features)
+                with service.client() as client:
+                    fingerprint = client.stats()["fingerprint"]
+                self.assertEqual(service.stop(), 0)
+                self.assertIn("The schema adds colour=red and colour=blue, renames price to cost, drops stock. The 25 rounds of the log are "
+                              "learned again.", service.messages())
+                self.assertTrue((self.state / "checkpoint.set-aside").exists())
+                names = [record["feature_names"] for record in logged(self.state)]
+                self.assertEqual(names, 25 * [["price", "age", "stock"]] + 25 * [["colour=red", "colour=blue", "cost", "age"]])
+                self.assertNotEqual(logged(self.state)[0]["schema"], logged(self.state)[-1]["schema"])
+                # A fresh service learns the whole log under the new schema to the same bits, and so does a restart.
+                fresh = json.loads(succeed("serve", "--state", self.folder / f"fresh-{ranker}", "--ranker", ranker, "--schema", changed,
+                                           "--import-log", self.state / "feedback.jsonl", "--learn-only", "--json"))
+                self.assertEqual((fresh["rounds"], fresh["fingerprint"]), (50, fingerprint))
+                (self.state / "checkpoint").unlink()
+                again = json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))
+                self.assertEqual(again["fingerprint"], fingerprint)
+                self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
+
+    def test_a_log_without_names_takes_its_first_schema_by_position(self):
+        service = self.start(*RANKER, "--features", "3")
+        self.play_positions(service)
+        fingerprint = json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"]
+        self.assertNotIn("feature_names", (self.state / "feedback.jsonl").read_text())
+        two = self.schema("[[feature]]\nname = \"a\"\n[[feature]]\nname = \"b\"\n")
+        self.assertIn("must have its 3 columns in their order, not 2", self.refused("--schema", two))
+        three = "".join(f"[[feature]]\nname = \"{name}\"\n" for name in "abc")
+        named = json.loads(succeed("serve", "--state", self.state, "--schema", self.schema(three), "--learn-only", "--json"))
+        self.assertEqual(named["fingerprint"], fingerprint)
+        # The next change finds the features of these records by name.
+        swapped = self.schema("".join(f"[[feature]]\nname = \"{name}\"\n" for name in "cab"))
+        self.assertNotEqual(json.loads(succeed("serve", "--state", self.state, "--schema", swapped, "--learn-only", "--json"))["fingerprint"],
+                            fingerprint)
+        back = json.loads(succeed("serve", "--state", self.state, "--schema", self.schema(three), "--learn-only", "--json"))
+        self.assertEqual(back["fingerprint"], fingerprint)
+
+    def play_positions(self, service):
+        self.play(service, 15, features=3)
+        self.assertEqual(service.stop(), 0)
+
+    def test_bad_use(self):
+        schema = self.schema(PRICES)
+        self.assertIn("--schema and --feature-names contradict each other",
+                      self.refused(*RANKER, "--schema", schema, "--feature-names", "a,b,c"))
+        cycle = self.schema("\n[[feature]]\nname = \"a\"\nfrom = \"b\"\n[[feature]]\nname = \"b\"\nfrom = \"a\"\n")
+        self.assertIn("schema.toml:2:1: Feature 'a' is computed from itself, by way of 'b'", self.refused(*RANKER, "--schema", cycle))
+        self.assertFalse(self.state.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

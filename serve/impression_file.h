@@ -81,8 +81,10 @@ class ImpressionStore : public Interface {
  public:
   /// A clicked rank (from 0) or document.
   struct Click {
+    static constexpr std::string_view kEither = "clicks";
     std::int64_t rank = -1;
-    std::string doc;  // if rank is −1
+    std::string doc;                  // if rank is −1
+    std::string_view list = kEither;  // the field of the request, which says whether integers are ranks
   };
   /// Something that a user did with a shown document.
   struct Event {

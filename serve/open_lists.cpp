@@ -44,6 +44,15 @@ bool can_be_logged(const OpenList& list) {
 
 std::int64_t shown_rank(std::span<const DocId> shown, const ImpressionStore::Click& click,
                         const std::function<void(const std::string&)>& reject) {
+  if (click.rank >= 0 && click.list == ImpressionStore::Click::kEither) {
+    const std::string text = fmt::format("{}", click.rank);
+    const auto same = std::find(shown.begin(), shown.end(), DocId{text, true});
+    if (same != shown.end() && same - shown.begin() != click.rank)
+      reject(
+          fmt::format("{0} may be rank {0} or the ID of the document at rank {1}: send the clicks as 'ids' "
+                      "or as 'ranks'.",
+                      text, same - shown.begin()));
+  }
   if (click.rank >= std::ssize(shown))
     reject(fmt::format("Rank {} was not shown; ranks go from 0 to {}.", click.rank, shown.size() - 1));
   if (click.rank >= 0) return click.rank;
@@ -59,7 +68,7 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
   std::vector<std::uint8_t> clicked(shown.size(), 0);
   for (std::size_t i = 0; i < clicks.size(); ++i) {
     const auto reject = [&](const std::string& message) {
-      throw ApiError(422, fmt::format("clicks[{}]", i), message);
+      throw ApiError(422, fmt::format("{}[{}]", clicks[i].list, i), message);
     };
     const std::int64_t rank = shown_rank(shown, clicks[i], reject);
     if (std::exchange(clicked[rank], 1) == 0) continue;

@@ -316,7 +316,11 @@ std::string Service::ranked(std::string_view path,
   parts_.normaliser.apply({request.values.data(), docs, parts_.normaliser.features},
                           workspace.inputs.data());
   if (const auto bad = parts_.normaliser.find_bad_input(workspace.inputs.data(), docs)) {
-    throw ApiError(422, fmt::format("{}[{}].features[{}]", request.list, bad->doc, bad->feature),
+    const bool named = !parts_.requests.names.empty();
+    throw ApiError(422,
+                   fmt::format("{}[{}].features{}", request.list, bad->doc,
+                               named ? "." + parts_.requests.feature(bad->feature)
+                                     : fmt::format("[{}]", bad->feature)),
                    fmt::format("This feature gives the input {:g}, beyond the limit of ±{:g}.", bad->value,
                                FittedNormaliser::kLargestInput));
   }

@@ -119,6 +119,8 @@ class ImpressionStore : public Interface {
     std::size_t bytes = 0;      // of the heap; never above the limit
     std::size_t byte_limit = 0;
     std::uint64_t late = 0;  // events, since the start
+    std::uint64_t early =
+        0;  // lists logged before their window had ended, because newer ones needed the place
   };
   virtual Counts counts() const = 0;
 };

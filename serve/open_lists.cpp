@@ -131,6 +131,17 @@ void OpenLists::List::require_unclaimed() const {
       .retry_after(1);
 }
 
+void OpenLists::List::pack() {
+  packed = ImpressionFile::encoded(record, shown);
+  FeedbackRecord rest;
+  rest.impression = std::move(record.impression);
+  record = std::move(rest);
+}
+
+FeedbackRecord OpenLists::List::unpacked() const {
+  return ImpressionFile::decoded(ImpressionFile::named(record.impression, packed)).value().record;
+}
+
 /// A tree's node has three pointers and a colour before its entry, a list's node two pointers.
 std::size_t OpenLists::bytes_of(const List& list) {
   const FeedbackRecord& record = list.record;
@@ -139,7 +150,7 @@ std::size_t OpenLists::bytes_of(const List& list) {
          heap_bytes(record.inputs) + heap_bytes(record.groups) + heap_bytes(record.propensity) +
          ids_bytes(record.incumbent) + ids_bytes(record.candidate) + heap_bytes(record.arm) +
          heap_bytes(record.experiment) + heap_bytes(record.teams) +
-         heap_bytes(static_cast<std::size_t>(list.shown)) + heap_bytes(list.seen);
+         heap_bytes(static_cast<std::size_t>(list.shown)) + heap_bytes(list.seen) + heap_bytes(list.packed);
 }
 
 OpenLists::Place OpenLists::add(List list) {

@@ -17,6 +17,7 @@
 #include "core/throw_error.h"
 #include "serve/api_error.h"
 #include "serve/own_file.h"
+#include "serve/service_identity.h"
 #include "serve/snapshot.h"
 
 namespace olrank {
@@ -84,7 +85,7 @@ void Learner::restore() {
   if (!bytes) return;
   StateReader state(std::move(*bytes), settings_.checkpoint.string(),
                     "delete this file, and the service learns its log again");
-  if (state.get_text("service.identity") != settings_.identity)
+  if (!learn_alike(state.get_text("service.identity"), settings_.identity, settings_.checkpoint.string()))
     state.fail("This checkpoint belongs to a service with other settings.");
   round_ = state.get_one<std::uint64_t>("service.round");
   position_ = state.get_one<std::int64_t>("service.position");
@@ -92,7 +93,10 @@ void Learner::restore() {
   // Checkpoints of earlier versions lack it.
   if (state.is_next("service.last_check")) last_check_ = state.get_text("service.last_check");
   if (const std::string wrong = contradiction(last_check_); !wrong.empty()) {
-    if (!settings_.accept_loss) {
+    // A log that ends earlier is learned alone, unless nothing is left of it.
+    const bool is_newer = round_ > log_.rounds() && log_.rounds() > 0;
+    if (is_newer && !settings_.accept_loss) lost_ = round_ - log_.rounds();
+    if (!is_newer && !settings_.accept_loss) {
       state.fail(
           fmt::format("{} Nothing was changed. Restore the log that belongs to this checkpoint. If it is "
                       "lost, start with "
@@ -154,8 +158,12 @@ void Learner::begin_writing() {
   std::error_code failed;
   std::filesystem::rename(settings_.checkpoint, aside, failed);
   if (failed) throw IoError("rename", settings_.checkpoint.string(), failed.value());
-  log_warning("{}: The log does not cover this checkpoint. Moved it to {}; learning all {} again.",
-              settings_.checkpoint.string(), aside.string(), counted(log_.rounds(), "record"));
+  log_warning("{}: {} Moved it to {}; learning all {} again.", settings_.checkpoint.string(),
+              lost_ == 0 ? "The log does not cover this checkpoint."
+                         : fmt::format("This checkpoint is newer than the log, which lacks {} that it "
+                                       "has learned.",
+                                       counted(lost_, "list")),
+              aside.string(), counted(log_.rounds(), "record"));
 }
 
 void Learner::start() {

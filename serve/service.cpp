@@ -566,7 +566,7 @@ std::string Service::metrics() const {
   gauge("learning", !failure(), "1 while learning is running, 0 after it has failed.");
   for (const RankerFigure& figure : published->figures)
     gauge(figure.name, figure.value, "Statistic of the ranker; may lag a few hundred rounds behind.");
-  return text;
+  return text + process_metrics();
 }
 
 std::optional<std::string> Service::failure() const {

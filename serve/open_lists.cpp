@@ -132,14 +132,21 @@ void OpenLists::List::require_unclaimed() const {
 }
 
 void OpenLists::List::pack() {
-  packed = ImpressionFile::encoded(record, shown);
   FeedbackRecord rest;
   rest.impression = std::move(record.impression);
+  rest.inputs = std::move(record.inputs);
+  record.inputs.clear();
+  rest.columns = std::exchange(record.columns, 0);
+  packed = ImpressionFile::encoded(record, shown);
   record = std::move(rest);
 }
 
 FeedbackRecord OpenLists::List::unpacked() const {
-  return ImpressionFile::decoded(ImpressionFile::named(record.impression, packed)).value().record;
+  FeedbackRecord whole =
+      ImpressionFile::decoded(ImpressionFile::named(record.impression, packed)).value().record;
+  whole.inputs = record.inputs;
+  whole.columns = record.columns;
+  return whole;
 }
 
 /// A tree's node has three pointers and a colour before its entry, a list's node two pointers.

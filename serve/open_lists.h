@@ -57,8 +57,8 @@ class OpenLists {
     std::int64_t since = 0;  // in ms of the clock by which it expires
     bool claimed = false;    // its feedback is being written
     std::size_t bytes = 0;   // of the heap
-    // These belong to a list with a window, of whose record only the ID is left: pack() puts all else into
-    // bytes, which take less memory.
+    // These belong to a list with a window. pack() puts all of its record but the ID and the inputs into
+    // bytes, which take less memory. The inputs stay where they are: a copy of them would leave holes.
     std::string packed{};
     std::vector<std::uint32_t> seen{};        // for each shown document a bit for each type of its events
     std::shared_ptr<EventJournal> journal{};  // that has the list; none: nowhere

@@ -22,7 +22,8 @@ const CommandEntry kBenchCommands{
     nullptr};
 const CommandEntry kRecommendCommands{"recommend", "recommend items from reviews, and say why", nullptr};
 const CommandEntry kClicksCommands{"clicks", "learn from a log how users read lists", nullptr};
-const CommandEntry kLogCommands{"log", "read, cut and import logs of shown lists and clicks", nullptr};
+const CommandEntry kLogCommands{"log", "read, cut, copy and import logs of shown lists and clicks",
+                                nullptr};
 
 /// In the order of --help.
 constexpr std::array kCommands = {&kRunCommand,
@@ -62,6 +63,7 @@ constexpr std::array kCommands = {&kRunCommand,
                                   &kLogShowCommand,
                                   &kLogStatsCommand,
                                   &kLogCutCommand,
+                                  &kLogBackupCommand,
                                   &kLogImportCommand,
                                   &kInfoCommand,
                                   &kCompletionCommand,

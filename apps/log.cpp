@@ -10,10 +10,12 @@
 #include "core/io/standard_output.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
+#include "core/text/byte_size.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "logs/log_view.h"
 #include "serve/list_import.h"
+#include "serve/state_folder.h"
 
 namespace olrank {
 namespace {
@@ -139,6 +141,33 @@ class LogCutCommand : public Command {
   std::string out_;
 };
 
+class LogBackupCommand : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    add_option(app, "--state", state_, "DIR", "state folder of a service, which may run");
+    add_option(app, "--out", out_, "DIR", "folder for the copy; an earlier copy there gets what it lacks");
+  }
+  int run(const OutputFlags& output) override {
+    if (state_.empty()) throw InvalidArgument("--state is required: name the folder of a service.");
+    if (out_.empty()) throw InvalidArgument("--out is required: name a folder for the copy.");
+    ::umask(077);  // as a service writes its files
+    const StateBackup backup = back_up_state(state_, out_);
+    output.print(
+        {{"out", out_},
+         {"records", backup.records},
+         {"new_records", backup.new_records},
+         {"bytes", backup.bytes}},
+        fmt::format("{} has {}, of which {} new (wrote {})\n", out_, counted(backup.records, "record"),
+                    fmt::format("{} {}", backup.new_records, backup.new_records == 1 ? "is" : "are"),
+                    readable_bytes(static_cast<double>(backup.bytes))));
+    return 0;
+  }
+
+ private:
+  std::string state_;
+  std::string out_;
+};
+
 class LogImportCommand : public Command {
  public:
   void declare(CLI::App& app) override {
@@ -221,6 +250,8 @@ const CommandEntry kLogStatsCommand{"log stats",
 const CommandEntry kLogCutCommand{"log cut",
                                   "take a stopped service back to a round, or copy rounds of a log",
                                   make_command<LogCutCommand>};
+const CommandEntry kLogBackupCommand{"log backup", "copy the state of a running service",
+                                     make_command<LogBackupCommand>};
 const CommandEntry kLogImportCommand{"log import",
                                      "make a log of lists and clicks that another program has recorded",
                                      make_command<LogImportCommand>};

@@ -28,13 +28,11 @@ class ServeCommand : public Command {
     add_option(app, "--state", options_.state, "DIR", "folder for the state of the service");
     add_option(app, "--model", request_.model, "FILE",
                "model to start from: a model file or a trial's folder");
-    add_option(app, "--features", request_.features, "D",
-               "features per document; required without --model");
-    add_option(app, "--feature-names", request_.feature_names, "A,B,…",
+    features_ = add_option(app, "--features", request_.features, "D",
+                           "features per document; required without --model");
+    add_option(app, "--feature-names", feature_names_, "A,B,…",
                "names of the features in their order, by which requests and imported logs may give them; "
-               "-NAME leaves a feature of an imported log out [default: the model's, if it has names]")
-        ->delimiter(',')
-        ->allow_extra_args(false);
+               "-NAME leaves a feature of an imported log out [default: the model's, if it has names]");
     add_option(app, "--schema", schema_, "FILE",
                "features by name, kind, default and transformation (docs/SERVICE.md); with an existing "
                "service, another schema learns its log again [default: as at the last start]");
@@ -249,6 +247,16 @@ class ServeCommand : public Command {
       throw_error<InvalidArgument>("{} must be from {} to {}, not {}.", flag, lowest, highest, value);
     };
     require("--port", options_.http.port, 0, 65535);
+    if (features_->count() > 0) require("--features", request_.features, 1, 1'000'000);
+    for (std::string_view rest = feature_names_; !feature_names_.empty();) {
+      const std::size_t comma = rest.find(',');
+      request_.feature_names.emplace_back(rest.substr(0, comma));
+      if (request_.feature_names.back().empty())
+        throw_error<InvalidArgument>("--feature-names: The name of feature {} is empty.",
+                                     request_.feature_names.size());
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
     if (std::filesystem::path(options_.http.access_log).filename() == "feedback.jsonl")
       throw InvalidArgument("--access-log: feedback.jsonl is the log of a service: choose another name.");
     if (request_.cutoff) require("--cutoff", *request_.cutoff, 1, 1'000'000);
@@ -318,6 +326,8 @@ class ServeCommand : public Command {
 
   ServiceOptions options_;
   ServiceRequest request_;
+  CLI::Option* features_ = nullptr;
+  std::string feature_names_;
   std::optional<std::string> device_;
   std::optional<std::string> groups_;
   std::string schema_;

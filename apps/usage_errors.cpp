@@ -89,7 +89,11 @@ std::string conversion_sentence(std::string_view message) {
   char* end = nullptr;
   std::strtod(value.c_str(), &end);
   const bool is_number = end != value.c_str() && *end == '\0';
-  return fmt::format("{} must be {}, not '{}'.", flag, is_number ? "a smaller or whole number" : "a number",
+  const bool is_whole = value.find_first_not_of("+-0123456789") == std::string::npos;
+  return fmt::format("{} must be {}, not '{}'.", flag,
+                     !is_number ? "a number"
+                     : is_whole ? "a smaller number"
+                                : "a whole number",
                      value);
 }
 
@@ -166,6 +170,9 @@ std::string usage_sentence(const CLI::ParseError& error) {
   if (error.get_name() == "ConversionError") return conversion_sentence(message);
   if (error.get_name() == "ArgumentMismatch" && message.ends_with(" missing"))
     return fmt::format("{} needs a value.", message.substr(0, message.find(':')));
+  constexpr std::string_view kMostOne = ": At Most 1 required";
+  if (const std::size_t at = message.find(kMostOne); at != std::string::npos)
+    return fmt::format("{} is given more than once.", message.substr(0, at));
   return message.empty() || message.back() == '.' ? message : message + ".";
 }
 

@@ -22,6 +22,8 @@
 namespace olrank {
 namespace {
 
+constexpr std::string_view kIncumbentArm = "incumbent";
+
 /// A list of the log, by the numbers of its candidates.
 struct LoggedList {
   std::uint64_t cluster = 0;
@@ -184,6 +186,7 @@ class OffPolicy {
   }
 
   OffPolicyResult run() {
+    goes_by_own_lists_ = has_own_lists();
     if (request_.wants_model()) fit_clicks();
     LogReader log(request_.log);
     while (log.next(record_)) take(log.file(), log.number());
@@ -191,6 +194,16 @@ class OffPolicy {
   }
 
  private:
+  /// Lists that the incumbent's arm has shown tell its reward without any weight, if there are enough.
+  bool has_own_lists() {
+    if (request_.policy.kind != ListPolicy::Kind::kIncumbent) return false;
+    std::int64_t own = 0;
+    LogReader log(request_.log);
+    while (own < OffPolicyResult::kFewestEffectiveLists && log.next(record_))
+      own += record_.arm == kIncumbentArm && !record_.propensity.empty() ? 1 : 0;
+    return own == OffPolicyResult::kFewestEffectiveLists;
+  }
+
   /// Fits to the lists of all arms, with probabilities or without: users read them alike.
   void fit_clicks() {
     const bool by_inputs = request_.click_model == FittedModel::kTwoTower;
@@ -229,7 +242,9 @@ class OffPolicy {
     clicks_->fit(std::move(docs));
   }
 
+  /// Whether the list is of another arm than the one whose lists have weights.
   bool is_of_another_arm() const {
+    if (goes_by_own_lists_) return record_.arm != kIncumbentArm;
     return !record_.arm.empty() && record_.arm != FeedbackRecord::kLearnerArm;
   }
 
@@ -238,10 +253,29 @@ class OffPolicy {
       throw DataError(file, number, 1, wrong);
   }
 
+  /// Sets the reward of each rank of the record.
+  void find_rewards() {
+    rewards_.clear();
+    bool first = true;
+    for (std::size_t rank = 0; rank < record_.clicks.size(); ++rank) {
+      const bool is_weighed = request_.reward == ClickReward::kWeight && !record_.rewards.empty();
+      rewards_.push_back(is_weighed                  ? record_.rewards[rank]
+                         : record_.clicks[rank] != 0 ? reward_at(request_.reward, rank, first)
+                                                     : 0.0);
+      first = first && record_.clicks[rank] == 0;
+    }
+  }
+
   void take(const std::string& file, std::int64_t number) {
-    if (!result_.by_model_alone) {
+    find_rewards();
+    if (result_.by_model_alone) {
+      result_.of_other_arms += is_of_another_arm() ? 1 : 0;
+      result_.without_propensity += !is_of_another_arm() && record_.propensity.empty() ? 1 : 0;
+    } else {
       if (is_of_another_arm()) {
         ++result_.of_other_arms;
+        if (goes_by_own_lists_ && record_.arm == FeedbackRecord::kLearnerArm)
+          learners_.add({fingerprint_of(record_.query).low, rewards_, {}, {}});
         return;
       }
       if (record_.propensity.empty()) {
@@ -254,15 +288,6 @@ class OffPolicy {
     if (is_logged && list_.order.empty()) {
       ++result_.without_order;
       return;
-    }
-    rewards_.clear();
-    bool first = true;
-    for (std::size_t rank = 0; rank < record_.clicks.size(); ++rank) {
-      const bool is_weighed = request_.reward == ClickReward::kWeight && !record_.rewards.empty();
-      rewards_.push_back(is_weighed                  ? record_.rewards[rank]
-                         : record_.clicks[rank] != 0 ? reward_at(request_.reward, rank, first)
-                                                     : 0.0);
-      first = first && record_.clicks[rank] == 0;
     }
     if (is_logged) score_logged_order();
     const std::span<const double> logged =
@@ -376,17 +401,16 @@ class OffPolicy {
           : result_.beyond_weight > 0
               ? fmt::format("No list in {} has a weight: the probabilities of {} are too small for one.",
                             request_.log, result_.beyond_weight)
-          : result_.without_propensity > 0
-              ? fmt::format("None of the {} lists in {} has probabilities ('propensity'), which estimates "
-                            "for other rankers need. Lists of posterior samples, of fair and of "
-                            "interleaved rankers have none.",
-                            result_.without_propensity, request_.log)
-          : result_.of_other_arms > 0
-              ? fmt::format("The {} lists in {} are all of other arms than the learner.",
-                            result_.of_other_arms, request_.log)
+          : result_.without_propensity + result_.of_other_arms > 0
+              ? fmt::format("Estimates by weights need lists of the learner with probabilities "
+                            "('propensity'), and {} has none. {}",
+                            request_.log, unweighed_sentences(result_))
               : fmt::format("{} has no lists.", request_.log));
     }
     result_.shown = policies_.front().estimates().shown();
+    result_.own_lists = goes_by_own_lists_;
+    result_.of_learner = learners_.lists();
+    if (result_.of_learner > 0) result_.learner = learners_.shown();
     for (ComparedPolicy& policy : policies_) {
       std::vector<SlateEstimate> estimates = policy.estimates().estimates();
       std::erase_if(estimates, [&](const SlateEstimate& one) { return !request_.wants(one.estimator); });
@@ -408,6 +432,8 @@ class OffPolicy {
   std::unique_ptr<DirectMethod> clicks_;  // none without an estimator that goes by it
   std::vector<ComparedPolicy> policies_;
   OffPolicyResult result_;
+  bool goes_by_own_lists_ = false;               // those of the incumbent's arm
+  SlateEstimates learners_{request_.estimates};  // the learner's lists, where it goes by those
   FeedbackRecord record_;
   LoggedList list_;
   std::vector<double> rewards_;

@@ -51,11 +51,17 @@ struct OffPolicyResult {
     double lower_bound = 0.0;           // with clipped weights
     double unseen = 0.0;  // with a click model: share of what users would see that was never shown
   };
-  std::int64_t lists = 0;    // used
-  std::int64_t longest = 0;  // ranks of the longest of them
-  std::int64_t without_propensity = 0;
-  std::int64_t beyond_weight = 0;  // left out: their probabilities are too small for any weight
-  std::int64_t of_other_arms = 0;  // left out, too: they were not the learner's
+  /// With fewer effective lists, the largest weights decide, and intervals say more than the log does.
+  static constexpr std::int64_t kFewestEffectiveLists = 100;
+
+  std::int64_t lists = 0;               // used
+  std::int64_t longest = 0;             // ranks of the longest of them
+  std::int64_t without_propensity = 0;  // of the learner
+  std::int64_t beyond_weight = 0;       // left out: their probabilities are too small for any weight
+  std::int64_t of_other_arms = 0;       // left out, too: they were not the learner's
+  bool own_lists = false;       // in place of the learner's, those that the incumbent's arm has shown count
+  std::int64_t of_learner = 0;  // lists left out for them
+  Interval learner;             // their reward, as they were shown
   std::int64_t without_candidates =
       0;  // lists whose log has the shown documents alone; used, as if these were all
   std::int64_t without_order = 0;  // of the incumbent, or of the candidate
@@ -69,6 +75,8 @@ struct OffPolicyResult {
 OffPolicyResult evaluate_off_policy(const OffPolicyRequest& request, const Dataset* data,
                                     ExecutionContext& context);
 
+/// Says which lists have no weights, and why; empty if all have some.
+std::string unweighed_sentences(const OffPolicyResult& result);
 /// One HTML page: the estimates side by side, and what they rest on.
 std::string off_policy_page(const OffPolicyRequest& request, const OffPolicyResult& result);
 nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const OffPolicyResult& result);

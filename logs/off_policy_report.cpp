@@ -36,11 +36,8 @@ std::string cell_of(const Interval& interval, int digits = 4) {
                      fixed_number(interval.low, digits), fixed_number(interval.high, digits));
 }
 
-/// With fewer effective lists, the largest weights decide, and intervals say more than the log does.
-constexpr double kFewestEffectiveLists = 100.0;
-
 bool has_too_few_lists(const OffPolicyResult& result, const OffPolicyResult::Policy& policy) {
-  return !result.by_model_alone && policy.whole.effective_lists < kFewestEffectiveLists;
+  return !result.by_model_alone && policy.whole.effective_lists < OffPolicyResult::kFewestEffectiveLists;
 }
 
 /// Says what the estimates of a policy rest on.
@@ -60,8 +57,8 @@ std::vector<std::string> support_sentences(const OffPolicyRequest& request, cons
   if (weighed > 0 && has_too_few_lists(result, policy)) {
     sentences.push_back(fmt::format(
         "{}: do not decide by ips, rips, snips, snrips or cascade-dr. Their weights are worth {:.0f} "
-        "lists, and below {:.0f} their intervals often miss the truth.",
-        policy.name, whole.effective_lists, kFewestEffectiveLists));
+        "lists, and below {} their intervals often miss the truth.",
+        policy.name, whole.effective_lists, OffPolicyResult::kFewestEffectiveLists));
   }
   if (request.wants_model()) {
     sentences.push_back(
@@ -83,25 +80,37 @@ std::vector<std::string> support_sentences(const OffPolicyRequest& request, cons
 }
 
 /// Says what was left out, or counts as less than it was.
-std::vector<std::string> gap_sentences(const OffPolicyResult& result) {
+std::vector<std::string> gap_sentences(const OffPolicyRequest& request, const OffPolicyResult& result) {
   std::vector<std::string> sentences;
   if (result.by_model_alone) {
-    sentences.emplace_back(
-        "No list has a probability that it was shown with, or the policy's lists were not shown: estimates "
-        "by "
-        "weights are left out.");
+    sentences.push_back(
+        request.policy.kind == ListPolicy::Kind::kCandidate
+            ? "The policy's lists were not shown: estimates by weights are left out."
+            : "No list of the learner has the probability that it was shown with: estimates by weights "
+              "are left out. " +
+                  unweighed_sentences(result));
+  }
+  if (result.own_lists) {
+    sentences.push_back(fmt::format(
+        "The estimates are those of the {} that the incumbent's arm has shown.{}",
+        counted(result.lists, "list"),
+        result.of_learner == 0 ? ""
+                               : fmt::format(" The {} of the learner got {}.",
+                                             counted(result.of_learner, "list"), text_of(result.learner))));
   }
   if (std::isnan(result.shown.low))
     sentences.emplace_back("The lists are of fewer than 20 queries, too few for intervals.");
-  if (result.without_propensity > 0)
-    sentences.push_back(
-        fmt::format("{} lists without probabilities were left out.", result.without_propensity));
+  if (result.without_propensity > 0 && !result.by_model_alone)
+    sentences.push_back(fmt::format("{} of the learner without probabilities {} left out.",
+                                    counted(result.without_propensity, "list"),
+                                    result.without_propensity == 1 ? "was" : "were"));
   if (result.beyond_weight > 0)
     sentences.push_back(fmt::format("Left out for probabilities that are too small for any weight: {}.",
                                     counted(result.beyond_weight, "list")));
-  if (result.of_other_arms > 0)
-    sentences.push_back(
-        fmt::format("{} lists of other arms than the learner were left out.", result.of_other_arms));
+  if (result.of_other_arms > 0 && !result.by_model_alone)
+    sentences.push_back(fmt::format(
+        "{} of other arms than the {} {} left out.", counted(result.of_other_arms, "list"),
+        result.own_lists ? "incumbent" : "learner", result.of_other_arms == 1 ? "was" : "were"));
   if (result.without_order > 0)
     sentences.push_back(
         fmt::format("{} lists without the order of the policy were left out.", result.without_order));
@@ -156,19 +165,40 @@ std::string table_of_weights(const OffPolicyResult& result) {
 
 }  // namespace
 
+std::string unweighed_sentences(const OffPolicyResult& result) {
+  std::string text;
+  if (result.without_propensity > 0) {
+    text = fmt::format(
+        "{} of the learner {} none. A service logs none for posterior samples (list = \"sample\"), fair "
+        "lists, and lists that keep_top or max_displacement hold near the incumbent's order.",
+        counted(result.without_propensity, "list"), result.without_propensity == 1 ? "has" : "have");
+  }
+  if (result.of_other_arms > 0) {
+    text += fmt::format("{}{} {} of other arms, or drafted from two.", text.empty() ? "" : " ",
+                        counted(result.of_other_arms, "list"), result.of_other_arms == 1 ? "is" : "are");
+  }
+  return text;
+}
+
 nlohmann::ordered_json off_policy_json(const OffPolicyRequest& request, const OffPolicyResult& result) {
-  nlohmann::ordered_json json = {{"log", request.log},
-                                 {"policy", request.policy.name()},
-                                 {"reward", name_of(request.reward)},
-                                 {"confidence", request.estimates.confidence},
-                                 {"lists", result.lists},
-                                 {"left_out",
-                                  {{"without_propensity", result.without_propensity},
-                                   {"beyond_weight", result.beyond_weight},
-                                   {"of_other_arms", result.of_other_arms},
-                                   {"without_order", result.without_order}}},
-                                 {"without_candidates", result.without_candidates},
-                                 {"shown", json_of(result.shown)}};
+  nlohmann::ordered_json json = {
+      {"log", request.log},
+      {"policy", request.policy.name()},
+      {"reward", name_of(request.reward)},
+      {"confidence", request.estimates.confidence},
+      {"lists", result.lists},
+      {"left_out",
+       {{"without_propensity", result.by_model_alone ? 0 : result.without_propensity},
+        {"beyond_weight", result.beyond_weight},
+        {"of_other_arms", result.by_model_alone ? 0 : result.of_other_arms},
+        {"without_order", result.without_order}}},
+      {"without_candidates", result.without_candidates},
+      {"shown", json_of(result.shown)}};
+  if (result.own_lists) {
+    json["own_lists"] = true;
+    if (result.of_learner > 0)
+      json["learner"] = {{"lists", result.of_learner}, {"shown", json_of(result.learner)}};
+  }
   if (request.wants_model()) json["click_model"] = name_of(request.click_model);
   nlohmann::ordered_json policies = nlohmann::ordered_json::array();
   for (const OffPolicyResult::Policy& policy : result.policies) {
@@ -213,7 +243,7 @@ std::string off_policy_text(const OffPolicyRequest& request, const OffPolicyResu
     for (const std::string& sentence : support_sentences(request, result, policy)) text += "\n" + sentence;
     text += '\n';
   }
-  for (const std::string& sentence : gap_sentences(result)) text += "\n" + sentence + "\n";
+  for (const std::string& sentence : gap_sentences(request, result)) text += "\n" + sentence + "\n";
   return text;
 }
 
@@ -238,7 +268,7 @@ std::string off_policy_page(const OffPolicyRequest& request, const OffPolicyResu
   page.section("What they rest on");
   for (const OffPolicyResult::Policy& policy : result.policies)
     page.list(support_sentences(request, result, policy));
-  page.list(gap_sentences(result));
+  page.list(gap_sentences(request, result));
   if (!result.by_model_alone) page.add(table_of_weights(result));
   page.end_section();
   page.section("How to read it");

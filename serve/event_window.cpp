@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "core/io/json.h"
+#include "core/runtime/log.h"
+#include "core/text/byte_size.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "serve/api_error.h"
@@ -44,7 +47,7 @@ bool has_events(std::string_view line) {
 
 /// A list as a line of a journal, without its round.
 std::string open_body(const OpenLists::List& list) {
-  FeedbackRecord record = list.record;
+  FeedbackRecord record = list.unpacked();
   record.clicks.assign(list.shown, 0);
   return record_body(record);
 }
@@ -210,7 +213,6 @@ void EventWindow::take_up() {
     const std::int64_t shown = list.shown();
     const std::int64_t age = std::max<std::int64_t>(now - list.time, 0);
     const OpenLists::Place added = add(std::move(list), shown, steady - age);
-    added->record.clicks.clear();
     added->journal = journal;
     ++journal->open;
     for (const std::string& line : events[id]) {
@@ -232,6 +234,7 @@ void EventWindow::take_up() {
 OpenLists::Place EventWindow::add(FeedbackRecord list, std::int64_t shown, std::int64_t since) {
   OpenLists::List open{std::move(list), shown, since};
   open.seen.assign(shown, 0);
+  open.pack();
   return open_.add(std::move(open));
 }
 
@@ -278,7 +281,8 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Cli
   if (list == open_.end() || (!list->claimed && is_due(*list, settings_.steady())))
     return lock.unlock(), add_late(id, events);
   list->require_unclaimed();
-  const auto places = places_of(settings_.types, std::span(list->record.docs).first(list->shown), events);
+  const std::vector<DocId> docs = list->unpacked().docs;
+  const auto places = places_of(settings_.types, std::span(docs).first(list->shown), events);
   bool is_new = false;
   std::vector<std::uint32_t> seen = list->seen;
   for (const auto& [rank, type] : places) {
@@ -315,10 +319,7 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Cli
     }
     list->seen = std::move(seen);
   }
-  return {!is_new && !events.empty(),
-          false,
-          {},
-          finished_record(settings_.types, list->record, list->seen).clicks};
+  return {!is_new && !events.empty(), false, {}, finished_record(settings_.types, {}, list->seen).clicks};
 }
 
 EventWindow::Outcome EventWindow::add_late(const std::string& id, std::span<const Event> events) {
@@ -337,6 +338,37 @@ EventWindow::Outcome EventWindow::add_late(const std::string& id, std::span<cons
   return {false, true};
 }
 
+void EventWindow::warn_of_limits(std::int64_t oldest_age) {
+  const ImpressionLimits& limits = settings_.limits;
+  const auto lists = static_cast<double>(open_.size());
+  const auto bytes = static_cast<double>(open_.bytes());
+  const double taken =
+      std::max(lists / static_cast<double>(limits.open), bytes / static_cast<double>(limits.bytes));
+  const double windows = static_cast<double>(std::chrono::milliseconds(settings_.window).count()) /
+                         static_cast<double>(oldest_age);  // of so many times that age
+  constexpr double kTold = 0.25;  // a smaller share may be of a moment with many requests
+  const bool is_early = taken > 1.0 && windows > 1.0;
+  const bool is_foreseen = taken > kTold && taken * windows > 1.0 && !foretold_;
+  if (is_early ? closed_early_ + 1 < next_warning_ : !is_foreseen) return;
+  foretold_ = true;
+  if (is_early) next_warning_ = std::max(next_warning_, closed_early_ + 1) * 10;
+  const double seconds = static_cast<double>(oldest_age) / 1000.0;
+  const std::string what =
+      is_early ? fmt::format(
+                     "Lists are logged after {:.3g} s of the {} s of --window, because newer ones need "
+                     "the place: later events are not learned.",
+                     seconds, settings_.window.count())
+               : fmt::format(
+                     "If lists stay as many as now, they will be logged before the {} s of --window have "
+                     "ended, and later events will not be learned.",
+                     settings_.window.count());
+  log_warning(
+      "{} At {:.3g} lists a second of {} each, the window needs --max-impressions {:.0f} and "
+      "--max-impression-memory {}, and has {} and {}: raise them, or shorten the window.",
+      what, lists / seconds, readable_bytes(bytes / lists), std::ceil(lists * windows),
+      readable_bytes(bytes * windows), limits.open, readable_bytes(static_cast<double>(limits.bytes)));
+}
+
 std::vector<std::vector<std::uint8_t>> EventWindow::close_due() {
   std::unique_lock lock(mutex_);
   const std::int64_t now = settings_.steady();
@@ -345,15 +377,17 @@ std::vector<std::vector<std::uint8_t>> EventWindow::close_due() {
   std::vector<std::vector<std::uint8_t>> clicks;
   std::size_t left = open_.size();
   std::size_t bytes = open_.bytes();
+  std::uint64_t early = 0;
+  if (left > 0) warn_of_limits(std::max<std::int64_t>(now - open_.begin()->since, 1));
   for (auto list = open_.begin(); list != open_.end(); ++list) {
     const bool is_early = left > settings_.limits.open || bytes > settings_.limits.bytes;
     if (!is_early && !is_due(*list, now)) break;
     if (list->claimed) continue;
-    closed_early_ += is_due(*list, now) ? 0 : 1;
+    early += is_due(*list, now) ? 0 : 1;
     --left;
     bytes -= list->bytes;
     list->claimed = true;
-    const FeedbackRecord record = finished_record(settings_.types, list->record, list->seen);
+    const FeedbackRecord record = finished_record(settings_.types, list->unpacked(), list->seen);
     bodies.push_back(record_body(record));
     clicks.push_back(record.clicks);
     due.push_back(list);
@@ -372,6 +406,7 @@ std::vector<std::vector<std::uint8_t>> EventWindow::close_due() {
     if (!failure) erase(list);
   }
   if (failure) std::rethrow_exception(failure);
+  closed_early_ += early;
   remove_old_journals();
   return clicks;
 }
@@ -402,7 +437,8 @@ void EventWindow::keep_open() {
 
 ImpressionStore::Counts EventWindow::counts() const {
   const std::lock_guard lock(mutex_);
-  return {opened_, open_.size(), closed_early_, open_.bytes(), settings_.limits.bytes, late_};
+  return {opened_, open_.size(), closed_early_, open_.bytes(), settings_.limits.bytes,
+          late_,   closed_early_};
 }
 
 }  // namespace olrank

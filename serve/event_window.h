@@ -96,6 +96,8 @@ class EventWindow : public ImpressionStore {
   std::shared_ptr<EventJournal> open_journal(const std::filesystem::path& file);
   void remove_old_journals();
   bool is_due(const OpenLists::List& list, std::int64_t now) const;
+  /// Says what the window needs at the rate of the open lists, before lists close early and as they do.
+  void warn_of_limits(std::int64_t oldest_age);
   Outcome add_late(const std::string& id, std::span<const Event> events);
 
   Settings settings_;
@@ -107,6 +109,8 @@ class EventWindow : public ImpressionStore {
   std::unique_ptr<FileLog> late_log_;
   std::uint64_t opened_ = 0;
   std::uint64_t closed_early_ = 0;
+  std::uint64_t next_warning_ = 1;  // lists closed early
+  bool foretold_ = false;           // that lists would close early
   std::uint64_t late_ = 0;
 };
 

@@ -25,13 +25,15 @@ constexpr int kImpressionFilesOfAge = 8;
 constexpr std::size_t kListHead =
     sizeof(std::uint32_t) + sizeof(std::uint64_t);  // size and checksum of a list
 
+/// Its bytes grow in memory that its thread keeps, so that what it returns takes no more than its size.
 class ListWriter {
  public:
+  ListWriter() { bytes_.clear(); }
   template <class... Fields>
   void operator()(const Fields&... fields) {
     (write(fields), ...);
   }
-  std::string finish() { return std::move(bytes_); }
+  std::string finish() { return bytes_; }
 
  private:
   template <class T>
@@ -55,8 +57,9 @@ class ListWriter {
     for (const DocId& id : ids) (*this)(id.is_number, id.text);
   }
 
-  std::string bytes_;
+  static thread_local std::string bytes_;
 };
+thread_local std::string ListWriter::bytes_;
 
 /// After the end of the bytes, everything is zero or empty.
 class ListReader {

@@ -81,8 +81,10 @@ class ImpressionStore : public Interface {
  public:
   /// A clicked rank (from 0) or document.
   struct Click {
+    static constexpr std::string_view kEither = "clicks";
     std::int64_t rank = -1;
-    std::string doc;  // if rank is −1
+    std::string doc;                  // if rank is −1
+    std::string_view list = kEither;  // the field of the request, which says whether integers are ranks
   };
   /// Something that a user did with a shown document.
   struct Event {
@@ -117,6 +119,8 @@ class ImpressionStore : public Interface {
     std::size_t bytes = 0;      // of the heap; never above the limit
     std::size_t byte_limit = 0;
     std::uint64_t late = 0;  // events, since the start
+    std::uint64_t early =
+        0;  // lists logged before their window had ended, because newer ones needed the place
   };
   virtual Counts counts() const = 0;
 };

@@ -149,7 +149,8 @@ class Learner : public RankerSource {
   std::unique_ptr<FileLog::Reader> reader_;
   FeedbackRecord record_;
   std::string last_check_;  // of the last record learned
-  bool outdated_ = false;   // the checkpoint file, whose loss is accepted
+  bool outdated_ = false;   // the checkpoint file, which is set aside
+  std::uint64_t lost_ = 0;  // rounds that it has learned and a log that ends earlier lacks
   std::uint64_t round_ = 0;
   std::uint64_t checkpoint_round_ = 0;                    // of the last one, or of an attempt that was due
   bool unsaved_ = false;                                  // that failed

@@ -2,12 +2,20 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
+#include <sstream>
 #include <utility>
 
 #include "core/io/json.h"
+#include "core/version.h"
 
 namespace olrank {
 
@@ -85,6 +93,53 @@ std::vector<Metrics::Summary> Metrics::summaries() const {
     if (key.second >= 400 && summary != summaries.end()) summary->errors += requests;
   }
   return summaries;
+}
+
+std::string process_metrics() {
+  std::string text = metric_heading("olrank_build_info", "gauge", "1, with the version as a label.") +
+                     fmt::format("olrank_build_info{{version=\"{}\"}} 1\n", version());
+  const auto add = [&text](std::string_view name, std::string_view type, std::string_view help,
+                           double value) {
+    text += metric_text(fmt::format("process_{}", name), type, help, value);
+  };
+  rusage used{};
+  if (::getrusage(RUSAGE_SELF, &used) == 0) {
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    add("cpu_seconds_total", "counter", "Processor time of all threads in seconds.",
+        seconds(used.ru_utime) + seconds(used.ru_stime));
+  }
+  double pages = 0.0;
+  double resident = 0.0;
+  if (std::ifstream("/proc/self/statm") >> pages >> resident) {
+    const auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));
+    add("virtual_memory_bytes", "gauge", "Virtual memory in bytes.", page * pages);
+    add("resident_memory_bytes", "gauge", "Resident memory in bytes.", page * resident);
+  }
+  std::error_code failed;
+  const std::filesystem::directory_iterator open("/proc/self/fd", failed);
+  if (!failed)
+    add("open_fds", "gauge", "Open file descriptors.",
+        static_cast<double>(std::distance(open, std::filesystem::directory_iterator())));
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0)
+    add("max_fds", "gauge", "Limit of open file descriptors.", static_cast<double>(files.rlim_cur));
+  static const double begun = [] {
+    // Ticks since the machine began are the 20th number behind the name of the program.
+    std::string stat;
+    std::getline(std::ifstream("/proc/self/stat"), stat);
+    std::istringstream numbers(stat.substr(stat.rfind(')') + 1));
+    std::string number;
+    for (int place = 0; place < 20; ++place) numbers >> number;
+    double boot = 0.0;
+    std::ifstream machine("/proc/stat");
+    for (std::string key; machine >> key && key != "btime";) std::getline(machine, key);
+    machine >> boot;
+    return boot + std::strtod(number.c_str(), nullptr) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  }();
+  add("start_time_seconds", "gauge", "When the process began, in seconds since 1970.", begun);
+  return text;
 }
 
 std::string Metrics::text() const {

@@ -68,6 +68,8 @@ class Metrics {
 /// The HELP and TYPE lines of a metric, in the same format, and all of one that has one value.
 std::string metric_heading(std::string_view name, std::string_view type, std::string_view help);
 std::string metric_text(std::string_view name, std::string_view type, std::string_view help, double value);
+/// The version, and figures of the process by the names that Prometheus' own clients give them.
+std::string process_metrics();
 
 /// The exposure of the groups in all lists of a service: those of its log, and those shown since it
 /// started. Lists are made one at a time, each with the unfairness of all before it, so that FairExp keeps

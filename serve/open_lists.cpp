@@ -44,6 +44,15 @@ bool can_be_logged(const OpenList& list) {
 
 std::int64_t shown_rank(std::span<const DocId> shown, const ImpressionStore::Click& click,
                         const std::function<void(const std::string&)>& reject) {
+  if (click.rank >= 0 && click.list == ImpressionStore::Click::kEither) {
+    const std::string text = fmt::format("{}", click.rank);
+    const auto same = std::find(shown.begin(), shown.end(), DocId{text, true});
+    if (same != shown.end() && same - shown.begin() != click.rank)
+      reject(
+          fmt::format("{0} may be rank {0} or the ID of the document at rank {1}: send the clicks as 'ids' "
+                      "or as 'ranks'.",
+                      text, same - shown.begin()));
+  }
   if (click.rank >= std::ssize(shown))
     reject(fmt::format("Rank {} was not shown; ranks go from 0 to {}.", click.rank, shown.size() - 1));
   if (click.rank >= 0) return click.rank;
@@ -59,7 +68,7 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
   std::vector<std::uint8_t> clicked(shown.size(), 0);
   for (std::size_t i = 0; i < clicks.size(); ++i) {
     const auto reject = [&](const std::string& message) {
-      throw ApiError(422, fmt::format("clicks[{}]", i), message);
+      throw ApiError(422, fmt::format("{}[{}]", clicks[i].list, i), message);
     };
     const std::int64_t rank = shown_rank(shown, clicks[i], reject);
     if (std::exchange(clicked[rank], 1) == 0) continue;
@@ -122,6 +131,24 @@ void OpenLists::List::require_unclaimed() const {
       .retry_after(1);
 }
 
+void OpenLists::List::pack() {
+  FeedbackRecord rest;
+  rest.impression = std::move(record.impression);
+  rest.inputs = std::move(record.inputs);
+  record.inputs.clear();
+  rest.columns = std::exchange(record.columns, 0);
+  packed = ImpressionFile::encoded(record, shown);
+  record = std::move(rest);
+}
+
+FeedbackRecord OpenLists::List::unpacked() const {
+  FeedbackRecord whole =
+      ImpressionFile::decoded(ImpressionFile::named(record.impression, packed)).value().record;
+  whole.inputs = record.inputs;
+  whole.columns = record.columns;
+  return whole;
+}
+
 /// A tree's node has three pointers and a colour before its entry, a list's node two pointers.
 std::size_t OpenLists::bytes_of(const List& list) {
   const FeedbackRecord& record = list.record;
@@ -131,7 +158,7 @@ std::size_t OpenLists::bytes_of(const List& list) {
          ids_bytes(record.incumbent) + ids_bytes(record.candidate) + heap_bytes(record.arm) +
          heap_bytes(record.experiment) + heap_bytes(record.teams) + heap_bytes(record.feature_names) +
          heap_bytes(record.schema) + heap_bytes(static_cast<std::size_t>(list.shown)) +
-         heap_bytes(list.seen);
+         heap_bytes(list.seen) + heap_bytes(list.packed);
 }
 
 OpenLists::Place OpenLists::add(List list) {

@@ -57,12 +57,17 @@ class OpenLists {
     std::int64_t since = 0;  // in ms of the clock by which it expires
     bool claimed = false;    // its feedback is being written
     std::size_t bytes = 0;   // of the heap
-    // These belong to a list with a window.
+    // These belong to a list with a window. pack() puts all of its record but the ID and the inputs into
+    // bytes, which take less memory. The inputs stay where they are: a copy of them would leave holes.
+    std::string packed{};
     std::vector<std::uint32_t> seen{};        // for each shown document a bit for each type of its events
     std::shared_ptr<EventJournal> journal{};  // that has the list; none: nowhere
 
     /// Throws ApiError 409 for a list that is claimed.
     void require_unclaimed() const;
+    void pack();
+    /// The record as it was before pack().
+    FeedbackRecord unpacked() const;
   };
   using Place = std::list<List>::iterator;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -221,9 +222,11 @@ class RankReader final : public RequestReader {
         if (doc_field_ < 0) return last_doc();
         return fmt::format("{}.{}", last_doc(), names_.doc[doc_field_]);
       case kFeatureList:
-        return fmt::format("{}.{}[{}]", last_doc(), names_.doc[kFeatures], feature_);
+        if (limits_.names.empty() || feature_ == limits_.features)
+          return fmt::format("{}.{}[{}]", last_doc(), names_.doc[kFeatures], feature_);
+        [[fallthrough]];
       case kFeatureObject:
-        return fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], feature_ + 1);
+        return fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], limits_.feature(feature_));
       case kFields:
         return schema_place();
       case kVector:
@@ -463,16 +466,20 @@ class RankReader final : public RequestReader {
         throw ApiError(422, place(), fmt::format("Feature numbers go from 1 to {}.", limits_.features));
       --index;
     }
-    if (given_[index] != 0) throw ApiError(422, place(), "The feature appears twice.");
+    if (given_[index] != 0)
+      throw ApiError(422, place(), fmt::format("The feature '{}' appears twice.", limits_.feature(index)));
     given_[index] = 1;
     named_ = index + 1;
     return index;
   }
   [[noreturn]] void reject_count(std::int64_t count) const {
     const std::string more = count > limits_.features ? "at least " : "";
-    throw ApiError(422, fmt::format("{}.{}", last_doc(), names_.doc[kFeatures]),
-                   fmt::format("The document has {}{} features, but the model expects {}.", more, count,
-                               limits_.features));
+    const bool lacks_named = count < limits_.features && !limits_.names.empty();
+    throw ApiError(
+        422, fmt::format("{}.{}", last_doc(), names_.doc[kFeatures]),
+        fmt::format(
+            "The document has {}{} features, but the model expects {}{}.", more, count, limits_.features,
+            lacks_named ? fmt::format("; it ends before '{}'", limits_.feature(count)) : std::string()));
   }
   [[noreturn]] void missing(DocField field) const {
     throw ApiError(422, fmt::format("{}.{}", last_doc(), names_.doc[field]), kMissing);
@@ -504,11 +511,11 @@ class FeedbackReader final : public RequestReader {
 
   FeedbackRequest finish() {
     if ((seen_ >> kImpression & 1U) == 0) throw ApiError(422, "impression", kMissing);
-    const bool has_clicks = (seen_ >> kClicks & 1U) != 0;
-    const bool has_events = (seen_ >> kEvents & 1U) != 0;
-    if (has_clicks && has_events) throw ApiError(422, "events", "Send either clicks or events.");
-    if (!has_clicks && !has_events)
-      throw ApiError(422, "clicks", "The field is missing; send [] if nothing was clicked.");
+    const unsigned given = seen_ & ~(1U << kImpression);
+    if (given == 0) throw ApiError(422, "clicks", "The field is missing; send [] if nothing was clicked.");
+    if (!std::has_single_bit(given))
+      throw ApiError(422, kNames[std::bit_width(given) - 1],
+                     fmt::format("Send only one of {}.", joined(names().subspan(kClicks))));
     if (limits_.window) {
       for (ImpressionStore::Click& click : request_.clicks) request_.events.push_back({std::move(click)});
       request_.clicks.clear();
@@ -534,7 +541,7 @@ class FeedbackReader final : public RequestReader {
     if (place_ == kTop) {
       if (name == kNames[kEvents] && !limits_.window)
         throw ApiError(422, name, "This service has no events; it was started without --window.");
-      field_ = known_key(no_parent, name, std::span(kNames).first(limits_.window ? 3 : 2), seen_);
+      field_ = known_key(no_parent, name, names(), seen_);
     } else {
       const auto parent = [&] { return fmt::format("events[{}].", request_.events.size() - 1); };
       event_field_ = known_key(parent, name, kEventNames, event_seen_);
@@ -554,8 +561,8 @@ class FeedbackReader final : public RequestReader {
     return true;
   }
   bool start_array() override {
-    if (place_ != kTop || (field_ != kClicks && field_ != kEvents)) reject_type("array");
-    place_ = field_ == kClicks ? kClickList : kEventList;
+    if (place_ != kTop || field_ < kClicks) reject_type("array");
+    place_ = field_ == kEvents ? kEventList : kClickList;
     return true;
   }
   bool end_array() override {
@@ -565,14 +572,18 @@ class FeedbackReader final : public RequestReader {
 
  private:
   enum Place { kBody, kTop, kClickList, kEventList, kEvent };
-  enum TopField { kImpression, kClicks, kEvents };
+  enum TopField { kImpression, kClicks, kIds, kRanks, kEvents };  // as in kNames
   enum EventField { kId, kRank, kType, kAt };
-  static inline const std::array<std::string, 3> kNames = {"impression", "clicks", "events"};
+  static inline const std::array<std::string, 5> kNames = {"impression", "clicks", "ids", "ranks",
+                                                           "events"};
   static inline const std::array<std::string, 4> kEventNames = {"id", "rank", "type", "at"};
 
+  std::span<const std::string> names() const {
+    return std::span(kNames).first(limits_.window ? kNames.size() : std::size_t{kEvents});
+  }
   std::string field() const override {
     if (place_ == kBody || field_ < 0) return "body";
-    if (place_ == kClickList) return fmt::format("clicks[{}]", request_.clicks.size());
+    if (place_ == kClickList) return fmt::format("{}[{}]", kNames[field_], request_.clicks.size());
     if (place_ == kEventList) return fmt::format("events[{}]", request_.events.size());
     if (place_ == kEvent) {
       const std::string event = fmt::format("events[{}]", request_.events.size() - 1);
@@ -582,7 +593,7 @@ class FeedbackReader final : public RequestReader {
   }
   bool text(std::string& value) override {
     check_text(value, limits_.text_bytes);
-    if (place_ == kClickList) {
+    if (place_ == kClickList && field_ != kRanks) {
       add({-1, value});
     } else if (place_ == kEvent && event_field_ == kId) {
       request_.events.back().doc = {-1, value};
@@ -596,13 +607,17 @@ class FeedbackReader final : public RequestReader {
     return true;
   }
   bool number(double, std::optional<std::int64_t> whole) override {
-    if (place_ == kClickList) {
+    if (place_ == kClickList && field_ == kIds) {
+      if (!whole) reject("An ID must be a string or an integer.");
+      add({-1, fmt::format("{}", *whole)});
+    } else if (place_ == kClickList) {
       if (!whole || *whole < 0)
-        reject("A click must be a rank (integer from 0) or a document ID (string).");
+        reject(field_ == kRanks ? "A rank must be an integer from 0."
+                                : "A click must be a rank (integer from 0) or a document ID (string).");
       add({*whole, ""});
     } else if (place_ == kEvent && event_field_ == kRank) {
       if (!whole || *whole < 0) reject("A rank must be an integer from 0.");
-      request_.events.back().doc = {*whole, ""};
+      request_.events.back().doc = {*whole, "", kNames[kRanks]};
     } else if (place_ == kEvent && event_field_ == kId && whole) {
       request_.events.back().doc = {-1, fmt::format("{}", *whole)};
     } else if (place_ == kEvent && event_field_ == kAt) {
@@ -621,6 +636,7 @@ class FeedbackReader final : public RequestReader {
   }
   void add(ImpressionStore::Click click) {
     require_room(request_.clicks.size(), "clicks");
+    click.list = kNames[field_];
     request_.clicks.push_back(std::move(click));
   }
 
@@ -634,6 +650,12 @@ class FeedbackReader final : public RequestReader {
 };
 
 }  // namespace
+
+std::string RequestLimits::feature(std::int64_t index) const {
+  const auto named =
+      std::find_if(names.begin(), names.end(), [&](const auto& one) { return one.second == index; });
+  return named != names.end() ? named->first : fmt::format("{}", index + 1);
+}
 
 void parse_rank_request(std::string_view body, const RequestLimits& limits, RankRequest& request) {
   RankReader reader(limits, request, kRankNames);

@@ -29,6 +29,9 @@ struct RequestLimits {
   std::unordered_map<std::string, std::int64_t>
       names{};                                    // of the features, with their indices; may be empty
   std::shared_ptr<const FeatureSchema> schema{};  // what requests send in place of features; may be null
+
+  /// Names a feature as requests may: its number, from 1, if it has no name.
+  std::string feature(std::int64_t index) const;
 };
 
 /// POST /v1/rank and /v1/rerank. Reused between requests to keep its memory.

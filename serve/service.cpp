@@ -326,7 +326,11 @@ std::string Service::ranked(std::string_view path,
   parts_.normaliser.apply({request.values.data(), docs, parts_.normaliser.features},
                           workspace.inputs.data());
   if (const auto bad = parts_.normaliser.find_bad_input(workspace.inputs.data(), docs)) {
-    throw ApiError(422, fmt::format("{}[{}].features[{}]", request.list, bad->doc, bad->feature),
+    const bool named = !parts_.requests.names.empty();
+    throw ApiError(422,
+                   fmt::format("{}[{}].features{}", request.list, bad->doc,
+                               named ? "." + parts_.requests.feature(bad->feature)
+                                     : fmt::format("[{}]", bad->feature)),
                    fmt::format("This feature gives the input {:g}, beyond the limit of ±{:g}.", bad->value,
                                FittedNormaliser::kLargestInput));
   }
@@ -550,6 +554,9 @@ std::string Service::metrics() const {
           "Shown lists forgotten unanswered because newer ones needed the place.");
   counter("late_events", lists.late,
           "Events that came after their list's window had closed; they are kept, not learned.");
+  if (parts_.requests.window)
+    counter("windows_closed_early", lists.early,
+            "Lists logged before their window had ended, because newer ones needed the place.");
   gauge("impression_bytes", lists.bytes, "Memory of shown lists and remembered answers.");
   gauge("impression_bytes_limit", lists.byte_limit, "Limit of olrank_impression_bytes.");
   gauge("certain_share", counters_.certain_share(),
@@ -569,7 +576,7 @@ std::string Service::metrics() const {
   gauge("learning", !failure(), "1 while learning is running, 0 after it has failed.");
   for (const RankerFigure& figure : published->figures)
     gauge(figure.name, figure.value, "Statistic of the ranker; may lag a few hundred rounds behind.");
-  return text;
+  return text + process_metrics();
 }
 
 std::optional<std::string> Service::failure() const {

@@ -111,6 +111,26 @@ std::string identity_difference(const ServiceIdentity& stored, const ServiceIden
   return differences;
 }
 
+ServiceIdentity with_changes(ServiceIdentity stored, const ServiceIdentity& requested) {
+  // This ranker learns an examination for each rank of the cutoff, and groups have one for each.
+  const bool has_ranks = stored.ranker.kind == RankerKind::kInterventionAware ||
+                         (stored.groups && requested.cutoff > std::ssize(stored.groups->examination));
+  if (!has_ranks) stored.cutoff = requested.cutoff;
+  stored.ranker.click.explore_floor = requested.ranker.click.explore_floor;
+  stored.ranker.click.memory_limit = requested.ranker.click.memory_limit;
+  return stored;
+}
+
+bool learn_alike(std::string_view one, std::string_view other, const std::string& origin) {
+  if (one == other) return true;
+  try {
+    const ServiceIdentity wanted = parse_identity(other, origin);
+    return print_identity(with_changes(parse_identity(one, origin), wanted)) == print_identity(wanted);
+  } catch (const Error&) {  // it is none
+    return false;
+  }
+}
+
 namespace {
 
 constexpr std::array<std::string_view, 3> kServiceKeys = {"beta", "epsilon", "examination"};

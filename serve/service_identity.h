@@ -44,6 +44,12 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
 /// "lambda is 10.0, not 1.0" for each setting that differs; empty if none does.
 std::string identity_difference(const ServiceIdentity& stored, const ServiceIdentity& requested);
 
+/// `stored` with those settings of `requested` on which what was learned does not depend: cutoff,
+/// explore_floor and memory_limit.
+ServiceIdentity with_changes(ServiceIdentity stored, const ServiceIdentity& requested);
+/// Whether states of these two, as text, differ in such settings alone.
+bool learn_alike(std::string_view one, std::string_view other, const std::string& origin);
+
 /// The settings of [groups] that a service has: its groups come with the requests, so only β, ε and the
 /// probabilities of examination are left.
 bool is_service_group_setting(const Setting& setting);

@@ -308,6 +308,10 @@ class LearnerProcess {
       folder_.begin(identity, "");
     }
     folder_.accept();
+    if (!resolved_.changes.empty()) {
+      folder_.begin(identity, {});
+      log_info("{}: The settings from this start on: {}.", options.state, resolved_.changes);
+    }
     if (serves && starts_over) lists_ = make_lists();  // sets files aside, as the log is cut
     if ((options.arms.arms || stream_) && !keeps_arms_) folder_.set_arms(arms_.plan, arms_.bytes);
   }

@@ -448,23 +448,32 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
         folder.path().string());
   }
   if (!stored) return new_service(request);
-  ResolvedService service = resolve_stored(*stored, request, folder.path().string());
+  ResolvedService service = resolve_stored(*stored, request, folder.path().string(), true);
   if (!stored->model.empty()) service.model_file = folder.model();
   return service;
 }
 
 ResolvedService resolve_stored(const ServiceIdentity& stored, const ServiceRequest& request,
-                               const std::string& place) {
-  const std::string difference = identity_difference(stored, requested_identity(stored, request));
-  if (!difference.empty()) {
-    throw_error<InvalidArgument>(
-        "{} contains a service with other settings ({}): remove the flags to continue it, or choose "
-        "another folder.",
-        place, difference);
-  }
-  check_service_fairness(stored.ranker, stored.groups, stored.cutoff);
+                               const std::string& place, bool may_change) {
+  const ServiceIdentity requested = requested_identity(stored, request);
   ResolvedService service;
-  service.identity = stored;
+  service.identity = may_change ? with_changes(stored, requested) : stored;
+  const std::string difference = identity_difference(service.identity, requested);
+  if (!difference.empty()) {
+    // Records have the inputs of the model and the normalisation that they were made with.
+    const bool can_import = may_change && requested.features == stored.features &&
+                            requested.normalisation == stored.normalisation &&
+                            requested.model == stored.model && !requested.groups == !stored.groups;
+    throw_error<InvalidArgument>(
+        "{} contains a service with other settings ({}): remove the flags to continue it, or {}.", place,
+        difference,
+        can_import ? fmt::format("let a new folder learn the same feedback with them, by --state NEW "
+                                 "--import-log {}/feedback.jsonl",
+                                 place)
+                   : "choose another folder");
+  }
+  service.changes = identity_difference(service.identity, stored);
+  check_service_fairness(service.identity.ranker, service.identity.groups, service.identity.cutoff);
   service.device = request.device.value_or(stored.device);
   return service;
 }

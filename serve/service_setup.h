@@ -42,15 +42,16 @@ struct ServiceRequest {
 struct ResolvedService {
   ServiceIdentity identity;
   bool is_new = false;               // the folder contains no service yet
+  std::string changes{};             // of its settings, which the folder does not have yet
   std::filesystem::path model_file;  // the model to start from; empty without one
   std::string model;                 // its bytes; empty: they are to be read from the file
   std::string device = "cpu";        // as asked for, or as the service began
   std::string change;                // of its schema, in words; empty: none
 };
 /// The service of a stored identity. Throws InvalidArgument if the request contradicts it; `place` is where
-/// it is stored.
+/// it is stored. That of a folder takes changes on which nothing depends that was learned.
 ResolvedService resolve_stored(const ServiceIdentity& stored, const ServiceRequest& request,
-                               const std::string& place);
+                               const std::string& place, bool may_change = false);
 /// The folder's service, or a new one. Throws InvalidArgument if the request contradicts the folder.
 ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request);
 

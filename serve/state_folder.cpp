@@ -6,7 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -203,6 +208,163 @@ void StateFolder::require_lock() const {
                   "sure that no other "
                   "service uses the folder, then start again.",
                   lock_file().string()));
+}
+
+namespace {
+
+constexpr std::int64_t kCopiedBytes = 1 << 20;  // at once
+
+/// The bytes of a file from a place on; fewer at its end.
+std::string bytes_at(const Descriptor& file, const fs::path& path, std::int64_t from, std::int64_t count) {
+  std::string bytes(static_cast<std::size_t>(count), '\0');
+  std::size_t read = 0;
+  while (read < bytes.size()) {
+    const ssize_t more = ::pread(file.number(), bytes.data() + read, bytes.size() - read,
+                                 from + static_cast<std::int64_t>(read));
+    if (more < 0 && errno == EINTR) continue;
+    if (more < 0) throw IoError("read", path.string(), errno);
+    if (more == 0) break;
+    read += static_cast<std::size_t>(more);
+  }
+  bytes.resize(read);
+  return bytes;
+}
+
+/// The last whole line of a file and its newline, and where it ends.
+std::pair<std::string, std::int64_t> last_line(const Descriptor& file, const fs::path& path) {
+  const std::int64_t size = ::lseek(file.number(), 0, SEEK_END);
+  for (std::int64_t tail = kCopiedBytes;; tail *= 2) {
+    const std::int64_t from = std::max<std::int64_t>(size - tail, 0);
+    std::string text = bytes_at(file, path, from, size - from);
+    text.resize(text.rfind('\n') + 1);  // an interrupted copy may end within a line
+    const std::int64_t end = from + std::ssize(text);
+    const std::size_t before = text.size() < 2 ? text.npos : text.rfind('\n', text.size() - 2);
+    if (from > 0 && before == text.npos) continue;
+    return {before == text.npos ? text : text.substr(before + 1), text.empty() ? 0 : end};
+  }
+}
+
+/// The round that a line of a log begins with.
+std::uint64_t round_of(std::string_view line) {
+  constexpr std::string_view kBegin = "{\"round\":";
+  std::uint64_t round = 0;
+  if (line.starts_with(kBegin))
+    std::from_chars(line.data() + kBegin.size(), line.data() + line.size(), round);
+  return round;
+}
+
+/// Where the last whole line of a copy ends, and that line; nothing if the original has another one there.
+std::optional<std::pair<std::string, std::int64_t>> common_end(const Descriptor& source,
+                                                               const Descriptor& copy,
+                                                               const fs::path& from) {
+  auto last = last_line(copy, from);
+  const std::int64_t bytes = std::ssize(last.first);
+  if (!source.is_open() && bytes > 0) return std::nullopt;
+  if (bytes > 0 && bytes_at(source, from, last.second - bytes, bytes) != last.first) return std::nullopt;
+  return last;
+}
+
+/// Before anything is copied.
+void require_same_log(const fs::path& from, const fs::path& to) {
+  const Descriptor copy(open_own_file(to, O_RDONLY));
+  if (!copy.is_open() || common_end(Descriptor(open_own_file(from, O_RDONLY)), copy, from)) return;
+  throw_error<InvalidArgument>(
+      "--out {}: The copy has records that {} lacks, as it is of another log, or of one that was cut "
+      "since: "
+      "choose another folder.",
+      to.parent_path().string(), from.string());
+}
+
+/// Adds to the copy of a journal, or of the log, the lines that it lacks. The copy of another journal is
+/// replaced.
+void copy_lines(const fs::path& from, const fs::path& to, bool is_log, StateBackup& backup) {
+  const Descriptor source(open_own_file(from, O_RDONLY));
+  if (!source.is_open()) return;  // all lists of the journal have closed meanwhile
+  const std::int64_t size = ::lseek(source.number(), 0, SEEK_END);
+  const Descriptor copy(open_own_file(to, O_RDWR | O_CREAT));
+  auto [last, end] = common_end(source, copy, from).value_or(std::pair(std::string(), std::int64_t{0}));
+  if (::ftruncate(copy.number(), end) != 0) throw IoError("truncate", to.string(), errno);
+  std::string text;
+  std::uint64_t round = round_of(last);
+  for (std::int64_t place = end; place < size;) {
+    const std::string more = bytes_at(source, from, place, std::min(kCopiedBytes, size - place));
+    if (more.empty()) break;
+    place += std::ssize(more);
+    text += more;
+    const std::size_t whole = text.rfind('\n') + 1;
+    for (std::size_t begin = 0; is_log && begin < whole;) {
+      const std::size_t newline = text.find('\n', begin);
+      const std::string_view line = std::string_view(text).substr(begin, newline - begin);
+      if (!has_valid_check(line) || round_of(line) != round + 1)
+        throw DataError(from.string(), static_cast<std::int64_t>(round) + 1, 1,
+                        "The record is damaged: the copy has those before it.");
+      ++round;
+      ++backup.new_records;
+      begin = newline + 1;
+    }
+    for (std::string_view left = std::string_view(text).substr(0, whole); !left.empty();) {
+      const ssize_t written = ::pwrite(copy.number(), left.data(), left.size(), end);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) throw IoError("write", to.string(), errno);
+      left.remove_prefix(static_cast<std::size_t>(written));
+      end += written;
+      backup.bytes += written;
+    }
+    text.erase(0, whole);
+  }
+  if (::fsync(copy.number()) != 0) throw IoError("flush", to.string(), errno);
+  if (is_log) backup.records = round;
+}
+
+/// Copies a file that is replaced as a whole, if the copy differs.
+void copy_whole(const std::optional<std::string>& bytes, const fs::path& to, StateBackup& backup) {
+  if (!bytes || read_own_file(to) == bytes) return;
+  write_file_atomically(to, *bytes);
+  backup.bytes += std::ssize(*bytes);
+}
+
+}  // namespace
+
+StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
+  const fs::path identity = state / "service.toml";
+  if (!read_own_file(identity)) {
+    throw_error<InvalidArgument>(
+        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
+  }
+  std::error_code failed;
+  require_outside_state(fs::absolute(copy / "").parent_path().parent_path(), "--out");
+  if (fs::equivalent(state, copy, failed))
+    throw_error<InvalidArgument>("--out {} is the state folder itself: choose another folder.",
+                                 copy.string());
+  StateFolder target(copy);
+  require_same_log(state / "feedback.jsonl", target.log());
+  StateBackup backup;
+  // The checkpoint is read first and the log last, so that the log has all that the others know of: lists
+  // that closed or were answered meanwhile are in the log.
+  const auto checkpoint = read_own_file(state / "checkpoint");
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(state)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_other = name == "lock" || name == "checkpoint" || name == "feedback.jsonl" ||
+                          name.find(".cut-at-") != name.npos || name.find(".set-aside") != name.npos;
+    if (is_other || is_temporary(name) || !is_own_name(name)) continue;
+    names.insert(name);
+    if (name.ends_with(".jsonl")) {
+      copy_lines(entry.path(), copy / name, false, backup);
+    } else {
+      copy_whole(read_own_file(entry.path()), copy / name, backup);
+    }
+  }
+  copy_lines(state / "feedback.jsonl", target.log(), true, backup);
+  copy_whole(checkpoint, target.checkpoint(), backup);
+  for (const auto& entry : fs::directory_iterator(copy)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_of_state = name.starts_with("events-") || name.starts_with("impressions-") ||
+                             name.starts_with("arm-") || name == "arms.toml";
+    if (is_of_state && is_own_name(name) && !names.contains(name)) fs::remove(entry.path(), failed);
+  }
+  target.accept();
+  return backup;
 }
 
 void require_outside_state(const fs::path& file, std::string_view flag) {

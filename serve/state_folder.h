@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -70,6 +71,18 @@ class StateFolder {
   bool created_lock_ = false;  // by this object
   std::string holder_before_;  // what the lock said
 };
+
+struct StateBackup {
+  std::uint64_t records = 0;      // in the log of the copy
+  std::uint64_t new_records = 0;  // that the copy did not have
+  std::int64_t bytes = 0;         // written
+};
+
+/// Copies the state of a service, which may run, to a folder that a service can start on. Of logs and
+/// journals it copies what an earlier copy there lacks. A copy that is interrupted loses nothing that it
+/// had, and the next one completes it. Throws InvalidArgument for a folder without a service, or if the
+/// copy is of another log, IoError if a service uses the copy, DataError for a damaged line.
+StateBackup back_up_state(const std::filesystem::path& state, const std::filesystem::path& copy);
 
 /// Throws InvalidArgument for a file or folder that `flag` would write into the state folder of a service.
 void require_outside_state(const std::filesystem::path& file, std::string_view flag);

@@ -32,7 +32,13 @@ class ServiceError(Exception):
 
 
 class Client:
+    """`timeout` bounds the seconds until the answer of a request begins, with the connection and a second try if the service has closed
+    an idle connection, and then each wait for more of it. After them a TimeoutError names the request. A page that waits for rank()
+    needs a small one, and shows its own order then."""
+
     def __init__(self, url: str, token: str | None = None, timeout: float = 30.0) -> None:
+        if not timeout > 0:
+            raise ValueError(f"timeout must be above 0 seconds, not {timeout}")
         parts = urllib.parse.urlsplit(url)
         if parts.scheme != "http" or not parts.hostname:
             raise ValueError(f"'{url}' is not a URL like http://127.0.0.1:8080")
@@ -101,11 +107,19 @@ class Client:
         return self._json("POST", "/v1/rerank", {key: value for key, value in request.items() if value is not None})
 
     def feedback(
-        self, impression: str, clicks: list[str] | list[int], attempts: int = 1, pause: float = 0.2
+        self,
+        impression: str,
+        clicks: list[str] | list[int] | None = None,
+        attempts: int = 1,
+        pause: float = 0.2,
+        ids: list[str] | list[int] | None = None,
+        ranks: list[int] | None = None,
     ) -> dict[str, Any]:
-        """Sends clicks: document IDs (strings) or ranks (integers from 0); [] if nothing was clicked. Repeating feedback is
-        harmless, so `attempts` > 1 can bridge a restart of the service, or the time in which it still writes the same feedback."""
-        return self._feedback({"impression": impression, "clicks": clicks}, attempts, pause)
+        """Sends clicks: document IDs (strings) or ranks (integers from 0); [] if nothing was clicked. Documents whose IDs are integers
+        need `ids`, or `ranks`, in place of `clicks`. Repeating feedback is harmless, so `attempts` > 1 can bridge a restart of the
+        service, or the time in which it still writes the same feedback."""
+        request = {"impression": impression, "clicks": clicks, "ids": ids, "ranks": ranks}
+        return self._feedback({key: value for key, value in request.items() if value is not None}, attempts, pause)
 
     def events(
         self, impression: str, events: list[dict[str, Any]], attempts: int = 1, pause: float = 0.2
@@ -142,16 +156,16 @@ class Client:
     def metrics(self) -> str:
         return self._call("GET", "/metrics").decode()
 
-    def is_ready(self) -> bool:
+    def is_ready(self, timeout: float | None = None) -> bool:
         try:
-            self._call("GET", "/readyz")
+            self._call("GET", "/readyz", timeout=timeout)
             return True
         except (OSError, ServiceError):
             return False
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds
-        while not self.is_ready():
+        while not self.is_ready(max(0.001, min(self._timeout, until - time.monotonic()))):
             if time.monotonic() > until:
                 raise TimeoutError(f"the service was not ready within {seconds} seconds")
             time.sleep(0.05)
@@ -171,17 +185,23 @@ class Client:
         answer: dict[str, Any] = json.loads(self._call(method, path, request))
         return answer
 
-    def _call(self, method: str, path: str, request: dict[str, Any] | None = None) -> bytes:
+    def _call(self, method: str, path: str, request: dict[str, Any] | None = None, timeout: float | None = None) -> bytes:
         body = None if request is None else json.dumps(request, separators=(",", ":")).encode()
         fresh = self._connection is None
+        seconds = timeout or self._timeout
+        until = time.monotonic() + seconds
         try:
-            return self._exchange(method, path, body)
-        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            try:
+                return self._exchange(method, path, body, until)
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                self.close()
+                # The service may have closed an idle connection. Retrying is safe: feedback counts once.
+                if fresh:
+                    raise
+                return self._exchange(method, path, body, until)
+        except TimeoutError as error:
             self.close()
-            # The service may have closed an idle connection. Retrying is safe: feedback counts once.
-            if fresh:
-                raise
-            return self._exchange(method, path, body)
+            raise TimeoutError(f"{method} {path}: the service did not answer within {seconds:g} s (timeout)") from error
         except http.client.HTTPException as error:
             self.close()
             raise ConnectionError(f"incomplete response: {error}") from error
@@ -189,10 +209,22 @@ class Client:
             self.close()
             raise
 
-    def _exchange(self, method: str, path: str, body: bytes | None) -> bytes:
+    def _exchange(self, method: str, path: str, body: bytes | None, until: float) -> bytes:
+        def left() -> float:
+            seconds = until - time.monotonic()
+            if seconds <= 0:
+                raise TimeoutError
+            return seconds
+
         if self._connection is None:
-            self._connection = http.client.HTTPConnection(*self._address, timeout=self._timeout)
+            self._connection = http.client.HTTPConnection(*self._address)
+        if self._connection.sock is None:
+            self._connection.timeout = left()
+            self._connection.connect()
+        socket = self._connection.sock
+        socket.settimeout(left())
         self._connection.request(method, path, body, self._headers)
+        socket.settimeout(left())
         response = self._connection.getresponse()
         answer = response.read()
         if response.status == 200:

@@ -215,6 +215,52 @@ class OffPolicy(CommandTest):
             for name, estimate in told["policies"][0]["estimates"].items():
                 self.assertAlmostEqual(estimate["value"]["value"], other["policies"][0]["estimates"][name]["value"]["value"], delta=1e-12)
 
+    def incumbents_log(self, own, drops=()):
+        """A log in which the arm of the incumbent has shown `own` lists in its order, and the learner the others."""
+        path = self.folder / "incumbent.jsonl"
+        with open(path, "w") as file:
+            for number, line in enumerate(self.lists):
+                line = {key: line[key] for key in ("qid", "shown", "clicks", "propensity")}
+                line["arm"] = "incumbent" if number < own else "learner"
+                line["incumbent"] = line["shown"] if number < own else [*reversed(line["shown"])]
+                if number < own:
+                    line["propensity"] = [1.0] * len(line["shown"])
+                if line["arm"] in drops:
+                    del line["propensity"]
+                print(json.dumps(line), file=file)
+        return "--log", path, "--policy", "incumbent", "--at", RANKS
+
+    def test_the_incumbents_own_lists_are_its_estimate(self):
+        arguments = self.incumbents_log(240)
+        told = json.loads(succeed("ope", *arguments, "--json"))
+        own, others = ([sum(line["clicks"][:RANKS]) for line in part] for part in (self.lists[:240], self.lists[240:]))
+        self.assertEqual((told["own_lists"], told["lists"], told["left_out"]["of_other_arms"]), (True, 240, 360))
+        for name in ("ips", "rips", "snips", "snrips", "cascade-dr"):
+            self.assertAlmostEqual(told["policies"][0]["estimates"][name]["value"]["value"], sum(own) / 240, 9, name)
+        self.assertEqual(told["policies"][0]["whole_lists"]["effective_lists"], 240)
+        self.assertEqual(told["learner"]["lists"], 360)
+        self.assertAlmostEqual(told["learner"]["shown"]["value"], sum(others) / 360, 9)
+        text = succeed("ope", *arguments)
+        self.assertIn("The estimates are those of the 240 lists that the incumbent's arm has shown. The 360 lists of the learner got ", text)
+        self.assertIn("360 lists of other arms than the incumbent were left out.", text)
+
+    def test_a_few_lists_of_the_incumbent_are_no_estimate(self):
+        told = json.loads(succeed("ope", *self.incumbents_log(99), "--json"))
+        self.assertNotIn("own_lists", told)
+        self.assertEqual((told["lists"], told["left_out"]["of_other_arms"]), (501, 99))
+
+    def test_says_which_lists_lack_probabilities(self):
+        text = succeed("ope", *self.incumbents_log(99, ("learner",)))
+        self.assertIn("No list of the learner has the probability that it was shown with: estimates by weights are left out. "
+                      "501 lists of the learner have none. A service logs none for posterior samples", text)
+        self.assertIn("99 lists are of other arms, or drafted from two.", text)
+        self.assertNotIn("were left out", text)  # direct and intervention-aware have all lists
+        done = olrank("ope", *self.incumbents_log(99, ("learner",)), "--estimators", "ips,direct", "--json")
+        self.assertEqual(list(json.loads(done.stdout)["policies"][0]["estimates"]), ["direct"])
+        done = olrank("ope", *self.incumbents_log(99, ("learner",)), "--estimators", "ips")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("has none. 501 lists of the learner have none. A service logs none for posterior samples", done.stderr)
+
     def test_the_page_shows_all_estimates(self):
         page = self.folder / "ope.html"
         self.ope("--page", page, "--clip", 10)

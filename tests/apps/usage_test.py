@@ -63,7 +63,10 @@ class Frame(unittest.TestCase):
     def test_values_that_are_missing_or_no_numbers(self):
         for arguments, said in (
             (["serve", "--port", "80x"], "--port must be a number, not '80x'."),
-            (["serve", "--port", "80.5"], "--port must be a smaller or whole number, not '80.5'."),
+            (["serve", "--port", "80.5"], "--port must be a whole number, not '80.5'."),
+            (["serve", "--port", "99999999999"], "--port must be a smaller number, not '99999999999'."),
+            (["serve", "--window", "0.5"], "--window must be a whole number, not '0.5'."),
+            (["serve", "--port", "1", "--port", "2"], "--port is given more than once."),
             (["run", "--out"], "--out needs a value."),
         ):
             done = olrank(*arguments)

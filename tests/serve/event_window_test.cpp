@@ -23,14 +23,15 @@ using Event = ImpressionStore::Event;
 struct Windowed {
   explicit Windowed(const std::string& types = "click=1,cart=3") { start(types); }
 
-  void start(const std::string& types = "click=1,cart=3", std::size_t most = 100,
-             bool starts_over = false) {
+  void start(const std::string& types = "click=1,cart=3", std::size_t most = 100, bool starts_over = false,
+             std::size_t bytes = 256'000'000) {
     window.reset();
     log.reset();
     log.emplace(folder / "feedback.jsonl", 10);
     EventWindow::Settings settings{
         std::chrono::seconds(10), EventTypes::parse(types), folder.path(), {}, {}, starts_over};
     settings.limits.open = most;
+    settings.limits.bytes = bytes;
     settings.utc = [this] { return now + ahead; };
     settings.steady = [this] { return now; };
     window.emplace(std::move(settings), fmt::format("{:016x}", ++starts), *log);
@@ -302,11 +303,101 @@ TEST(EventWindowTest, TheOldestCloseEarlyWhenThereAreTooMany) {
   Windowed served;
   served.start("click=1", 2);
   std::vector<std::string> ids;
+  const ExpectedWarnings warnings;
   for (int list = 0; list < 5; ++list) ids.push_back(served.open(1000 + list));
   EXPECT_EQ(served.close_due(2000).size(), 3U);
   EXPECT_EQ(served.logged()[2].impression, ids[2]);
   EXPECT_EQ(served.window->counts().open, 2U);
   EXPECT_EQ(served.window->counts().dropped, 3U);
+  EXPECT_EQ(served.window->counts().early, 3U);
+  ASSERT_EQ(warnings.messages().size(), 1U);
+  EXPECT_EQ(
+      warnings.messages()[0].find("Lists are logged after 1 s of the 10 s of --window, because newer ones "
+                                  "need the place: later events are not learned. At 5 lists a second of "),
+      0U)
+      << warnings.messages()[0];
+  EXPECT_NE(warnings.messages()[0].find("needs --max-impressions 50 and --max-impression-memory "),
+            std::string::npos)
+      << warnings.messages()[0];
+  // Some lists later it is said again, not with each.
+  for (int list = 0; list < 20; ++list) {
+    served.open(2100 + list);
+    served.close_due(2100 + list);
+  }
+  EXPECT_EQ(served.window->counts().early, 23U);
+  EXPECT_EQ(warnings.messages().size(), 2U);
+}
+
+TEST(EventWindowTest, AFullDiskCountsAListThatClosesEarlyOnce) {
+  Windowed served;
+  served.start("click=1", 2);
+  const ExpectedWarnings warnings;
+  for (int list = 0; list < 3; ++list) served.open(1000 + list);
+  {
+    const FullDisk full(10);
+    for (int turn = 0; turn < 5; ++turn) EXPECT_THROW(served.close_due(2000), LogFull);
+  }
+  EXPECT_EQ(served.window->counts().early, 0U);
+  EXPECT_EQ(served.close_due(2000).size(), 1U);
+  EXPECT_EQ(served.window->counts().early, 1U);
+}
+
+TEST(EventWindowTest, SaysBeforeListsCloseEarlyThatTheyWill) {
+  Windowed served;
+  const std::size_t bytes = [&served] {
+    served.open(1000);
+    return served.window->counts().bytes;
+  }();
+  served.start("click=1", 1000, false, 40 * bytes);
+  const ExpectedWarnings warnings;
+  // Ten lists a second need the memory of a hundred; a quarter of the limit is taken after one second.
+  for (int list = 0; list < 15; ++list) {
+    served.open(1000 + 100 * list);
+    served.close_due(1000 + 100 * list);
+  }
+  ASSERT_EQ(warnings.messages().size(), 1U);
+  EXPECT_EQ(
+      warnings.messages()[0].find("If lists stay as many as now, they will be logged before the 10 s of "
+                                  "--window have ended"),
+      0U)
+      << warnings.messages()[0];
+  EXPECT_EQ(served.window->counts().early, 0U);
+  // One list a second fits.
+  Windowed slow;
+  slow.start("click=1", 1000, false, 40 * bytes);
+  for (int list = 0; list < 30; ++list) {
+    slow.open(1000 + 1000 * list);
+    slow.close_due(1000 + 1000 * list);
+  }
+  EXPECT_EQ(warnings.messages().size(), 1U);
+}
+
+TEST(EventWindowTest, AnOpenListTakesLittleMoreThanItsInputs) {
+  const auto bytes_of = [](std::int64_t docs, std::int64_t features) {
+    Windowed served;
+    FeedbackRecord list;
+    list.query = "red shoes";
+    list.columns = features;
+    list.has_unshown = true;
+    list.explored = true;
+    for (std::int64_t doc = 0; doc < docs; ++doc) list.docs.push_back({fmt::format("product-{:010}", doc)});
+    list.incumbent = list.docs;
+    list.propensity.assign(10, 0.5);
+    list.inputs.assign(docs * features, 0.5F);
+    list.time = 1000;
+    const FeedbackRecord shown = list;
+    served.window->open(std::move(list), 10);
+    const std::size_t bytes = served.window->counts().bytes;
+    served.close_due(20'000);
+    FeedbackRecord logged = served.logged().at(0);
+    EXPECT_EQ(logged.docs, shown.docs);
+    EXPECT_EQ(logged.incumbent, shown.incumbent);
+    EXPECT_EQ(logged.inputs, shown.inputs);
+    EXPECT_EQ(logged.propensity, shown.propensity);
+    return static_cast<std::int64_t>(bytes);
+  };
+  EXPECT_LT(bytes_of(20, 20), 4500);
+  EXPECT_LT(bytes_of(100, 70), 35'000);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST(FairService, CountsTheLoggedListsAfterARestart) {
       // Every third list stays without feedback, so that a restart forgets it.
       if (number % 3 == 0) continue;
       fair.service->feedback(
-          fmt::format(R"({{"impression":"{}","clicks":[1]}})", answer["impression"].get<std::string>()));
+          fmt::format(R"({{"impression":"{}","ranks":[1]}})", answer["impression"].get<std::string>()));
     }
   };
   const auto by_hand = [&] {
@@ -178,7 +178,7 @@ TEST(FairService, FairCoLearnsByTheExaminationOfRanks) {
   for (int number = 0; number < 10; ++number) {
     const auto answer = fair.rank(number);
     fair.service->feedback(
-        fmt::format(R"({{"impression":"{}","clicks":[2]}})", answer["impression"].get<std::string>()));
+        fmt::format(R"({{"impression":"{}","ranks":[2]}})", answer["impression"].get<std::string>()));
   }
   wait_for_round(fair.learner, 10);
   EXPECT_EQ(fair.learner.write_checkpoint().round, 10U);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "serve/api_error.h"
@@ -85,6 +88,30 @@ TEST(FirstAnswersTest, AcceptsClicksByRankAndById) {
   EXPECT_EQ(answered.logged().impression, id);
   EXPECT_EQ(answered.logged().clicks, outcome.clicks);
   EXPECT_EQ(answered.lists->counts().open, 0U);
+}
+
+TEST(FirstAnswersTest, AsksWhetherAnIntegerIsARankOrAnId) {
+  const std::vector<DocId> shown = {{"0", true}, {"7", true}, {"1", true}, {"3", false}};
+  const auto clicked = [&](const std::vector<Click>& clicks) -> std::string {
+    try {
+      const std::vector<std::uint8_t> seen = clicks_on(shown, clicks);
+      return {seen.begin(), std::find(seen.begin(), seen.end(), 1)};
+    } catch (const ApiError& error) {
+      return error.field() + ": " + error.what();
+    }
+  };
+  const auto at = [](std::size_t rank) { return std::string(rank, '\0'); };
+  const std::string advice = ": send the clicks as 'ids' or as 'ranks'.";
+  EXPECT_EQ(clicked({{1, ""}}), "clicks[0]: 1 may be rank 1 or the ID of the document at rank 2" + advice);
+  EXPECT_EQ(clicked({{0, ""}, {7, ""}}),
+            "clicks[1]: 7 may be rank 7 or the ID of the document at rank 1" + advice);
+  EXPECT_EQ(clicked({{0, ""}}), at(0)) << "both readings are one document";
+  EXPECT_EQ(clicked({{2, ""}}), at(2));
+  EXPECT_EQ(clicked({{3, ""}}), at(3)) << "IDs that are texts are sent as texts";
+  EXPECT_EQ(clicked({{1, "", "ranks"}}), at(1));
+  EXPECT_EQ(clicked({{-1, "1", "ids"}}), at(2));
+  EXPECT_EQ(clicked({{4, "", "ranks"}}), "ranks[0]: Rank 4 was not shown; ranks go from 0 to 3.");
+  EXPECT_EQ(clicked({{-1, "9", "ids"}}), "ids[0]: Document '9' was not shown in this impression.");
 }
 
 TEST(FirstAnswersTest, CountsFeedbackOnce) {

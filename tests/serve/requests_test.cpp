@@ -88,6 +88,31 @@ TEST(RankRequest, UnknownNamesBringANearOneOrTheFields) {
   EXPECT_EQ(of_feature("title"), "Feature numbers go from 1 to 2.");
 }
 
+TEST(RankRequest, ErrorsNameFeaturesByName) {
+  RequestLimits limits = kLimits;
+  limits.names = {{"title", 0}, {"price", 1}};
+  const auto refusal = [&](const std::string& features) {
+    RankRequest request;
+    try {
+      parse_rank_request(R"({"query": "q", "docs": [{"id": "a", "features": )" + features + "}]}", limits,
+                         request);
+    } catch (const ApiError& error) {
+      return fmt::format("{}: {}", error.field(), error.what());
+    }
+    return std::string("accepted");
+  };
+  for (const char* features : {R"([1, "x"])", R"({"price": "x"})", R"({"2": "x"})"})
+    EXPECT_EQ(refusal(features), "docs[0].features.price: Unexpected string here.") << features;
+  EXPECT_EQ(refusal("[1, 1e39]"), "docs[0].features.price: The number is out of range for a 32-bit float.");
+  EXPECT_EQ(
+      refusal("[1]"),
+      "docs[0].features: The document has 1 features, but the model expects 2; it ends before 'price'.");
+  EXPECT_EQ(refusal(R"({"price": 1, "2": 1})"), "docs[0].features.2: The feature 'price' appears twice.");
+  EXPECT_EQ(refusal("[1, 2, true]"), "docs[0].features[2]: Unexpected boolean here.");
+  limits.names.clear();
+  EXPECT_EQ(refusal(R"([1, "x"])"), "docs[0].features[1]: Unexpected string here.");
+}
+
 TEST(RankRequest, TakesAGroupPerDocument) {
   RequestLimits limits = kLimits;
   limits.groups = 2;
@@ -178,6 +203,22 @@ TEST(FeedbackRequest, AcceptsRanksAndIds) {
   EXPECT_EQ(request.clicks[0].rank, 0);
   EXPECT_EQ(request.clicks[1].rank, -1);
   EXPECT_EQ(request.clicks[1].doc, "b");
+}
+
+TEST(FeedbackRequest, NamedListsSayWhatIntegersAre) {
+  const auto clicks = [](const std::string& list) {
+    return parse_feedback_request(R"({"impression": "i", )" + list + "}", kLimits).clicks;
+  };
+  const auto ids = clicks(R"("ids": [7, "b"])");
+  ASSERT_EQ(ids.size(), 2U);
+  EXPECT_EQ(ids[0].rank, -1);
+  EXPECT_EQ(ids[0].doc, "7");
+  EXPECT_EQ(ids[1].doc, "b");
+  const auto ranks = clicks(R"("ranks": [2])");
+  ASSERT_EQ(ranks.size(), 1U);
+  EXPECT_EQ(ranks[0].rank, 2);
+  EXPECT_EQ(ranks[0].list, "ranks");
+  EXPECT_TRUE(clicks(R"("ids": [])").empty());
 }
 
 TEST(FeedbackRequest, ErrorsNameTheField) {
@@ -302,7 +343,7 @@ TEST(RerankRequest, ErrorsNameTheFieldInOneSentence) {
       {request_of(hit("a", R"({"name": "title", "value": {"a": 1}})")),
        "422 " + log + ": Feature 'title' has an object as its value."},
       {request_of(hit("a", R"({"name": "title", "value": 1e39})")),
-       "422 " + at + ".1: The number is out of range for a 32-bit float."},
+       "422 " + at + ".title: The number is out of range for a 32-bit float."},
   };
   for (const auto& [body, expected] : cases) EXPECT_EQ(error_of(body, named_limits()), expected) << body;
   EXPECT_TRUE(error_of(request_of(hit("a", kBothEntries)) + "x", kUnnamed).starts_with("400 "));

@@ -94,6 +94,10 @@ class SearchEngine(ServiceTest):
              "--feature-names: 3 names for the 4 features of the model."),
             (["--state", self.folder / "new", "--feature-names", "a,a"], "--feature-names: Two features have the name 'a'."),
             (["--state", self.folder / "new", "--feature-names", "2,1"], "--feature-names: '2' is a number"),
+            (["--state", self.folder / "new", "--feature-names", "a,,b"], "--feature-names: The name of feature 2 is empty."),
+            (["--state", self.folder / "new", "--feature-names", "a,b,"], "--feature-names: The name of feature 3 is empty."),
+            (["--state", self.folder / "new", "--features", "0"], "--features must be from 1 to 1000000, not 0."),
+            (["--state", self.folder / "new", "--features", "0", "--feature-names", "a"], "--features must be from 1 to 1000000, not 0."),
             (["--state", self.folder / "new", "--model", other, "--feature-names", "a,b,c"],
              "--feature-names contradicts the model, whose features are title, description and popularity."),
         ):

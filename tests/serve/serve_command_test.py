@@ -8,10 +8,13 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import urllib.request
 
@@ -35,6 +38,53 @@ def tensors_of(safetensors):
     return tensors, metadata
 
 
+class SilentService(unittest.TestCase):
+    """A client's timeout bounds a request whose answer does not come, with the second try of a closed connection."""
+
+    def setUp(self):
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(self.server.close)
+        self.url = f"http://127.0.0.1:{self.server.getsockname()[1]}"
+
+    def seconds_until_timeout(self, call, sentence):
+        begin = time.monotonic()
+        with self.assertRaisesRegex(TimeoutError, sentence):
+            call()
+        return time.monotonic() - begin
+
+    def test_says_which_request_has_no_answer(self):
+        with Client(self.url, timeout=0.3) as client:
+            seconds = self.seconds_until_timeout(client.stats, r"^GET /v1/stats: the service did not answer within 0.3 s \(timeout\)$")
+            self.assertGreaterEqual(seconds, 0.29)
+        with Client(self.url, timeout=60) as client:
+            self.assertLess(self.seconds_until_timeout(lambda: client.wait_until_ready(0.3), "was not ready within 0.3 seconds"), 30)
+        with self.assertRaises(ValueError):
+            Client(self.url, timeout=0)
+
+    def test_the_second_try_has_what_is_left(self):
+        """The service answers once and closes the connection 0.6 s after the next request: what is left of the time is 0.4 s."""
+        accepted = []
+
+        def serve():
+            connection, _ = self.server.accept()
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            connection.recv(65536)
+            time.sleep(0.6)
+            connection.close()
+            accepted.append(self.server.accept())  # silent
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with Client(self.url, timeout=1) as client:
+            self.assertEqual(client.stats(), {})
+            seconds = self.seconds_until_timeout(client.stats, "did not answer within 1 s")
+        thread.join()
+        self.assertEqual(len(accepted), 1)
+        accepted[0][0].close()
+        self.assertLess(seconds, 1.5)  # two whole times would be 1.6
+
+
 class ServeCommand(ServiceTest):
     def path(self, name):
         return self.folder / name
@@ -50,7 +100,7 @@ class ServeCommand(ServiceTest):
         self.assertIn("--model FILE, or with --features D", self.refused("--state", self.state))
         self.assertIn("--features D", self.refused("--state", self.state, "--ranker", "pairrank"))
         self.assertIn("contains no service yet", self.refused("--state", self.state, "--alpha", "0.1"))
-        self.assertIn("--port", self.refused("--state", self.state, *RANKER, "--port", "70000"))
+        self.assertIn("--port must be from 0 to 65535, not 70000.", self.refused("--state", self.state, *RANKER, "--port", "70000"))
         self.assertIn("--access-log", self.refused("--state", self.state, *RANKER, "--access-log", self.state / "feedback.jsonl"))
         self.assertIn("requires --token-file", self.refused("--state", self.path("a"), *RANKER, "--address", "0.0.0.0", "--port", "0"))
         self.assertIn("zscore requires means", self.refused("--state", self.path("b"), *RANKER, "--normalise", "zscore"))
@@ -119,7 +169,6 @@ class ServeCommand(ServiceTest):
         started = ["--ranker", "olranknet", "--features", "3", "--width", "8", "--seed", "2", "--normalise", "none"]
         self.assertEqual(self.start(*started).stop(), 0)
         for flags, difference in ((["--seed", "3"], "seed is 2, not 3"),
-                                  (["--cutoff", "5"], "cutoff is 10, not 5"),
                                   (["--normalise", "query-minmax"], "normalisation is "),
                                   (["--features", "4"], "features is 3, not 4"),
                                   (["--width", "16"], "width is 8, not 16"),
@@ -130,10 +179,36 @@ class ServeCommand(ServiceTest):
                 message = self.refused("--state", self.state, *flags)
                 self.assertIn("contains a service with other settings (", message)
                 self.assertIn(difference, message)
+                advice = f"--state NEW --import-log {self.state}/feedback.jsonl"
+                self.assertEqual(advice in message, flags[0] not in ("--features", "--normalise"), message)
         for flags in (started, ["--ranker", "olranknet"], ["--seed", "2"], ["--protocol", "recommended", "--width", "8"],
                       ["--features", "3", "--cutoff", "10"]):
             with self.subTest(flags=flags):
                 self.assertEqual(self.start(*flags).stop(), 0)
+
+    def test_settings_change_that_nothing_learned_depends_on(self):
+        """The state goes on from its checkpoint, as another folder that had them from the start learns it."""
+        changes = ["--cutoff", "3", "--memory-limit", "50", "--explore-floor", "0.1"]
+        service = self.start("--features", "3")
+        self.play(service, 30, features=3)
+        self.assertEqual(service.stop(), 0)
+        self.refused("--state", self.state, *changes, "--seed", "7")
+        self.assertIn("cutoff = 10", (self.state / "service.toml").read_text())
+        service = self.start(*changes, "--verbose")
+        for said in ("learning continues from round 30", "cutoff is 3, not 10", "memory_limit is 50.0, not 0.0", "explore_floor is 0.1, not 0.0"):
+            self.assertIn(said, service.messages())
+        with service.client() as client:
+            self.assertEqual(len(client.rank("q", [{"id": i, "features": [i, 1, 0]} for i in range(9)])["docs"]), 3)
+        self.play(service, 10, features=3)
+        self.assertEqual(service.stop(), 0)
+        told = self.start()  # without the flags it keeps them
+        with told.client() as client:
+            stats = client.wait_until_learned()
+            self.assertEqual(len(client.rank("q", [{"id": i, "features": [i, 1, 0]} for i in range(9)])["docs"]), 3)
+        self.assertEqual(told.stop(), 0)
+        other = self.folder / "other"
+        learned = json.loads(succeed("serve", "--state", other, "--features", "3", *changes, "--import-log", self.state / "feedback.jsonl", "--learn-only", "--json"))
+        self.assertEqual(learned["fingerprint"], stats["fingerprint"])
 
     def test_resumes_after_a_stop(self):
         service = self.start(*RANKER)

@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <optional>
+#include <string>
 
 #include "core/io/atomic_file.h"
 #include "serve/file_log.h"
+#include "tests/serve/service_fixture.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -163,6 +166,108 @@ TEST(StateFolder, IsReadOnceItsServiceStopped) {
   EXPECT_EQ(fs::last_write_time(path / "lock"), before);
   EXPECT_THROW(StateFolder(folder / "none", StateFolder::Use::kReading), IoError);
   EXPECT_FALSE(fs::exists(folder / "none"));
+}
+
+struct BackedUp {
+  BackedUp() {
+    StateFolder state(from);
+    state.begin(small_identity(), "model");
+    state.accept();
+    log.emplace(state.log(), 0);
+    log->begin_writing();
+  }
+  void append(int first, int last) {
+    for (int number = first; number <= last; ++number) {
+      FeedbackRecord record = liked_first_feature(number);
+      log->append(record);
+    }
+  }
+
+  TemporaryFolder folder;
+  fs::path from = folder / "state";
+  fs::path to = folder / "copies" / "copy";
+  std::optional<FileLog> log;
+};
+
+TEST(StateBackup, CopiesWhatIsNewFromALogThatIsWritten) {
+  BackedUp state;
+  state.append(1, 3);
+  write(state.from / "checkpoint", "three");
+  write(state.from / "events-000001.jsonl", "one\ntwo\nthr");  // it is being written
+  write(state.from / "late.jsonl", "late\n");
+  write(state.from / "impressions-000001.bin", "lists");
+  write(state.from / "feedback.jsonl.cut-at-7", "old");
+  write(state.from / "notes.txt", "mine");
+  const StateBackup first = back_up_state(state.from, state.to);
+  EXPECT_EQ(first.records, 3U);
+  EXPECT_EQ(first.new_records, 3U);
+  for (const char* name : {"service.toml", "start.safetensors", "feedback.jsonl", "checkpoint",
+                           "late.jsonl", "impressions-000001.bin"})
+    EXPECT_EQ(read_file(state.to / name), read_file(state.from / name)) << name;
+  EXPECT_EQ(read_file(state.to / "events-000001.jsonl"), "one\ntwo\n");
+  EXPECT_EQ(entries(state.to), 8) << "these, and the lock";
+  EXPECT_EQ(mode_of(state.to), 0700U);
+  EXPECT_EQ(mode_of(state.to / "feedback.jsonl"), 0600U);
+
+  const std::int64_t before = state.log->bytes();
+  state.append(4, 5);
+  fs::remove(state.from / "events-000001.jsonl");
+  write(state.from / "events-000002.jsonl", "four\n");
+  const StateBackup second = back_up_state(state.from, state.to);
+  EXPECT_EQ(second.records, 5U);
+  EXPECT_EQ(second.new_records, 2U);
+  EXPECT_EQ(second.bytes, state.log->bytes() - before + 5);
+  EXPECT_EQ(read_file(state.to / "feedback.jsonl"), read_file(state.from / "feedback.jsonl"));
+  EXPECT_FALSE(fs::exists(state.to / "events-000001.jsonl"));
+  EXPECT_EQ(back_up_state(state.from, state.to).bytes, 0);
+}
+
+TEST(StateBackup, CompletesOneThatWasInterrupted) {
+  BackedUp state;
+  state.append(1, 4);
+  back_up_state(state.from, state.to);
+  const std::string whole = read_file(state.to / "feedback.jsonl");
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{10}, whole.size() / 2, whole.size() - 1}) {
+    fs::resize_file(state.to / "feedback.jsonl", bytes);
+    EXPECT_EQ(back_up_state(state.from, state.to).records, 4U) << bytes;
+    EXPECT_EQ(read_file(state.to / "feedback.jsonl"), whole) << bytes;
+  }
+}
+
+TEST(StateBackup, RefusesWhatIsNoCopyOfThisLog) {
+  BackedUp state;
+  state.append(1, 3);
+  const auto refusal = [&](const fs::path& from, const fs::path& to) {
+    return message_of<InvalidArgument>([&] { back_up_state(from, to); });
+  };
+  EXPECT_NE(refusal(state.folder / "nothing", state.to).find("contains no service"), std::string::npos);
+  EXPECT_NE(refusal(state.from, state.from).find("is the state folder itself"), std::string::npos);
+  EXPECT_NE(refusal(state.from, state.from / "copy").find("is in the state folder of a service"),
+            std::string::npos);
+  BackedUp other;
+  other.append(2, 4);
+  back_up_state(other.from, state.to);
+  const std::string copied = read_file(state.to / "feedback.jsonl");
+  EXPECT_NE(refusal(state.from, state.to).find("it is of another log, or of one that was cut since"),
+            std::string::npos);
+  EXPECT_EQ(read_file(state.to / "feedback.jsonl"), copied);
+  const StateFolder used(state.to);
+  EXPECT_NE(message_of<IoError>([&] { back_up_state(other.from, state.to); }).find("is in use by process"),
+            std::string::npos);
+}
+
+TEST(StateBackup, CopiesNoDamagedRecord) {
+  BackedUp state;
+  state.append(1, 3);
+  std::string lines = read_file(state.from / "feedback.jsonl");
+  const std::size_t second = lines.find('\n') + 1;
+  lines.replace(lines.find("\"clicks\":[", second) + 10, 1, "7");
+  state.log.reset();
+  write(state.from / "feedback.jsonl", lines);
+  EXPECT_NE(message_of<DataError>([&] {
+              back_up_state(state.from, state.to);
+            }).find("feedback.jsonl:2:1: The record is damaged"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,15 +1,17 @@
 """The state folder of `olrank serve`: a refused start changes no byte of it, `--accept-loss` cuts what it was said to cut, files
 are for their owner only, and a service whose lock or log is taken away stops."""
 
+import json
 import os
 import pathlib
 import random
 import re
 import stat
 import subprocess
+import threading
 import unittest
 
-from running_service import ServiceError, ServiceTest, Users, logged, olrank, resident_bytes, succeed
+from running_service import ServiceError, ServiceTest, Users, learned_state, logged, olrank, resident_bytes, succeed, wait_until
 
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 
@@ -103,18 +105,66 @@ class Refusals(StateTest):
     def test_a_log_shorter_than_its_checkpoint(self):
         self.played(5)
         self.log.write_bytes(b"".join(self.lines()[:3]))
-        message = self.refused()
-        self.assertIn("made after 5 rounds, but the log holds 3: the log was cut", message)
-        self.assertIn("--accept-loss: that moves the checkpoint aside, and the service learns the 3 records", message)
         checkpoint = self.checkpoint.read_bytes()
-        service = self.start("--accept-loss")
-        self.assertIn("learning all 3 records again", service.messages())
+        service = self.start()
+        self.assertIn("This checkpoint is newer than the log, which lacks 2 lists that it has learned. Moved it to "
+                      f"{self.state}/checkpoint.set-aside; learning all 3 records again.", service.messages())
         self.assertEqual((self.state / "checkpoint.set-aside").read_bytes(), checkpoint)
         with service.client() as client:
             self.assertEqual(client.wait_until_learned()["rounds"], 3)
         self.log.unlink()
         service.kill()
         self.assertFalse(self.log.exists())
+
+    def test_a_checkpoint_without_any_log(self):
+        self.played(5)
+        self.log.unlink()
+        message = self.refused()
+        self.assertIn("made after 5 rounds, but the log holds 0: the log was cut", message)
+        self.assertIn("--accept-loss: that moves the checkpoint aside", message)
+        self.assertEqual(self.start("--accept-loss").stop(), 0)
+
+    def test_a_backup_under_load_is_a_service_that_learned_the_same_lists(self):
+        """Three copies while clients send feedback; a service starts on the last one, with the state of a fresh learner of its log."""
+        copy, users = self.folder / "copy", Users(4, 6, docs=8)
+        service = self.start(*RANKER, "--checkpoint-every", "20")
+        acknowledged, stop = [], threading.Event()
+
+        def clicks(seed):
+            draw = random.Random(seed)
+            with service.client() as client:
+                while not stop.is_set():
+                    impression, docs = users.ask(client, draw)
+                    client.feedback(impression, docs)
+                    acknowledged.append(impression)
+
+        threads = [threading.Thread(target=clicks, args=(seed,)) for seed in range(2)]
+        for thread in threads:
+            thread.start()
+        told = []
+        for turn in range(1, 4):
+            wait_until(lambda turn=turn: len(acknowledged) >= 60 * turn, "feedback is acknowledged")
+            before = list(acknowledged)
+            told.append(json.loads(succeed("log", "backup", "--state", self.state, "--out", copy, "--json")))
+            lists = [line["impression"] for line in logged(copy)]
+            self.assertEqual(set(before) - set(lists), set())  # all that was acknowledged before
+            self.assertEqual(len(lists), told[-1]["records"])
+        stop.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(sum(one["new_records"] for one in told), told[-1]["records"])
+        whole = self.log.read_bytes()
+        self.assertTrue(whole.startswith((copy / "feedback.jsonl").read_bytes()))
+        self.assertTrue((copy / "checkpoint").exists())
+        restored = self.start("--verbose", state=copy)
+        self.assertRegex(restored.messages(), r"learning continues from round [1-9]")
+        self.assertNotIn("warning", restored.messages())
+        with restored.client() as client:
+            stats = client.wait_until_learned()
+        self.assertEqual(restored.stop(), 0)
+        self.assertEqual(stats["rounds"], told[-1]["records"])
+        self.assertEqual(stats["fingerprint"], learned_state(copy)["fingerprint"])
 
     def learned(self, *arguments):
         return succeed("serve", "--state", self.state, "--learn-only", "--json", "--quiet", *arguments)
@@ -142,9 +192,10 @@ class Refusals(StateTest):
         self.played(5)
         lines = self.lines()
         self.log.write_bytes(b"".join(lines[:4]) + lines[4][:-40])
-        self.assertIn("made after 5 rounds, but the log holds 4", self.refused())
         self.assertIn("contains a service with other settings", self.refused("--seed", "7", code=2))
-        self.assertEqual(self.start("--accept-loss").stop(), 0)
+        service = self.start()
+        self.assertIn("lacks 1 list that it has learned", service.messages())
+        self.assertEqual(service.stop(), 0)
         self.assertEqual(self.lines(), lines[:4])
 
     def test_a_last_line_without_its_newline_is_kept(self):

@@ -207,8 +207,24 @@ class ServeCommand(ServiceTest):
             self.assertEqual(len(client.rank("q", [{"id": i, "features": [i, 1, 0]} for i in range(9)])["docs"]), 3)
         self.assertEqual(told.stop(), 0)
         other = self.folder / "other"
-        learned = json.loads(succeed("serve", "--state", other, "--features", "3", *changes, "--import-log", self.state / "feedback.jsonl", "--learn-only", "--json"))
+        learned = json.loads(succeed("serve", "--state", other, "--features", "3", *changes, "--import-log", self.state / "feedback.jsonl",
+                                     "--learn-only", "--json"))
         self.assertEqual(learned["fingerprint"], stats["fingerprint"])
+
+    def test_metrics_describe_build_and_process(self):
+        service = self.start("--features", "3")
+        with service.client() as client:
+            lines = client.metrics().splitlines()
+        version = next(line for line in lines if line.startswith("olrank_build_info{"))
+        self.assertIn(version.removeprefix('olrank_build_info{version="').removesuffix('"} 1'), olrank("--version").stdout)
+        told = dict(line.split(" ") for line in lines if line.startswith("process_"))
+        about = pathlib.Path(f"/proc/{service.process.pid}")
+        pages = int((about / "statm").read_text().split()[1])
+        self.assertLess(abs(float(told["process_resident_memory_bytes"]) / (pages * resource.getpagesize()) - 1), 0.2)
+        self.assertLess(abs(float(told["process_start_time_seconds"]) - time.time()), 120)
+        self.assertGreater(float(told["process_cpu_seconds_total"]), 0)
+        self.assertGreater(float(told["process_virtual_memory_bytes"]), float(told["process_resident_memory_bytes"]))
+        self.assertLess(float(told["process_open_fds"]), float(told["process_max_fds"]))
 
     def test_resumes_after_a_stop(self):
         service = self.start(*RANKER)

@@ -39,6 +39,7 @@ class WindowTest(ServiceTest):
             stats = client.stats()
             self.assertEqual((stats["late_events"], stats["open_impressions"]), (1, 0))
             self.assertIn("\nolrank_late_events_total 1\n", client.metrics())
+            self.assertIn("\nolrank_windows_closed_early_total 0\n", client.metrics())
         self.assertEqual(service.stop(), 0)
         answered, silent = logged(self.state)
         self.assertEqual((answered["impression"], answered["clicks"], answered["rewards"]), (impression, [0, 1, 0, 1, 0], [0, 4, 0, 10, 0]))

@@ -131,7 +131,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
       FoldData{{normaliser.apply(query_data, context), normaliser.apply(eval_set, context), max_grade},
                {},
                {{"normalisation", normaliser_text(normaliser)},
-                {"feature_names", feature_names_text(plain_feature_names(normaliser.features))}},
+                {"feature_names", feature_names_beside(configuration.data.train, normaliser.features)}},
                std::move(recorded)});
   if (configuration.groups.are_set()) add_groups(configuration.groups, parts.train, query_data, *data);
   if (configuration.protocol.cosine == CosineReference::kOffline)

@@ -14,7 +14,9 @@
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"
 #include "report/drawing.h"
+#include "report/exports.h"
 #include "report/figure_files.h"
+#include "report/latex_table.h"
 
 namespace olrank {
 namespace {
@@ -112,6 +114,18 @@ PlayedTuning play_tuning(const TuningOptions& options) {
   played.complete = code == 0;
   played.signal = code > 128 ? code - 128 : 0;
   return played;
+}
+
+std::string experiment_report(const std::vector<std::filesystem::path>& folders, const std::string& form,
+                              const std::string& baseline,
+                              const std::vector<std::vector<std::string>>& users) {
+  std::vector<ExperimentResults> experiments;
+  for (const std::filesystem::path& folder : folders) experiments.push_back(read_experiment(folder));
+  const Report report = compare_experiments(std::move(experiments), baseline);
+  if (form == "latex") return report_latex(report, users);
+  if (form == "csv") return report_csv(report);
+  if (form == "json") return report_json(report);
+  throw_error<InvalidArgument>("There is no report as '{}': choose latex, csv or json.", form);
 }
 
 std::vector<ExperimentFigure> experiment_figures(const std::filesystem::path& out, bool dark) {

@@ -21,7 +21,7 @@ atexit.register(_core.end_interpreter)
 from olrank.client import Client, ServiceError  # noqa: E402
 from olrank.data import Dataset, Query, load_ir_dataset, load_letor, load_lightgbm, load_table, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
-from olrank.experiment import Evaluation, Results, Trial, Tuning, run, tune  # noqa: E402
+from olrank.experiment import Callback, Evaluation, Results, Trial, Tuning, report, run, tune  # noqa: E402
 from olrank.logs import click_log, fit_clicks, ope  # noqa: E402
 from olrank.metrics import evaluate  # noqa: E402
 from olrank.model import Model, fit, load_model  # noqa: E402
@@ -31,6 +31,7 @@ from olrank.settings import Setting, settings  # noqa: E402
 __version__ = _core.version()
 
 __all__ = [
+    "Callback",
     "Client",
     "DataError",
     "Dataset",
@@ -57,6 +58,7 @@ __all__ = [
     "load_model",
     "load_table",
     "ope",
+    "report",
     "run",
     "settings",
     "synthetic",

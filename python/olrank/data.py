@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import html
+import json
 import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, Floats, Names, as_array, as_grades, as_offsets, as_path, as_rows, as_weights, columns_of, in_order, joined, named
+from olrank._arrays import (
+    ArrayLike, Floats, Names, as_array, as_grades, as_offsets, as_path, as_rows, as_weights, columns_of, in_order, joined, named,
+)
 from olrank.errors import DataError, InvalidArgument
 
 
@@ -158,9 +162,13 @@ class Dataset:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes LETOR text that reads back to the same data, for `data.train` and so on of a configuration.
 
-        Weights go to PATH.weight, from where they are read.
+        Weights go to PATH.weight, and names of features to PATH.names, from where they are read.
         """
         self._engine.write(as_path(path))
+        beside = Path(f"{as_path(path)}.names")
+        beside.unlink(missing_ok=True)
+        if self._names is not None:
+            beside.write_text(json.dumps(self._names), encoding="utf-8")
 
     def __getstate__(self) -> bytes | tuple[Any, ...] | dict[str, Any]:
         return self._content() if self._names is None else {"names": self._names, "content": self._content()}
@@ -204,7 +212,9 @@ def _engine_of(table: Any, grades: npt.NDArray[np.uint8], offsets: npt.NDArray[n
 
 def load_letor(path: str | os.PathLike[str], part: str = "train", fold: int = 1, threads: int = 0) -> Dataset:
     """A file of LETOR text, plain, .gz or .zst. Of a folder with Fold1 and so on, the part and fold."""
-    return Dataset(_core.RankingData.load(as_path(path), part, fold, threads))
+    data = _core.RankingData.load(as_path(path), part, fold, threads)
+    names = Path(f"{as_path(path)}.names")
+    return Dataset(data, tuple(json.loads(names.read_text(encoding="utf-8"))) if names.is_file() else None)
 
 
 def load_table(

@@ -1,11 +1,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <exception>
 #include <new>
 
 #include "gil.h"
 #include "olrank/error.h"
+#include "olrank/program.h"
 #include "olrank/ranker.h"
 #include "olrank/settings.h"
 #include "parts.h"
@@ -53,6 +55,13 @@ NB_MODULE(_core, module) {
   olrank::python::add_models(module);
   olrank::python::add_experiments(module);
   module.def("settings_json", &olrank::settings_json, "Every setting as JSON.");
+  module.def("program", [](std::vector<std::string> arguments) {
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    return olrank::python::unlocked(
+        [&] { return olrank::run_program(static_cast<int>(arguments.size()), argv.data()); });
+  });
   module.def("end_interpreter", &olrank::python::end_interpreter);
   module.def("version", &olrank::library_version, "The version of the engine.");
 }

@@ -25,6 +25,7 @@ from olrank.experiment import Callback, Evaluation, Results, Trial, Tuning, repo
 from olrank.logs import click_log, fit_clicks, ope  # noqa: E402
 from olrank.metrics import evaluate  # noqa: E402
 from olrank.model import Model, fit, load_model  # noqa: E402
+from olrank.program import export, replay, trace  # noqa: E402
 from olrank.ranker import Ranker, Shown  # noqa: E402
 from olrank.settings import Setting, settings  # noqa: E402
 
@@ -50,6 +51,7 @@ __all__ = [
     "Tuning",
     "click_log",
     "evaluate",
+    "export",
     "fit",
     "fit_clicks",
     "load_ir_dataset",
@@ -58,9 +60,11 @@ __all__ = [
     "load_model",
     "load_table",
     "ope",
+    "replay",
     "report",
     "run",
     "settings",
     "synthetic",
+    "trace",
     "tune",
 ]

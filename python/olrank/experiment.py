@@ -247,7 +247,7 @@ def run(
                 executor, table, text, origin, here, earlier, own, take
             )
     except InvalidArgument as error:
-        error.args = (_in_words_of_python(str(error)),)
+        error.args = (in_words_of_python(str(error)),)
         raise
     finally:
         for callback in callbacks:
@@ -334,7 +334,7 @@ def tune(
             earlier = "resume"
         winners, complete = step("whole", earlier)
     except InvalidArgument as error:
-        error.args = (_in_words_of_python(str(error)),)
+        error.args = (in_words_of_python(str(error)),)
         raise
     finally:
         for callback in callbacks:
@@ -409,11 +409,13 @@ def _with_own(table: dict[str, Any], users: Mapping[str, User], rankers: Mapping
     return whole
 
 
-def _in_words_of_python(message: str) -> str:
+def in_words_of_python(message: str) -> str:
     """The program's sentence with arguments in place of its flags, and functions in place of its commands."""
     for word, of_python in (
         ("--resume", "resume=True"),
         ("--force", "force=True"),
+        ("--trace", "trace()"),
+        ("--replay", "replay()"),
         ("another --out", "another out"),
         ("with --data", "by data.source"),
         ("'olrank run'", "olrank.run"),

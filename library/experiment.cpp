@@ -5,12 +5,14 @@
 #include <optional>
 
 #include "core/device/visible_gpus.h"
+#include "core/io/state_archive.h"
 #include "core/runtime/device.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "jobs/experiment_run.h"
 #include "jobs/experiment_setup.h"
+#include "jobs/job_folder.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"
 #include "report/drawing.h"
@@ -90,6 +92,21 @@ PlayedExperiment play_experiment(const ExperimentOptions& options) {
   played.failures = outcome.failures;
   played.signal = outcome.signal;
   return played;
+}
+
+std::string external_ranker_state(const std::filesystem::path& trial) {
+  if (!has_checkpoint(trial))
+    throw_error<InvalidArgument>("There is no checkpoint in '{}': name the folder of a trial.",
+                                 trial.string());
+  StateReader state =
+      read_checkpoint(trial, fmt::format("remove {} and play the trial again", trial.string()));
+  try {
+    state.skip_to("external.state");
+  } catch (const Error&) {
+    throw_error<InvalidArgument>("The ranker in '{}' is built in: load it with Ranker.load().",
+                                 trial.string());
+  }
+  return state.get_text("external.state");
 }
 
 PlayedTuning play_tuning(const TuningOptions& options) {

@@ -37,6 +37,10 @@ struct PlayedExperiment {
 /// a time in a process. SIGINT, SIGTERM and SIGHUP stop it between rounds.
 PlayedExperiment play_experiment(const ExperimentOptions& options);
 
+/// The state at the end of a trial of a registered ranker (external_ranker.h): what its save() wrote.
+/// Throws for a trial without a checkpoint and for other kinds.
+std::string external_ranker_state(const std::filesystem::path& trial);
+
 struct TuningOptions {
   ExperimentOptions experiment = {};  // its configuration has a [sweep]; its shard and `plays` do not count
   std::string by =

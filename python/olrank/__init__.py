@@ -18,6 +18,8 @@ from olrank import _core  # noqa: E402
 # Threads that are still in the engine then stay there, instead of ending the process with an abort.
 atexit.register(_core.end_interpreter)
 
+from olrank._core import RankerQuery  # noqa: E402
+from olrank._external import OnlineRanker, User, UserQuery  # noqa: E402
 from olrank.client import Client, ServiceError  # noqa: E402
 from olrank.data import Dataset, Query, load_ir_dataset, load_letor, load_lightgbm, load_table, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
@@ -41,14 +43,18 @@ __all__ = [
     "InvalidArgument",
     "Model",
     "NumericError",
+    "OnlineRanker",
     "Query",
     "Ranker",
+    "RankerQuery",
     "Results",
     "ServiceError",
     "Setting",
     "Shown",
     "Trial",
     "Tuning",
+    "User",
+    "UserQuery",
     "click_log",
     "evaluate",
     "export",

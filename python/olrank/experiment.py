@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from olrank import _core, _distributed, _toml
 from olrank._arrays import as_path
-from olrank._external import OnlineRanker, User, registered
+from olrank._external import OnlineRanker, User, loaded, registered
 from olrank.data import Dataset
 from olrank.errors import Error, InvalidArgument
 from olrank.progress import Progress
@@ -61,6 +61,13 @@ class Trial:
             raise Error(f"The trial in {self.folder} has not finished: continue the experiment with resume=True.")
         summary: dict[str, Any] = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
         return summary
+
+    def own_ranker(self, into: Any = None) -> Any:
+        """The trained object of a ranker of yours. One that saves itself is loaded `into` an object of its class.
+
+        It is unpickled, which runs code: do so with folders that you trust. Ranker.load() takes trials of built-in rankers.
+        """
+        return loaded(_core.external_state(as_path(self.folder)), into)
 
     @property
     def fingerprint(self) -> str:
@@ -291,22 +298,30 @@ def tune(
     per: str = "ranker",
     resume: bool = False,
     force: bool = False,
+    users: Mapping[str, User] | None = None,
+    rankers: Mapping[str, Callable[..., OnlineRanker]] | None = None,
     callbacks: Sequence[Callback] = (),
     executor: _distributed.Executor | None = None,
 ) -> Tuning:
     """Tries the values of the configuration's [sweep] on the validation set and tests the winners, as `olrank tune` does.
 
     The area under the learning curve `by` decides ("offline", "online", "both"; or "worst"), once for each ranker or `per`
-    "fold-and-user". Everything else is as in run(): data sets, callbacks, trials on an `executor`, `resume`, `force`, Ctrl-C.
+    "fold-and-user". Everything else is as in run(): data sets, own users and rankers, callbacks, trials on an `executor`, `resume`, `force`, Ctrl-C.
     """
     prepared, out, temporary, earlier = _prepared(config, out, "tuning", resume, force)
     text, origin, table = _read(prepared)
+    users, rankers = dict(users or {}), dict(rankers or {})
+    if users or rankers:
+        table = _with_own(table, users, rankers)
+        text = _toml.write(table)
+    own = _distributed.Own.of(users, rankers)
     folder = Path(as_path(table["run"]["out"] if out is None else out))
     bar = Progress() if progress else None
     take = _taker(bar, callbacks, folder, temporary)
 
     def step(name: str, earlier: str) -> tuple[str, bool]:
-        told = _core.tune(text, origin, str(folder), earlier, take, by, per, name)
+        with own.registered():
+            told = _core.tune(text, origin, str(folder), earlier, take, by, per, name)
         stop(told[3])
         return told[1], told[2]
 
@@ -321,7 +336,6 @@ def tune(
         assert executor is not None
         configuration = _toml.read(part / "config.toml")
         trials = _toml.parse(configuration, str(part / "config.toml"))
-        own = _distributed.Own.of({}, {})
         stop(_distributed.play(executor, trials, configuration, str(part / "config.toml"), part, "resume", own, take)[2])
 
     try:

@@ -7,10 +7,14 @@
 
 #include "gil.h"
 #include "olrank/error.h"
-#include "olrank/program.h"
 #include "olrank/ranker.h"
 #include "olrank/settings.h"
 #include "parts.h"
+
+namespace olrank {
+/// Null where the library has no command line.
+[[gnu::weak]] int run_program(int argc, char** argv);
+}  // namespace olrank
 
 namespace olrank::python {
 namespace {
@@ -56,6 +60,7 @@ NB_MODULE(_core, module) {
   olrank::python::add_experiments(module);
   module.def("settings_json", &olrank::settings_json, "Every setting as JSON.");
   module.def("program", [](std::vector<std::string> arguments) {
+    if (&olrank::run_program == nullptr) throw olrank::Error("This library has no command line.");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);

@@ -30,6 +30,7 @@
 #include "models/neural/device_ranker.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
+#include "models/setting_use.h"
 #include "report/inspection_text.h"
 #include "sim/trial_figures.h"
 #include "sim/users.h"
@@ -131,7 +132,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
       FoldData{{normaliser.apply(query_data, context), normaliser.apply(eval_set, context), max_grade},
                {},
                {{"normalisation", normaliser_text(normaliser)},
-                {"feature_names", feature_names_text(plain_feature_names(normaliser.features))}},
+                {"feature_names", feature_names_beside(configuration.data.train, normaliser.features)}},
                std::move(recorded)});
   if (configuration.groups.are_set()) add_groups(configuration.groups, parts.train, query_data, *data);
   if (configuration.protocol.cosine == CosineReference::kOffline)
@@ -156,7 +157,8 @@ ordered_json table_json(const Schema& schema, const void* object) {
   return json;
 }
 
-ordered_json configuration_object(const Configuration& configuration) {
+/// With `all_settings` also those that a ranker ignores.
+ordered_json configuration_object(const Configuration& configuration, bool all_settings) {
   ordered_json json = {{"data", table_json(DataSettings::schema(), &configuration.data)},
                        {"protocol", table_json(ProtocolSettings::schema(), &configuration.protocol)},
                        {"clicks", table_json(ClickSettings::schema(), &configuration.clicks)}};
@@ -165,7 +167,10 @@ ordered_json configuration_object(const Configuration& configuration) {
   for (const UserSettings& user : configuration.users)
     json["user"].push_back(table_json(UserSettings::schema(), &user));
   for (const RankerSettings& ranker : configuration.rankers) {
-    json["ranker"].push_back(table_json(RankerSettings::schema(), &ranker));
+    ordered_json table = table_json(RankerSettings::schema(), &ranker);
+    for (const Setting& setting : RankerSettings::schema().settings)
+      if (!all_settings && why_ignored(ranker, setting.key)) table.erase(setting.key);
+    json["ranker"].push_back(std::move(table));
   }
   json["run"] = table_json(RunSettings::schema(), &configuration.run);
   return json;
@@ -411,7 +416,7 @@ std::vector<std::string> deviations(const Configuration& configuration) {
 }
 
 std::string configuration_json(const Configuration& configuration) {
-  return configuration_object(configuration).dump();
+  return configuration_object(configuration, false).dump();
 }
 
 void write_manifest(const Configuration& configuration, const ExperimentPlan& plan,
@@ -449,7 +454,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   ordered_json description = {
       {"recorded", recorded},
       {"trials", trials.size()},
-      {"config", configuration_object(configuration)},
+      {"config", configuration_object(configuration, true)},
       {"protocol", name_of(configuration.protocol.name)},
       {"deviations", deviations(configuration)},
       {"seeds", configuration.protocol.seeds},

@@ -5,16 +5,20 @@
 #include <optional>
 
 #include "core/device/visible_gpus.h"
+#include "core/io/state_archive.h"
 #include "core/runtime/device.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "jobs/experiment_run.h"
 #include "jobs/experiment_setup.h"
+#include "jobs/job_folder.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"
 #include "report/drawing.h"
+#include "report/exports.h"
 #include "report/figure_files.h"
+#include "report/latex_table.h"
 
 namespace olrank {
 namespace {
@@ -90,6 +94,21 @@ PlayedExperiment play_experiment(const ExperimentOptions& options) {
   return played;
 }
 
+std::string external_ranker_state(const std::filesystem::path& trial) {
+  if (!has_checkpoint(trial))
+    throw_error<InvalidArgument>("There is no checkpoint in '{}': name the folder of a trial.",
+                                 trial.string());
+  StateReader state =
+      read_checkpoint(trial, fmt::format("remove {} and play the trial again", trial.string()));
+  try {
+    state.skip_to("external.state");
+  } catch (const Error&) {
+    throw_error<InvalidArgument>("The ranker in '{}' is built in: load it with Ranker.load().",
+                                 trial.string());
+  }
+  return state.get_text("external.state");
+}
+
 PlayedTuning play_tuning(const TuningOptions& options) {
   const Turn turn(options.experiment);
   const Configuration configuration = configuration_of(options.experiment, true);
@@ -112,6 +131,18 @@ PlayedTuning play_tuning(const TuningOptions& options) {
   played.complete = code == 0;
   played.signal = code > 128 ? code - 128 : 0;
   return played;
+}
+
+std::string experiment_report(const std::vector<std::filesystem::path>& folders, const std::string& form,
+                              const std::string& baseline,
+                              const std::vector<std::vector<std::string>>& users) {
+  std::vector<ExperimentResults> experiments;
+  for (const std::filesystem::path& folder : folders) experiments.push_back(read_experiment(folder));
+  const Report report = compare_experiments(std::move(experiments), baseline);
+  if (form == "latex") return report_latex(report, users);
+  if (form == "csv") return report_csv(report);
+  if (form == "json") return report_json(report);
+  throw_error<InvalidArgument>("There is no report as '{}': choose latex, csv or json.", form);
 }
 
 std::vector<ExperimentFigure> experiment_figures(const std::filesystem::path& out, bool dark) {

@@ -47,6 +47,10 @@ std::int64_t Model::features() const {
   return scorer_->features();
 }
 
+const std::vector<std::string>& Model::feature_names() const {
+  return scorer_->model().feature_names;
+}
+
 bool Model::normalises_by_query() const {
   return scorer_->model().normaliser.scales_queries();
 }
@@ -151,9 +155,13 @@ Model fit_model(const RankingData& train, const std::optional<RankingData>& vali
     training.advance();
     if (options.stopped && options.stopped()) throw Error("The training was stopped.");
   }
-  return Model::from_bytes(model_bytes(training.model().tensors(training.theta()),
-                                       model_metadata(configuration, fold, training, kFold, seed)),
-                           true);
+  ModelMetadata metadata = model_metadata(configuration, fold, training, kFold, seed);
+  if (!options.feature_names.empty()) {
+    require_feature_names(options.feature_names, train.features(), "feature_names");
+    for (auto& [key, text] : metadata)
+      if (key == "feature_names") text = feature_names_text(options.feature_names);
+  }
+  return Model::from_bytes(model_bytes(training.model().tensors(training.theta()), metadata), true);
 }
 
 }  // namespace olrank

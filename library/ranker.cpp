@@ -308,11 +308,13 @@ struct Ranker::State {
   }
 
   /// All that decides how the ranker goes on but what it has learned.
-  void put_recipe(StateWriter& state) const {
+  void put_recipe(StateWriter& state, bool with_names = false) const {
     std::string text = print_settings(RankerSettings::schema(), &settings);
     if (place) text += kComputedOnGpu;
     state.put_text("library.settings", text);
     state.put_text("library.normalise", normaliser_text(normaliser));
+    if (with_names && !feature_names.empty())
+      state.put_text("library.feature_names", feature_names_text(feature_names));
     state.put("library.cutoff", cutoff);
     state.put("library.seed", keys.seed);
     state.put("library.fold", keys.fold);
@@ -320,9 +322,10 @@ struct Ranker::State {
     if (settings.network.module_file)
       state.put_text("library.module", fingerprint_of(*settings.network.module_file).hex());
   }
-  void put(StateWriter& state) const {
+  /// Names change nothing that is computed, and a fingerprint is made without them.
+  void put(StateWriter& state, bool with_names) const {
     const CallersGpu kept = callers_gpu();
-    put_recipe(state);
+    put_recipe(state, with_names);
     state.put("library.round", round);
     ranker->save(state);
   }
@@ -352,6 +355,9 @@ struct Ranker::State {
     settings.trust_code = settings.trust_code && trust_code;
     settings.network = with_module_file(settings.network);
     const FittedNormaliser normaliser = parse_normaliser(reader.get_text("library.normalise"), "ranker");
+    std::vector<std::string> names;
+    if (reader.is_next("library.feature_names"))
+      names = parse_feature_names(reader.get_text("library.feature_names"));
     const auto cutoff = reader.get_one<std::int64_t>("library.cutoff");
     TrialKeys keys;
     keys.seed = reader.get_one<std::uint64_t>("library.seed");
@@ -367,6 +373,8 @@ struct Ranker::State {
     auto state = std::make_unique<State>(std::move(settings), normaliser, keys, cutoff, threads);
     state->place = ranker_device_for("device", std::string(device), state->settings);
     state->make();
+    if (!names.empty()) require_feature_names(names, normaliser.features, "ranker");
+    state->feature_names = std::move(names);
     state->round = reader.get_one<std::uint32_t>("library.round");
     state->ranker->load(reader);
     reader.require_end();
@@ -384,12 +392,15 @@ struct Ranker::State {
                                          trial.keys, trial.cutoff, threads);
     state->take(std::move(trial.ranker));
     state->round = static_cast<std::uint32_t>(trial.rounds);
+    if (model.feature_names != plain_feature_names(model.normaliser.features))
+      state->feature_names = model.feature_names;
     return state;
   }
 
   const std::uint64_t number = next_number();
   RankerSettings settings;
   FittedNormaliser normaliser;
+  std::vector<std::string> feature_names;  // empty where they are unknown
   TrialKeys keys;
   std::int64_t cutoff;
   ExecutionContext execution;
@@ -554,9 +565,18 @@ std::uint32_t Ranker::rounds() const {
   return state_->round;
 }
 
+std::vector<std::string> Ranker::feature_names() const {
+  return state_->feature_names;
+}
+
+void Ranker::name_features(std::vector<std::string> names) {
+  require_feature_names(names, features(), "feature_names");
+  state_->feature_names = std::move(names);
+}
+
 std::string Ranker::fingerprint() const {
   StateWriter state;
-  state_->put(state);
+  state_->put(state, false);
   return state.fingerprint().hex();
 }
 
@@ -568,7 +588,7 @@ std::string Ranker::settings() const {
 
 void Ranker::save(const std::filesystem::path& file) const {
   StateWriter state;
-  state_->put(state);
+  state_->put(state, true);
   state.write(file);
 }
 
@@ -586,7 +606,7 @@ Ranker Ranker::load(const std::filesystem::path& file, int threads, bool trust_c
 
 std::string Ranker::bytes() const {
   StateWriter state;
-  state_->put(state);
+  state_->put(state, true);
   return state.bytes();
 }
 
@@ -597,9 +617,11 @@ Ranker Ranker::from_bytes(std::string bytes, int threads, bool trust_code, std::
 
 void Ranker::save_model(const std::filesystem::path& file) const {
   const CallersGpu kept = state_->callers_gpu();
-  const ModelMetadata metadata = {{"normalisation", normaliser_text(state_->normaliser)},
-                                  {"ranker", std::string(state_->kind())},
-                                  {"rounds", fmt::format("{}", state_->round)}};
+  ModelMetadata metadata = {{"normalisation", normaliser_text(state_->normaliser)},
+                            {"ranker", std::string(state_->kind())},
+                            {"rounds", fmt::format("{}", state_->round)}};
+  if (!state_->feature_names.empty())
+    metadata.emplace_back("feature_names", feature_names_text(state_->feature_names));
   write_file_atomically(file, model_bytes(state_->ranker->model(), metadata));
 }
 

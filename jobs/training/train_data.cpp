@@ -89,7 +89,7 @@ ModelMetadata model_metadata(const TrainConfiguration& configuration, const Trai
   std::string text = print_label_settings(settings);
   if (training.on_gpu()) text += kComputedOnGpu;
   return {{"normalisation", normaliser_text(data.normaliser)},
-          {"feature_names", feature_names_text(plain_feature_names(data.normaliser.features))},
+          {"feature_names", feature_names_beside(configuration.data.train, data.normaliser.features)},
           {"trained_by", "olrank train"},
           {"train_settings", text},
           {"fold", fmt::format("{}", fold)},

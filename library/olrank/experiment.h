@@ -37,6 +37,10 @@ struct PlayedExperiment {
 /// a time in a process. SIGINT, SIGTERM and SIGHUP stop it between rounds.
 PlayedExperiment play_experiment(const ExperimentOptions& options);
 
+/// The state at the end of a trial of a registered ranker (external_ranker.h): what its save() wrote.
+/// Throws for a trial without a checkpoint and for other kinds.
+std::string external_ranker_state(const std::filesystem::path& trial);
+
 struct TuningOptions {
   ExperimentOptions experiment = {};  // its configuration has a [sweep]; its shard and `plays` do not count
   std::string by =
@@ -58,6 +62,13 @@ struct PlayedTuning {
 /// Plays a grid on the validation set and its winners on the test set, and writes the folder that `olrank
 /// tune` would: the same bits.
 PlayedTuning play_tuning(const TuningOptions& options);
+
+/// The report of folders of results, finished or not, as `olrank report` writes it to --latex, --csv or
+/// --json: `form` is latex, csv or json. Differences are taken against the ranker `baseline`, else the best
+/// one offline; `users` has those of each LaTeX table, by default one for each user.
+std::string experiment_report(const std::vector<std::filesystem::path>& folders, const std::string& form,
+                              const std::string& baseline = {},
+                              const std::vector<std::vector<std::string>>& users = {});
 
 /// A figure of a report.
 struct ExperimentFigure {

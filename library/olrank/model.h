@@ -27,6 +27,8 @@ class Model {
   static Model from_bytes(std::string bytes, bool trust_code = false);
 
   std::int64_t features() const;
+  /// Their names, f1, f2, … where the file has no others; empty where it has none.
+  const std::vector<std::string>& feature_names() const;
   /// Whether a document's inputs depend on the other documents of its query, as those of query-minmax and
   /// of additive models do.
   bool normalises_by_query() const;
@@ -61,6 +63,7 @@ struct FitOptions {
   std::uint64_t seed = 1;
   int threads = 0;             // 0: all cores; changes no bit
   std::string device = "cpu";  // or cuda, or one of several GPUs, such as cuda:1, with bits of its own
+  std::vector<std::string> feature_names = {};  // for the model's file; empty: f1, f2, …
   /// Asked after every epoch: true ends the training, and fit_model() throws Error.
   std::function<bool()> stopped = {};
 };

@@ -131,6 +131,11 @@ class Ranker {
   /// Every setting that counts, as `key = value` lines.
   std::string settings() const;
 
+  /// Names of the features, which go into saved states and models; empty until they are given. They change
+  /// nothing that is computed.
+  std::vector<std::string> feature_names() const;
+  void name_features(std::vector<std::string> names);
+
   /// The whole state. A loaded ranker goes on to the same bits. Of a clickgp it is also a file for Model.
   void save(const std::filesystem::path& file) const;
   /// Loads what save() wrote, or the folder of a finished trial of `olrank run`: the ranker as it ended.

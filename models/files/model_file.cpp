@@ -441,6 +441,15 @@ std::vector<std::string> parse_feature_names(const std::string& text) {
   return names;
 }
 
+std::string feature_names_beside(const std::string& file, std::int64_t features) {
+  const std::string beside = file + ".names";
+  if (file.empty() || !std::filesystem::is_regular_file(beside))
+    return feature_names_text(plain_feature_names(features));
+  const std::vector<std::string> names = parse_feature_names(read_file(beside));
+  require_feature_names(names, features, beside);
+  return feature_names_text(names);
+}
+
 void require_feature_names(const std::vector<std::string>& names, std::int64_t features,
                            const std::string& origin) {
   if (std::ssize(names) != features)

@@ -67,6 +67,8 @@ SnapshotFile open_snapshot(std::string bytes, const std::string& origin) {
     file.names_by_content = true;
     read_settings(file.state.get_text("library.settings"), origin, file);
     file.normaliser = parse_normaliser(file.state.get_text("library.normalise"), origin);
+    if (file.state.is_next("library.feature_names"))
+      file.feature_names = file.state.get_text("library.feature_names");
     file.state.skip_to("library.round");
     file.round = file.state.get_one<std::uint32_t>("library.round");
   } else {

@@ -290,6 +290,14 @@ void add_experiments(nb::module_& module) {
                options.step = step_of(step);
                return tune(std::move(options), tell);
              });
+  module.def("external_state",
+             [](const std::string& trial) { return to_bytes(external_ranker_state(trial)); });
+  module.def("report", [](const std::vector<std::string>& folders, const std::string& form,
+                          const std::string& baseline, const std::vector<std::vector<std::string>>& users) {
+    return unlocked([&] {
+      return experiment_report({folders.begin(), folders.end()}, form, baseline, users);
+    });
+  });
   module.def("figures", [](const std::string& out, bool dark) {
     std::vector<std::tuple<std::string, std::string, std::string>> shown;
     for (const ExperimentFigure& figure : unlocked([&] { return experiment_figures(out, dark); }))

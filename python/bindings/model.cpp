@@ -31,6 +31,7 @@ void add_models(nb::module_& module) {
                     return Model::from_bytes(std::string(bytes.c_str(), bytes.size()), true);
                   })
       .def("features", &Model::features)
+      .def("feature_names", &Model::feature_names)
       .def("normalises_by_query", &Model::normalises_by_query)
       .def("score",
            [](const Model& self, const Floats& docs, const Values<std::int64_t>& offsets,
@@ -44,24 +45,28 @@ void add_models(nb::module_& module) {
            })
       .def("bytes", [](const Model& self) { return to_bytes(self.bytes()); })
       .def("save", [](const Model& self, const std::string& file) { self.save(file); });
-  module.def("fit_model", [](const RankingData& train, const std::optional<RankingData>& validation,
-                             std::map<std::string, std::string> settings, std::string normalise,
-                             std::uint64_t seed, int threads, std::string device) {
-    const auto stopped = std::make_shared<std::atomic<bool>>(false);
-    FitOptions options = {
-        std::move(settings), std::move(normalise), seed, threads, std::move(device), [stopped] {
-          return stopped->load();
-        }};
-    Background<Model> training(
-        [train, validation, options] { return fit_model(train, validation, options); });
-    while (!training.wait()) {
-      if (PyErr_CheckSignals() == 0) continue;
-      *stopped = true;
-      training.leave();
-      throw nb::python_error();
-    }
-    return training.result();
-  });
+  module.def("fit_model",
+             [](const RankingData& train, const std::optional<RankingData>& validation,
+                std::map<std::string, std::string> settings, std::string normalise, std::uint64_t seed,
+                int threads, std::string device, std::vector<std::string> feature_names) {
+               const auto stopped = std::make_shared<std::atomic<bool>>(false);
+               FitOptions options = {std::move(settings),
+                                     std::move(normalise),
+                                     seed,
+                                     threads,
+                                     std::move(device),
+                                     std::move(feature_names),
+                                     [stopped] { return stopped->load(); }};
+               Background<Model> training(
+                   [train, validation, options] { return fit_model(train, validation, options); });
+               while (!training.wait()) {
+                 if (PyErr_CheckSignals() == 0) continue;
+                 *stopped = true;
+                 training.leave();
+                 throw nb::python_error();
+               }
+               return training.result();
+             });
 }
 
 }  // namespace olrank::python

@@ -1,5 +1,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <exception>
 #include <new>
@@ -9,6 +10,11 @@
 #include "olrank/ranker.h"
 #include "olrank/settings.h"
 #include "parts.h"
+
+namespace olrank {
+/// Null where the library has no command line.
+[[gnu::weak]] int run_program(int argc, char** argv);
+}  // namespace olrank
 
 namespace olrank::python {
 namespace {
@@ -53,6 +59,14 @@ NB_MODULE(_core, module) {
   olrank::python::add_models(module);
   olrank::python::add_experiments(module);
   module.def("settings_json", &olrank::settings_json, "Every setting as JSON.");
+  module.def("program", [](std::vector<std::string> arguments) {
+    if (&olrank::run_program == nullptr) throw olrank::Error("This library has no command line.");
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    return olrank::python::unlocked(
+        [&] { return olrank::run_program(static_cast<int>(arguments.size()), argv.data()); });
+  });
   module.def("end_interpreter", &olrank::python::end_interpreter);
   module.def("version", &olrank::library_version, "The version of the engine.");
 }

@@ -5,6 +5,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <mutex>
 #include <optional>
@@ -224,6 +225,11 @@ void add_rankers(nb::module_& module) {
       .def("settings", in_turn(&Ranker::settings))
       .def("kind", in_turn(&Ranker::kind))
       .def("features", in_turn(&Ranker::features))
+      .def("feature_names", in_turn(&Ranker::feature_names))
+      .def("name_features",
+           [](SharedRanker& self, std::vector<std::string> names) {
+             self.with([&](Ranker& ranker) { ranker.name_features(std::move(names)); });
+           })
       .def("cutoff", in_turn(&Ranker::cutoff))
       .def("parameters", in_turn(&Ranker::parameters))
       .def("rounds", in_turn(&Ranker::rounds));

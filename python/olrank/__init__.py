@@ -18,19 +18,23 @@ from olrank import _core  # noqa: E402
 # Threads that are still in the engine then stay there, instead of ending the process with an abort.
 atexit.register(_core.end_interpreter)
 
+from olrank._core import RankerQuery  # noqa: E402
+from olrank._external import OnlineRanker, User, UserQuery  # noqa: E402
 from olrank.client import Client, ServiceError  # noqa: E402
 from olrank.data import Dataset, Query, load_ir_dataset, load_letor, load_lightgbm, load_table, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
-from olrank.experiment import Evaluation, Results, Trial, Tuning, run, tune  # noqa: E402
+from olrank.experiment import Callback, Evaluation, Results, Trial, Tuning, report, run, tune  # noqa: E402
 from olrank.logs import click_log, fit_clicks, ope  # noqa: E402
 from olrank.metrics import evaluate  # noqa: E402
 from olrank.model import Model, fit, load_model  # noqa: E402
+from olrank.program import export, replay, trace  # noqa: E402
 from olrank.ranker import Ranker, Shown  # noqa: E402
 from olrank.settings import Setting, settings  # noqa: E402
 
 __version__ = _core.version()
 
 __all__ = [
+    "Callback",
     "Client",
     "DataError",
     "Dataset",
@@ -39,16 +43,21 @@ __all__ = [
     "InvalidArgument",
     "Model",
     "NumericError",
+    "OnlineRanker",
     "Query",
     "Ranker",
+    "RankerQuery",
     "Results",
     "ServiceError",
     "Setting",
     "Shown",
     "Trial",
     "Tuning",
+    "User",
+    "UserQuery",
     "click_log",
     "evaluate",
+    "export",
     "fit",
     "fit_clicks",
     "load_ir_dataset",
@@ -57,8 +66,11 @@ __all__ = [
     "load_model",
     "load_table",
     "ope",
+    "replay",
+    "report",
     "run",
     "settings",
     "synthetic",
+    "trace",
     "tune",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -32,6 +33,7 @@ class Frame(Protocol):
 
 ArrayLike = npt.ArrayLike | _Tensor
 Floats = npt.NDArray[np.float32]
+Names = tuple[str, ...] | None  # of features
 _CUDA = 2  # kDLCUDA of DLPack
 
 
@@ -103,12 +105,45 @@ def columns_of(table: Any, name: str, needed: Sequence[str] = (), others: bool =
     if not hasattr(table, "columns"):
         return {"": _without_nulls(table, name)}
     if not table.columns.is_unique:
-        raise InvalidArgument(f"{name} has two columns of one name: give each a name of its own.")
+        twice = table.columns[table.columns.duplicated()][0]
+        raise InvalidArgument(f"{name} has two columns '{twice}': give each a name of its own.")
     columns = {str(column): column for column in table.columns}
     return {
         one: _without_nulls(table[columns[one]], f"Column '{one}' of {name}")
         for one in _arrow.chosen(list(columns), needed, others, name)
     }
+
+
+def named(values: Any, name: str = "X") -> tuple[Any, Names]:
+    """The numbers of a table with the names of its columns, a[0], a[1] and so on for lists; other values as they are."""
+    if type(values) is np.ndarray or isinstance(values, (list, tuple)) or _is_tensor(values) or not is_table(values):
+        return values, None
+    kinds = {isinstance(one, str) for one in getattr(values, "columns", ()) if type(values).__module__.partition(".")[0] == "pandas"}
+    if len(kinds) > 1:
+        raise TypeError(f"{name} has columns named by texts and columns named by others: name all by texts, or none.")
+    columns = columns_of(values, name)
+    return (_of_columns(columns, name), None) if "" in columns or kinds == {False} else joined(columns, name)
+
+
+def joined(columns: dict[str, npt.NDArray[Any]], name: str = "X") -> tuple[npt.NDArray[Any], tuple[str, ...]]:
+    """Columns side by side, and the names of their features."""
+    table = _of_columns(columns, name)
+    parts = (((one,) if column.ndim == 1 else [f"{one}[{place}]" for place in range(column.shape[1])]) for one, column in columns.items())
+    return table, tuple(one for part in parts for one in part)
+
+
+def in_order(table: Any, given: Names, expected: Names, name: str = "X") -> Any:
+    """The columns as they were before, by their names, where both are known. Columns that are missing or new are refused."""
+    if given is None or expected is None or given == expected:
+        return table
+    place = {one: column for column, one in enumerate(given)}
+    missing, new = [one for one in expected if one not in place], [one for one in given if one not in set(expected)]
+    if not missing and not new:
+        return table[:, [place[one] for one in expected]]
+    if all(re.fullmatch(r"(f|Column_)?[0-9]+", one) for one in expected):
+        return table  # numbers of the features: those of a model of data without names
+    told = [f"{what} {', '.join(map(repr, some[:8]))}{' …' * (len(some) > 8)}" for what, some in (("has no column", missing), ("adds", new)) if some]
+    raise InvalidArgument(f"{name} {' and '.join(told)}: give the columns that the ranker or model has learned from, in any order.")
 
 
 def with_index(X: Any, values: npt.NDArray[Any], name: str) -> Any:

@@ -187,12 +187,12 @@ class _Gathered:
             os.rename(Path(temporary) / trial, target)
 
     def _show(self, task: Task, played: Played) -> None:
-        _, ranker, user, _, seed = Path(task.trial).parts
-        curve = played.files.get(f"{task.trial}/curve.jsonl", b"").splitlines()
-        if curve:
-            last = json.loads(curve[-1])
-            trial = {"ranker": ranker, "clicks": user, "seed": int(seed.removeprefix("seed"))}
-            self._event("evaluation", trial=trial, round=last["round"], offline=last["offline"])
+        _, ranker, user, fold, seed = Path(task.trial).parts
+        trial = {"ranker": ranker, "clicks": user, "fold": int(fold.removeprefix("fold")), "seed": int(seed.removeprefix("seed"))}
+        known = len(task.files.get(f"{task.trial}/curve.jsonl", b"").splitlines())  # those of an earlier run were told then
+        for line in played.files.get(f"{task.trial}/curve.jsonl", b"").splitlines()[known:]:
+            one = json.loads(line)
+            self._event("evaluation", trial=trial, round=one["round"], offline=one["offline"], online=one["online"])
         done = self._finished - (self._planned - self._missing)
         left = (time.monotonic() - self._started) / done * (self._missing - done)
         trials = {"finished": self._finished, "total": self._planned}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
@@ -19,14 +20,19 @@ Docs = npt.NDArray[np.int32]
 
 
 class User(Protocol):
-    """A simulated user. Clicks follow from the arguments alone: it has no state that changes."""
+    """A simulated user. Clicks follow from the arguments alone: it has no state that changes.
+
+    With an attribute `people`, a whole number, each round is one of so many people's: `query.person` says whose.
+    """
 
     def click(self, query: UserQuery, shown: Docs, round: int) -> Any:
         """One truth value for each document of `shown`, rows of the query, best first."""
 
 
 class OnlineRanker(Protocol):
-    """A ranker. It is made for each trial by RANKER(features=…, cutoff=…, seed=…, fold=…), and pickled for checkpoints."""
+    """A ranker. It is made for each trial by RANKER(features=…, cutoff=…, seed=…, fold=…), and pickled for checkpoints, unless it
+    has save(), which returns its state as bytes, and load(state), which takes it.
+    """
 
     def rank(self, query: _core.RankerQuery, round: int) -> Any:
         """Rows of query.X, best first: the first `cutoff` at least. The others follow in their order."""
@@ -44,10 +50,16 @@ class UserQuery:
     for every ranker. Built-in users decide by the same coins.
     """
 
-    __slots__ = ("_engine",)
+    __slots__ = ("_engine", "_people")
 
-    def __init__(self, engine: _core.UserQuery) -> None:
+    def __init__(self, engine: _core.UserQuery, people: int = 1) -> None:
         self._engine = engine
+        self._people = people
+
+    @property
+    def person(self) -> int:
+        """Who asks in this round, from 0 to the user's `people` − 1, each as often, and the same for every ranker."""
+        return int(self._engine.own(0, _WHO) * self._people)
 
     @property
     def grades(self) -> npt.NDArray[np.uint8]:
@@ -66,6 +78,8 @@ class UserQuery:
         return self._engine.own(int(doc), int(number))
 
 
+_WHO = 2**31 - 1  # the number of a coin that own_coin() hardly reaches
+_OWN_STATE = b"olrank own state\n"  # before what a ranker's own save() returned; pickles begin otherwise
 _DECISIONS = {
     name: getattr(_core.UserDecision, name) for name in ("click", "stop", "noise", "examination", "perseverance")
 }
@@ -84,7 +98,8 @@ def description_of(thing: Any) -> str:
 
 
 def _clicks_of(user: User, query: _core.UserQuery, shown: Docs, round: int) -> npt.NDArray[np.uint8]:
-    return as_clicks(user.click(UserQuery(query), shown, round), len(shown), f"What click() returned in round {round}")
+    asked = UserQuery(query, getattr(user, "people", 1))
+    return as_clicks(user.click(asked, shown, round), len(shown), f"What click() returned in round {round}")
 
 
 class _RankerInTrial:
@@ -109,10 +124,32 @@ class _RankerInTrial:
         return np.ascontiguousarray(scores, dtype=np.float32)
 
     def save(self) -> bytes:
-        return pickle.dumps(self.ranker, protocol=5)
+        if not _saves_itself(self.ranker):
+            return pickle.dumps(self.ranker, protocol=5)
+        state = self.ranker.save()  # type: ignore[attr-defined]
+        if not isinstance(state, bytes):
+            raise TypeError(f"save() of a {type(self.ranker).__name__} returned a {type(state).__name__}: return bytes.")
+        return _OWN_STATE + state
 
     def load(self, state: bytes) -> None:
-        self.ranker = pickle.loads(state)
+        self.ranker = loaded(state, self.ranker)
+
+
+def _saves_itself(ranker: Any) -> bool:
+    """Whether it has save() and load(state); another save(), such as of a file, is not meant."""
+    save, load = (getattr(ranker, name, None) for name in ("save", "load"))
+    needed = [one for one in inspect.signature(save).parameters.values() if one.default is one.empty] if callable(save) else [None]
+    return callable(load) and not needed
+
+
+def loaded(state: bytes, into: Any) -> Any:
+    """The ranker of a state; where the state is that of its own save(), `into`, after its load()."""
+    if not state.startswith(_OWN_STATE):
+        return pickle.loads(state)
+    if into is None:
+        raise InvalidArgument("The ranker saves itself: give an object of its class, which load() makes the trained one.")
+    into.load(state.removeprefix(_OWN_STATE))
+    return into
 
 
 def _maker_of(name: str, ranker: Callable[..., OnlineRanker]) -> Callable[[int, int, int, int], _RankerInTrial]:
@@ -139,6 +176,9 @@ def registered(
     """Makes them known to the engine for as long as this lasts. `descriptions` by name take the place of their own."""
     given = descriptions or {}
     for name, user in users.items():
+        people = getattr(user, "people", 1)
+        if isinstance(people, bool) or not isinstance(people, int) or people < 1:
+            raise TypeError(f"User '{name}' has people = {people!r}: it must be a whole number of at least 1.")
         if not callable(getattr(user, "click", None)) or isinstance(user, type):
             raise TypeError(f"User '{name}' must be an object with click(query, shown, round), not {user!r}.")
     for name, ranker in rankers.items():

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import html
+import json
 import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, Floats, as_array, as_grades, as_offsets, as_path, as_rows, as_weights, columns_of
+from olrank._arrays import (
+    ArrayLike, Floats, Names, as_array, as_grades, as_offsets, as_path, as_rows, as_weights, columns_of, in_order, joined, named,
+)
 from olrank.errors import DataError, InvalidArgument
 
 
@@ -33,10 +37,11 @@ class Dataset:
     offsets[q + 1].
     """
 
-    __slots__ = ("_engine",)
+    __slots__ = ("_engine", "_names")
 
-    def __init__(self, engine: _core.RankingData) -> None:
+    def __init__(self, engine: _core.RankingData, names: Names = None) -> None:
         self._engine = engine
+        self._names = names
 
     @classmethod
     def from_arrays(
@@ -51,6 +56,7 @@ class Dataset:
         `weight` says how much a query counts in fit(), as one number for each query, or for each row, the same in all rows
         of a query. Metrics and online rankers do not use it.
         """
+        X, columns = named(X)
         table = as_rows(X)
         grades = as_grades(y)
         if len(grades) != table.shape[0]:
@@ -58,7 +64,7 @@ class Dataset:
         order, offsets, names = layout(qid, group, table.shape[0])
         if order is not None:
             table, grades = table[order], grades[order]
-        return cls(_engine_of(table, grades, offsets, names, as_weights(weight, offsets, order, names)))
+        return cls(_engine_of(table, grades, offsets, names, as_weights(weight, offsets, order, names)), columns)
 
     @classmethod
     def from_table(cls, table: Any, y: str = "y", qid: str = "qid", X: Sequence[str] | None = None, weight: str | None = None) -> Dataset:
@@ -75,8 +81,9 @@ class Dataset:
         for column, values in features.items():
             if values.dtype.kind not in "fiub":
                 raise TypeError(f"Column '{column}' of the table has the type {values.dtype}: give real numbers, or name the features by X.")
-        table = np.column_stack(list(features.values()))
-        return cls.from_arrays(table, columns[y], columns[qid], weight=None if weight is None else columns[weight])
+        table, of_columns = joined(features, "the table")
+        data = cls.from_arrays(table, columns[y], columns[qid], weight=None if weight is None else columns[weight])
+        return cls(data._engine, of_columns)
 
     @property
     def X(self) -> Any:
@@ -123,6 +130,24 @@ class Dataset:
         return self._engine.features()
 
     @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the columns of X, where it was a table."""
+        return None if self._names is None else list(self._names)
+
+    def in_order(self, names: Sequence[str] | None) -> Dataset:
+        """The same data with the features in the order of these names; itself where either has no names."""
+        wanted = None if names is None else tuple(names)
+        if wanted is None or self._names is None:
+            return self
+        table = self.X
+        ordered = in_order(table, self._names, wanted, "The data set")
+        if ordered is table:
+            return self
+        weights = self._engine.weights()
+        rows = np.ascontiguousarray(ordered) if isinstance(ordered, np.ndarray) else as_rows(ordered)
+        return Dataset(_engine_of(rows, self.y, self.offsets, self.qids, weights), wanted)
+
+    @property
     def fingerprint(self) -> str:
         """32 hexadecimal digits that stand for all of the content."""
         return self._engine.fingerprint()
@@ -137,16 +162,26 @@ class Dataset:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes LETOR text that reads back to the same data, for `data.train` and so on of a configuration.
 
-        Weights go to PATH.weight, from where they are read.
+        Weights go to PATH.weight, and names of features to PATH.names, from where they are read.
         """
         self._engine.write(as_path(path))
+        beside = Path(f"{as_path(path)}.names")
+        beside.unlink(missing_ok=True)
+        if self._names is not None:
+            beside.write_text(json.dumps(self._names), encoding="utf-8")
 
-    def __getstate__(self) -> bytes | tuple[Any, ...]:
+    def __getstate__(self) -> bytes | tuple[Any, ...] | dict[str, Any]:
+        return self._content() if self._names is None else {"names": self._names, "content": self._content()}
+
+    def _content(self) -> bytes | tuple[Any, ...]:
         if all(re.fullmatch(r"[^\x00-\x20\x7f#]+", name) for name in self.qids):
             return self._engine.bytes()
         return self.X, self.y, self.offsets, self.qids, self._engine.weights()  # names that no file has, of arrays of yours
 
-    def __setstate__(self, state: bytes | tuple[Any, ...]) -> None:
+    def __setstate__(self, state: bytes | tuple[Any, ...] | dict[str, Any]) -> None:
+        self._names = None
+        if isinstance(state, dict):
+            self._names, state = state["names"], state["content"]
         if isinstance(state, bytes):
             self._engine = _core.RankingData.from_bytes(state)
         else:
@@ -177,7 +212,9 @@ def _engine_of(table: Any, grades: npt.NDArray[np.uint8], offsets: npt.NDArray[n
 
 def load_letor(path: str | os.PathLike[str], part: str = "train", fold: int = 1, threads: int = 0) -> Dataset:
     """A file of LETOR text, plain, .gz or .zst. Of a folder with Fold1 and so on, the part and fold."""
-    return Dataset(_core.RankingData.load(as_path(path), part, fold, threads))
+    data = _core.RankingData.load(as_path(path), part, fold, threads)
+    names = Path(f"{as_path(path)}.names")
+    return Dataset(data, tuple(json.loads(names.read_text(encoding="utf-8"))) if names.is_file() else None)
 
 
 def load_table(

@@ -7,14 +7,15 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from olrank import _core, _distributed, _toml
 from olrank._arrays import as_path
-from olrank._external import OnlineRanker, User, registered
+from olrank._external import OnlineRanker, User, loaded, registered
+from olrank.data import Dataset
 from olrank.errors import Error, InvalidArgument
 from olrank.progress import Progress
 
@@ -61,6 +62,13 @@ class Trial:
         summary: dict[str, Any] = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
         return summary
 
+    def own_ranker(self, into: Any = None) -> Any:
+        """The trained object of a ranker of yours. One that saves itself is loaded `into` an object of its class.
+
+        It is unpickled, which runs code: do so with folders that you trust. Ranker.load() takes trials of built-in rankers.
+        """
+        return loaded(_core.external_state(as_path(self.folder)), into)
+
     @property
     def fingerprint(self) -> str:
         """32 hexadecimal digits that stand for the result: the same for the same settings, data and seed."""
@@ -98,6 +106,13 @@ class Evaluation:
         return f"<olrank.Evaluation {trial}, round {self.round}: {offline}>"
 
 
+class Callback(Protocol):
+    """It is called after each evaluation of each trial, in the thread that called run(). `close()`, if it has one, ends it."""
+
+    def __call__(self, figures: dict[str, float], step: int, trial: Trial) -> object:
+        """`figures` by name, such as "offline.ndcg@10", after the round `step`."""
+
+
 class Results:
     """The results in a folder. Iterating gives the evaluations of all trials, one trial after another."""
 
@@ -128,6 +143,15 @@ class Results:
             for one in self
         ]
         return pandas.DataFrame(rows)
+
+    def to_latex(self, users: Sequence[Sequence[str]] = (), baseline: str = "") -> str:
+        """LaTeX tables (booktabs), one for each user, or for each of `users` with those side by side; differences from `baseline`."""
+        return report([self], "latex", baseline=baseline, users=users)
+
+    def compare(self, *others: Results | str | os.PathLike[str], baseline: str = "") -> dict[str, Any]:
+        """Metrics, curves and paired tests of these rankers and those of other results, as of `olrank report --json`."""
+        told: dict[str, Any] = json.loads(report([self, *others], "json", baseline=baseline))
+        return told
 
     def figures(self, dark: bool = False) -> dict[str, Figure]:
         """The figures of the report by name."""
@@ -167,6 +191,19 @@ class Figure:
         Path(path).write_text(self.svg, encoding="utf-8")
 
 
+def report(
+    results: Results | str | os.PathLike[str] | Sequence[Results | str | os.PathLike[str]],
+    form: Literal["latex", "csv", "json"] = "json",
+    *,
+    baseline: str = "",
+    users: Sequence[Sequence[str]] = (),
+) -> str:
+    """The report of results or their folders, finished or not, as `olrank report` writes it to --latex, --csv or --json."""
+    given = [results] if isinstance(results, (Results, str, os.PathLike)) else list(results)
+    folders = [as_path(one.out if isinstance(one, Results) else one) for one in given]
+    return _core.report(folders, form, baseline, [[names] if isinstance(names, str) else list(names) for names in users])
+
+
 def run(
     config: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     progress: bool = True,
@@ -176,12 +213,13 @@ def run(
     force: bool = False,
     users: Mapping[str, User] | None = None,
     rankers: Mapping[str, Callable[..., OnlineRanker]] | None = None,
+    callbacks: Sequence[Callback] = (),
     executor: _distributed.Executor | None = None,
 ) -> Results:
     """Plays an experiment: rankers × users × folds × seeds. The same bits as `olrank run` with the same configuration.
 
     `config` is a dict of tables, such as {"data": {"source": "synth:small"}, "ranker": [{"kind": "pairrank"}]}, or the
-    path of a TOML file. Results are in `out`, else in the configuration's run.out, else in a temporary folder that goes
+    path of a TOML file. data.train, data.test and data.vali may be a Dataset, which is written to OUT.data. Results are in `out`, else in the configuration's run.out, else in a temporary folder that goes
     with the returned object. `resume` continues a run that was interrupted, `force` replaces its results. Ctrl-C stops
     between rounds, with checkpoints, and raises KeyboardInterrupt.
 
@@ -189,31 +227,38 @@ def run(
     learn(query, shown, clicks, round) and score(X). They join those that the configuration names; where it names none,
     they are all. `[[ranker]] kind = "external"` and `clicks.models` may name them, too.
 
+    `callbacks` are called after each evaluation with its figures, the round and the trial; olrank.callbacks has ready ones.
+
     `executor` plays each trial as a task of its own, with one thread unless run.threads says more: a pool of
     concurrent.futures, Dask's client.get_executor(), one of submitit or of MPI. Trials of lost workers are played again.
     The folder is here, and has the bits of a local run.
     """
     users, rankers = dict(users or {}), dict(rankers or {})
+    config, out, temporary, earlier = _prepared(config, out, "run", resume, force)
     text, origin, table = _read(config)
     if users or rankers:
         table = _with_own(table, users, rankers)
         text = _toml.write(table)
-    out, temporary, earlier = _folder_of(table, out, "run", resume, force)
     bar = Progress() if progress else None
+    take = _taker(bar, callbacks, Path(as_path(table["run"]["out"] if out is None else out)), temporary)
     try:
         if executor is None:
             with registered(users, rankers):
                 folder, _, failures, signal = _core.play(
-                    text, origin, "" if out is None else as_path(out), earlier, "olrank.run(…)", lambda event: _take(event, bar), "", True
+                    text, origin, "" if out is None else as_path(out), earlier, "olrank.run(…)", take, "", True
                 )
         else:
             here = Path(as_path(table["run"]["out"] if out is None else out))
             own = _distributed.Own.of(users, rankers)
             folder, failures, signal = _distributed.play(
-                executor, table, text, origin, here, earlier, own, lambda event: _take(event, bar)
+                executor, table, text, origin, here, earlier, own, take
             )
     except InvalidArgument as error:
-        raise InvalidArgument(_in_words_of_python(str(error))) from None
+        error.args = (in_words_of_python(str(error)),)
+        raise
+    finally:
+        for callback in callbacks:
+            getattr(callback, "close", lambda: None)()
     if bar is not None:
         bar.end(done=signal == 0)
     for failure in failures:
@@ -253,20 +298,30 @@ def tune(
     per: str = "ranker",
     resume: bool = False,
     force: bool = False,
+    users: Mapping[str, User] | None = None,
+    rankers: Mapping[str, Callable[..., OnlineRanker]] | None = None,
+    callbacks: Sequence[Callback] = (),
     executor: _distributed.Executor | None = None,
 ) -> Tuning:
     """Tries the values of the configuration's [sweep] on the validation set and tests the winners, as `olrank tune` does.
 
     The area under the learning curve `by` decides ("offline", "online", "both"; or "worst"), once for each ranker or `per`
-    "fold-and-user". Everything else is as in run(): trials on an `executor`, `resume`, `force`, Ctrl-C.
+    "fold-and-user". Everything else is as in run(): data sets, own users and rankers, callbacks, trials on an `executor`, `resume`, `force`, Ctrl-C.
     """
-    text, origin, table = _read(config)
-    out, temporary, earlier = _folder_of(table, out, "tuning", resume, force)
+    prepared, out, temporary, earlier = _prepared(config, out, "tuning", resume, force)
+    text, origin, table = _read(prepared)
+    users, rankers = dict(users or {}), dict(rankers or {})
+    if users or rankers:
+        table = _with_own(table, users, rankers)
+        text = _toml.write(table)
+    own = _distributed.Own.of(users, rankers)
     folder = Path(as_path(table["run"]["out"] if out is None else out))
     bar = Progress() if progress else None
+    take = _taker(bar, callbacks, folder, temporary)
 
     def step(name: str, earlier: str) -> tuple[str, bool]:
-        told = _core.tune(text, origin, str(folder), earlier, lambda event: _take(event, bar), by, per, name)
+        with own.registered():
+            told = _core.tune(text, origin, str(folder), earlier, take, by, per, name)
         stop(told[3])
         return told[1], told[2]
 
@@ -281,8 +336,7 @@ def tune(
         assert executor is not None
         configuration = _toml.read(part / "config.toml")
         trials = _toml.parse(configuration, str(part / "config.toml"))
-        own = _distributed.Own.of({}, {})
-        stop(_distributed.play(executor, trials, configuration, str(part / "config.toml"), part, "resume", own, lambda event: _take(event, bar))[2])
+        stop(_distributed.play(executor, trials, configuration, str(part / "config.toml"), part, "resume", own, take)[2])
 
     try:
         if executor is not None:
@@ -294,7 +348,11 @@ def tune(
             earlier = "resume"
         winners, complete = step("whole", earlier)
     except InvalidArgument as error:
-        raise InvalidArgument(_in_words_of_python(str(error))) from None
+        error.args = (in_words_of_python(str(error)),)
+        raise
+    finally:
+        for callback in callbacks:
+            getattr(callback, "close", lambda: None)()
     if bar is not None:
         bar.end(done=True)
     if not complete:
@@ -309,6 +367,28 @@ def _read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[st
         return _toml.write(config), "configuration", dict(config)
     text = _toml.read(config)
     return text, as_path(config), _toml.parse(text, as_path(config))
+
+
+Config = Mapping[str, Any] | str | os.PathLike[str] | None
+Prepared = tuple[Config, str | os.PathLike[str] | None, tempfile.TemporaryDirectory[str] | None, str]
+
+
+def _prepared(config: Config, out: str | os.PathLike[str] | None, what: str, resume: bool, force: bool) -> Prepared:
+    """The configuration with files in place of data sets, and what _folder_of() tells."""
+    table = config if isinstance(config, Mapping) else _read(config)[2]
+    out, temporary, earlier = _folder_of(table, out, what, resume, force)
+    data = table.get("data")
+    if isinstance(data, Dataset):
+        raise InvalidArgument('data is a Dataset: give one for each part, {"train": …, "test": …}.')
+    parts = {part: one for part, one in data.items() if isinstance(one, Dataset)} if isinstance(data, Mapping) else {}
+    if not parts:
+        return config, out, temporary, earlier
+    folder = Path(f"{as_path(table['run']['out'] if out is None else out)}.data").absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    names = parts["train"].feature_names if "train" in parts else None
+    for part, one in parts.items():
+        one.in_order(names).save(folder / f"{part}.txt")
+    return {**table, "data": {**(data or {}), **{part: folder / f"{part}.txt" for part in parts}}}, out, temporary, earlier
 
 
 def _folder_of(
@@ -343,11 +423,13 @@ def _with_own(table: dict[str, Any], users: Mapping[str, User], rankers: Mapping
     return whole
 
 
-def _in_words_of_python(message: str) -> str:
+def in_words_of_python(message: str) -> str:
     """The program's sentence with arguments in place of its flags, and functions in place of its commands."""
     for word, of_python in (
         ("--resume", "resume=True"),
         ("--force", "force=True"),
+        ("--trace", "trace()"),
+        ("--replay", "replay()"),
         ("another --out", "another out"),
         ("with --data", "by data.source"),
         ("'olrank run'", "olrank.run"),
@@ -357,14 +439,28 @@ def _in_words_of_python(message: str) -> str:
     return message
 
 
-def _take(line: str, bar: Progress | None) -> None:
-    event = json.loads(line)
-    if event["event"] == "warning":
-        _log.warning("%s", event["message"])
-    elif event["event"] in ("info", "detail"):
-        _log.info("%s", event["message"])
-    elif bar is not None:
-        bar.tell(event)
+def _taker(bar: Progress | None, callbacks: Sequence[Callback], out: Path, keep: Any) -> Callable[[str], None]:
+    """A function that takes the events of an experiment."""
+
+    def take(line: str) -> None:
+        event = json.loads(line)
+        if event["event"] == "warning":
+            _log.warning("%s", event["message"])
+        elif event["event"] in ("info", "detail"):
+            _log.info("%s", event["message"])
+        elif bar is not None:
+            bar.tell(event)
+        if event["event"] == "evaluation" and callbacks:
+            of = event["trial"]
+            below = Path("trials", of["ranker"], of["clicks"], f"fold{of['fold']}", f"seed{of['seed']}")
+            places = (out / part / below for part in ("test", "tuning"))  # of tune(), whose winners have names of their own
+            folder = next((place for place in places if place.exists()), out / below)
+            trial = Trial(of["ranker"], of["clicks"], of["fold"], of["seed"], folder, keep)
+            figures = _flat({part: event[part] for part in ("offline", "online") if part in event})
+            for callback in callbacks:
+                callback({name: value for name, value in figures.items() if value is not None}, event["round"], trial)
+
+    return take
 
 
 def _trial_of(out: Path, folder: str, keep: Any) -> Trial:

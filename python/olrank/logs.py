@@ -17,7 +17,7 @@ from olrank import _core
 from olrank._arrays import ArrayLike, as_array, as_numbers, as_path, columns_of
 from olrank.data import Dataset, layout
 from olrank.errors import InvalidArgument
-from olrank.model import Model
+from olrank.model import Model, load_model
 
 Path = str | os.PathLike[str]
 
@@ -58,6 +58,11 @@ def ope(
                 model.save(files[-1])
             else:
                 files.append(as_path(model))
+            if data is not None and data.feature_names is not None:
+                known = (model if isinstance(model, Model) else load_model(files[-1], trust_code=trust_code)).feature_names
+                if number > 1 and data.in_order(known) is not data:
+                    raise InvalidArgument("The models have features in different orders: estimate one after another.")
+                data = data.in_order(known)
         told: dict[str, Any] = json.loads(
             _core.off_policy_values(
                 None if data is None else data._engine, as_path(log), files, policy, reward,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, Frame, as_features, as_offsets, as_path, with_index
+from olrank._arrays import ArrayLike, Frame, as_features, as_offsets, as_path, in_order, named, with_index
 from olrank.data import Dataset
 from olrank.errors import InvalidArgument
 from olrank.settings import as_texts
@@ -32,6 +32,11 @@ class Model:
     def features(self) -> int:
         return self._engine.features()
 
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the features; None where the file has none. A table's columns are taken by them, in any order."""
+        return self._engine.feature_names() or None
+
     @overload
     def score(self, X: Frame, group: ArrayLike | None = None, *, qid: Any = None, docid: Any = None) -> Any: ...
     @overload
@@ -52,15 +57,17 @@ class Model:
             if columns != self.features:
                 raise InvalidArgument(f"X has {columns} columns, and documents here have {self.features} features.")
             return self._engine.score_data(Dataset.from_arrays(X, np.zeros(rows), group=[rows] if group is None else group)._engine)
-        table = as_features(X, self.features)
+        values, names = named(X)
+        known = None if names is None else self._engine.feature_names()
+        table = as_features(in_order(values, names, tuple(known) if known else None), self.features)
         offsets = as_offsets([len(table)] if group is None else group, len(table))
         scores = self._engine.score(table, offsets, queries, ids)
         return with_index(X, scores, "score")
 
     def rank(self, X: ArrayLike, *, qid: Any = None, docid: Any = None) -> npt.NDArray[np.int64]:
         """The rows of one query's documents, best first."""
-        table = as_features(X, self.features)
-        return np.argsort(-self.score(table, [len(table)], qid=qid, docid=docid), kind="stable")
+        rows: int = X.shape[0] if hasattr(X, "shape") else len(X)  # type: ignore[arg-type]
+        return np.argsort(-np.asarray(self.score(X, [rows], qid=qid, docid=docid)), kind="stable")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model file that `olrank rank`, `eval`, `export` and `serve` take."""
@@ -101,5 +108,5 @@ def fit(
     `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1".
     """
     texts = as_texts(dict(settings))
-    parts = (train._engine, None if validation is None else validation._engine)
-    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device))
+    parts = (train._engine, None if validation is None else validation.in_order(train.feature_names)._engine)
+    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, train.feature_names or []))

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_clicks, as_features, as_numbers, as_path, capsule_on_gpu
+from olrank._arrays import ArrayLike, Names, as_clicks, as_features, as_numbers, as_path, capsule_on_gpu, in_order, named
 from olrank.data import Dataset
 from olrank.errors import DataError, InvalidArgument
+from olrank.model import load_model
 from olrank.settings import as_texts
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Ranker:
     Any number of rankers may work at once, each in a thread of its own; calls of one ranker follow one another.
     """
 
-    __slots__ = ("_engine", "_features", "_cutoff", "_remembers", "_gpu", "_stream")
+    __slots__ = ("_engine", "_features", "_cutoff", "_names", "_remembers", "_gpu", "_stream")
 
     def __init__(
         self,
@@ -64,11 +65,15 @@ class Ranker:
                 raise TypeError(f"{name} must be a text, not {text!r}.")
         texts = as_texts(dict(settings))
         self._take(_core.Ranker.make(kind, features, cutoff, seed, protocol, normalise, fold, user, threads, device, texts))
+        if settings.get("start_from"):
+            start = load_model(settings["start_from"], trust_code=settings.get("trust_code", False))
+            self._names = None if start.feature_names is None else tuple(start.feature_names)
 
     def _take(self, engine: _core.Ranker) -> None:
         self._engine = engine
         self._features = engine.features()
         self._cutoff = engine.cutoff()
+        self._names = tuple(engine.feature_names()) or None
         self._remembers = engine.kind() == "clickgp"
         self._gpu = engine.gpu()
         self._stream = engine.gpu_stream()
@@ -76,7 +81,22 @@ class Ranker:
     def _docs(self, X: ArrayLike) -> npt.NDArray[np.float32] | _core.GpuDocs:
         """Documents as the engine takes them: where they lie, if that is a GPU and the ranker reads from one."""
         capsule = capsule_on_gpu(X, self._gpu, self._stream) if self._stream else None
-        return as_features(X, self._features) if capsule is None else _core.GpuDocs.of(capsule)
+        return self._table(X) if capsule is None else _core.GpuDocs.of(capsule)
+
+    def _table(self, X: ArrayLike) -> npt.NDArray[np.float32]:
+        """The features, those of a table in the order of the first table that came."""
+        values, names = named(X)
+        table = as_features(in_order(values, names, self._names), self._features)
+        self._remember(names)
+        return table
+
+    def _remember(self, names: Names) -> None:
+        if names is None:
+            return
+        if self._names is None or set(names) != set(self._names):
+            self._names = names
+        if not self._engine.feature_names():
+            self._engine.name_features(list(self._names))
 
     @classmethod
     def _of(cls, engine: _core.Ranker) -> Ranker:
@@ -120,8 +140,10 @@ class Ranker:
         first, "clicks": 0 or 1 for each}, with "rewards" where each click has a worth. `data` has the documents. The state
         is that of a ranker that showed these lists itself. Lists before one that is refused are learned.
         """
+        data = data.in_order(self._names)
         if data.features != self._features:
             raise InvalidArgument(f"The data have {data.features} features, and documents here have {self._features}.")
+        self._remember(data._names)
         place = {name: query for query, name in enumerate(data.qids)}
         X, offsets = data.X, data.offsets
         for where, record in _records(log):
@@ -176,6 +198,11 @@ class Ranker:
     @property
     def features(self) -> int:
         return self._features
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The columns of the first table that came, pandas' or another's; later ones are taken by these names, in any order."""
+        return None if self._names is None else list(self._names)
 
     @property
     def cutoff(self) -> int:

@@ -223,6 +223,77 @@ def test_a_ranker_of_ones_own_learns_beside_the_built_in_ones(tmp_path):
         olrank.run(config, progress=False, rankers={"mine": slow}, out=tmp_path / "half", resume=True)
 
 
+class SavesItself(ByFirstFeature):
+    unpicklable = None
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.unpicklable = lambda: None
+
+    def save(self):
+        return self.weights.tobytes()
+
+    def load(self, state):
+        self.weights = np.frombuffer(state).copy()
+
+
+def test_the_trained_object_comes_back(tmp_path):
+    config = with_ranker({"kind": "pairrank"}, seeds=[1])
+    results = olrank.run(config, progress=False, out=tmp_path / "out", rankers={"mine": ByFirstFeature, "saves": SavesItself})
+    by_name = {trial.ranker: trial for trial in results.trials}
+    mine = by_name["mine"].own_ranker()
+    assert isinstance(mine, ByFirstFeature) and mine.weights.any()
+    saves = by_name["saves"].own_ranker(SavesItself(features=10, cutoff=10, seed=1, fold=1))
+    assert np.array_equal(saves.weights, mine.weights)
+    with pytest.raises(olrank.InvalidArgument, match="give an object of its class"):
+        by_name["saves"].own_ranker()
+    with pytest.raises(olrank.InvalidArgument, match="is built in"):
+        by_name["pairrank"].own_ranker()
+    half = config | {"protocol": config["protocol"] | {"rounds": 10}}
+    olrank.run(half, progress=False, out=tmp_path / "half", rankers={"saves": SavesItself})
+    whole = olrank.run(config, progress=False, out=tmp_path / "half", rankers={"saves": SavesItself}, resume=True)
+    assert fingerprints(whole)[("saves", "navigational", 1)] == by_name["saves"].fingerprint
+
+
+def test_a_ranker_that_changes_its_input_is_shown_where():
+    class Writes(ByFirstFeature):
+        def rank(self, query, round):
+            query.X[0] = 0
+
+    Writes.__qualname__ = "Writes"
+    globals()["Writes"] = Writes
+    with pytest.raises(ValueError, match="read-only"):
+        olrank.run(with_ranker({"kind": "pairrank"}, seeds=[1]), progress=False, rankers={"w": Writes})
+
+
+def test_rankers_and_users_of_ones_own_are_tuned():
+    config = with_ranker({"kind": "pairrank"}, seeds=[1], rounds=10) | {"clicks": {}, "sweep": {"lambda": [0.1, 1.0]}}
+    tuned = olrank.tune(config, progress=False, rankers={"mine": ByFirstFeature}, users={"own": Navigational()})
+    assert {winner["ranker"] for winner in tuned.winners} == {"pairrank", "mine"}
+    assert {trial.user for trial in tuned.test.trials} == {"own"}
+
+
+def test_a_user_of_many_people_says_who_asks():
+    asked = {}
+
+    class People(Navigational):
+        people = 3
+
+        def click(self, query, shown, round):
+            asked.setdefault(round, set()).add(query.person)
+            return super().click(query, shown, round)
+
+    olrank.run(with_ranker({"kind": "pairrank"}, {"kind": "pdgd", "network": "linear"}) | {"clicks": {}}, progress=False, users={"people": People()})
+    one_each = [people for people in asked.values() if len(people) <= 2]  # two seeds, and both rankers meet the same person
+    assert len(one_each) == len(asked) == 30 and set().union(*asked.values()) == {0, 1, 2}
+
+    class None_(Navigational):
+        people = 0
+
+    with pytest.raises(TypeError, match="people = 0: it must be a whole number"):
+        olrank.run(CONFIG, progress=False, users={"none": None_()})
+
+
 class Wrong(ByFirstFeature):
     """Gets a wrong method by the test."""
 

@@ -111,7 +111,7 @@ class TestScikitLearn:
 
         from olrank.sklearn import LTRModel
 
-        with pytest.raises(olrank.InvalidArgument, match="no parameter 'los'"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'los'"):
             LTRModel(los=1)
         data = olrank.synthetic("small", queries=6)
         model = LTRModel(epochs=1).fit(data.X, data.y, data.group)
@@ -120,5 +120,98 @@ class TestScikitLearn:
             model.score(data.X, data.y)
         with pytest.raises(olrank.InvalidArgument, match="predict\\(\\) needs group"):
             model.predict(data.X)
+        with pytest.raises(olrank.InvalidArgument, match="fit\\(\\) needs the queries"):
+            model.fit(data.X, data.y)
         with pytest.raises(NotFittedError):
             LTRModel().predict([[1.0]])
+
+    def test_parameters_are_the_engines_settings_and_shown_where_they_differ(self):
+        from olrank.sklearn import LTRModel
+
+        own = {"normalise", "seed", "threads", "device", "one_query", "query"}
+        defaults = {setting.name: setting.default for setting in olrank.settings("train") if setting.name != "seeds"}
+        assert {name: value for name, value in LTRModel().get_params().items() if name not in own} == defaults | {"loss": "lambdarank", "width": 32, "epochs": 20}
+        assert repr(LTRModel(width=8)) == "LTRModel(width=8)"
+
+    def test_scikit_learns_checks(self):
+        """Those that fit without queries fail unless X is one query; then each that is left says why."""
+        from sklearn.utils.estimator_checks import check_estimator
+
+        from olrank.sklearn import LTRModel
+
+        weights = "a query has one weight, because a loss is that of its list, and the check gives its rows different ones"
+        reasons = {
+            "check_sample_weights_not_overwritten": weights,
+            "check_sample_weight_equivalence_on_dense_data": weights,
+            "check_sample_weight_equivalence_on_sparse_data": weights,
+            "check_methods_subset_invariance": "the rows of a query are scaled together, so that a part of them has other scores",
+        }
+        told = check_estimator(LTRModel(one_query=True, epochs=2), expected_failed_checks=reasons, on_skip=None)
+        assert {one["check_name"] for one in told if one["status"] == "xfail"} == set(reasons)
+        strict = check_estimator(LTRModel(epochs=2), on_skip=None, on_fail=None)
+        refused = [one for one in strict if one["status"] == "failed"]
+        assert len(refused) <= 34
+        for one in refused:
+            error = one["exception"]
+            causes = [str(error), str(error.__cause__), str(error.__context__)]
+            assert any("fit() needs the queries" in cause for cause in causes), f"{one['check_name']}: {error}"
+
+    def test_columns_are_taken_by_name(self):
+        pandas = pytest.importorskip("pandas")
+        from olrank.sklearn import LTRModel
+
+        data = olrank.synthetic("small", queries=10)
+        names = [f"col {column}" for column in range(data.features)]
+        table = pandas.DataFrame(data.X, columns=names)
+        model = LTRModel(epochs=2).fit(table, data.y, qid=data.qid)
+        assert list(model.feature_names_in_) == names and model.n_features_in_ == data.features
+        turned = table[names[::-1]]
+        assert np.array_equal(model.predict(turned, data.group), model.predict(table, qid=data.qid))
+        assert model.score(turned, data.y, data.group) == model.score(table, data.y, data.group)
+        with pytest.raises(olrank.InvalidArgument, match="X has no column 'col 0' and adds 'x': give the columns"):
+            model.predict(table.rename(columns={"col 0": "x"}), data.group)
+        assert not hasattr(model.fit(data.X, data.y, data.group), "feature_names_in_")
+
+    def test_queries_are_routed(self):
+        import sklearn
+        from sklearn.model_selection import GroupKFold, cross_val_predict
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        from olrank.sklearn import LTRModel
+
+        data = olrank.synthetic("small", queries=12)
+        shuffled = np.random.default_rng(1).permutation(len(data.y))
+        X, y, qid = data.X[shuffled], data.y[shuffled], data.qid[shuffled]
+        model = LTRModel(network="linear", epochs=2)
+        model.fit(X, y, qid=qid)
+        by_group = model.predict(data.X, data.group)
+        assert np.array_equal(model.predict(X, qid=qid), by_group[shuffled])  # rows of a query need not lie together
+        with sklearn.config_context(enable_metadata_routing=True):
+            routed = LTRModel(network="linear", epochs=2).set_fit_request(qid=True).set_predict_request(qid=True).set_score_request(qid=True)
+            line = make_pipeline(StandardScaler(), routed).fit(X, y, qid=qid)
+            assert line.score(X, y, qid=qid) > 0.4 and line.predict(X, qid=qid).shape == y.shape
+            alone = LTRModel(network="linear", epochs=2, normalise="none").set_fit_request(qid=True)
+            assert cross_val_predict(alone, X, y, cv=GroupKFold(3), params={"qid": qid, "groups": qid}).shape == y.shape
+        # cross_val_predict passes nothing on to predict(): the queries are a column of X.
+        number = np.unique(qid, return_inverse=True)[1]
+        with_query = np.column_stack([X, number])
+        column = LTRModel(network="linear", epochs=2, query=-1)
+        assert np.array_equal(column.fit(with_query, y).predict(with_query), by_group[shuffled])
+        assert column.n_features_in_ == data.features and column.score(with_query, y) == model.score(X, y, qid=qid)
+        scores = cross_val_predict(column, with_query, y, groups=qid, cv=GroupKFold(3))
+        assert olrank.evaluate(y, scores, qid)["ndcg@10"] > 0.4
+        with pytest.raises(olrank.InvalidArgument, match="give neither group nor qid"):
+            column.predict(with_query, qid=qid)
+
+    def test_a_column_of_a_table_has_the_queries(self):
+        pandas = pytest.importorskip("pandas")
+        from olrank.sklearn import LTRModel
+
+        data = olrank.synthetic("small", queries=6)
+        table = pandas.DataFrame(data.X).add_prefix("x").assign(query=data.qid)
+        model = LTRModel(network="linear", epochs=2, query="query").fit(table, data.y)
+        plain = LTRModel(network="linear", epochs=2).fit(data.X, data.y, data.group)
+        assert np.array_equal(model.predict(table), plain.predict(data.X, data.group)) and "query" not in model.feature_names_in_
+        with pytest.raises(olrank.InvalidArgument, match="has no column 'query'|no table with a column"):
+            model.predict(data.X)

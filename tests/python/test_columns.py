@@ -1,0 +1,110 @@
+"""Tables whose columns come in another order are scored by name; missing, new and doubled columns are refused by one sentence."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import olrank
+
+COLUMNS = ["price", "age", "stars"]
+
+
+def library(name):
+    module = pytest.importorskip(name)
+    return (lambda columns: module.table(columns)) if name == "pyarrow" else (lambda columns: module.DataFrame(columns))
+
+
+@pytest.fixture(params=["pandas", "polars", "pyarrow"])
+def frame(request):
+    """A frame of this library of the columns of a table, in the order of `names`."""
+    make = library(request.param)
+    return lambda X, names=COLUMNS: make({one: X[:, COLUMNS.index(one)] for one in names})
+
+
+@pytest.fixture
+def X(queries):
+    return queries(1, docs=12, features=3)
+
+
+@pytest.fixture
+def data(frame, X):
+    return olrank.Dataset.from_arrays(frame(X), [0, 1, 2] * 4, group=[6, 6])
+
+
+TURNED = ["stars", "price", "age"]
+
+
+def test_a_ranker_takes_columns_by_name(frame, X, tmp_path):
+    plain, ranker = (olrank.Ranker("pairrank", features=3) for _ in range(2))
+    for one, table in ((plain, X), (ranker, frame(X))):
+        one.learn(one.rank(table), [1] + [0] * 9)
+    assert ranker.feature_names == COLUMNS and plain.feature_names is None
+    assert ranker.fingerprint == plain.fingerprint  # names change nothing that is computed
+    ranker.save(tmp_path / "state")
+    ranker.save_model(tmp_path / "model.safetensors")
+    for again in (ranker, pickle.loads(pickle.dumps(ranker)), olrank.Ranker.load(tmp_path / "state")):
+        assert np.array_equal(again.score(frame(X, TURNED)), plain.score(X))
+        with pytest.raises(olrank.InvalidArgument, match="X has no column 'stars': give the columns"):
+            again.score(frame(X, ["price", "age"]))
+    assert np.array_equal(ranker.rank(frame(X, TURNED)).docs, plain.rank(X).docs)
+    model = olrank.load_model(tmp_path / "model.safetensors")
+    assert model.feature_names == COLUMNS
+    assert np.array_equal(np.asarray(model.score(frame(X, TURNED), [12])), model.score(X, [12]))
+    started = olrank.Ranker("clickgp", features=3, start_from=tmp_path / "model.safetensors")
+    assert started.feature_names == COLUMNS and np.array_equal(started.score(frame(X, TURNED)), started.score(X))
+
+
+def test_a_memory_keeps_the_names(X, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    ranker = olrank.Ranker(features=3)
+    ranker.learn(ranker.rank(pandas.DataFrame(X, columns=COLUMNS), qid="q"), [1] + [0] * 9)
+    ranker.save(tmp_path / "state")
+    model = olrank.load_model(tmp_path / "state")
+    turned = pandas.DataFrame(X, columns=COLUMNS)[TURNED]
+    assert np.array_equal(model.score(turned, qid="q"), model.score(X, qid="q")) and list(model.rank(turned, qid="q")) == list(model.rank(X, qid="q"))
+
+
+def test_a_fitted_model_takes_columns_by_name(data, frame, X, tmp_path):
+    model = olrank.fit(data, epochs=2)
+    model.save(tmp_path / "model.safetensors")
+    validation = olrank.Dataset.from_arrays(frame(X, TURNED), data.y, group=data.group)
+    assert np.array_equal(validation.in_order(COLUMNS).X, data.X) and validation.in_order(None) is validation
+    turned = olrank.fit(data, validation, epochs=2, patience=2)
+    assert np.array_equal(turned.score(X, [12]), olrank.fit(data, data, epochs=2, patience=2).score(X, [12]))
+    for again in (model, pickle.loads(pickle.dumps(model)), olrank.load_model(tmp_path / "model.safetensors")):
+        assert np.array_equal(np.asarray(again.score(frame(X, TURNED), [12])), model.score(X, [12]))
+    assert pickle.loads(pickle.dumps(data)).feature_names == COLUMNS
+    plain = olrank.fit(olrank.Dataset.from_arrays(X, data.y, group=data.group), epochs=2)
+    assert np.array_equal(np.asarray(plain.score(frame(X, TURNED), [12])), plain.score(X[:, [2, 0, 1]], [12]))  # no names: by place
+
+
+def test_a_log_is_learned_by_name(data, frame, X):
+    turned = olrank.Dataset.from_arrays(frame(X, TURNED), data.y, group=data.group)
+    log = [{"qid": "1", "shown": [2, 0, 1], "clicks": [1, 0, 0]}]
+    ranker, other = olrank.Ranker("pairrank", features=3), olrank.Ranker("pairrank", features=3)
+    ranker.partial_fit(log, data).partial_fit(log, turned)
+    assert ranker.fingerprint == other.partial_fit(log * 2, data).fingerprint
+
+
+def test_missing_new_and_doubled_columns_are_named(X):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=COLUMNS)
+    ranker = olrank.Ranker("pairrank", features=3)
+    ranker.rank(table)
+    for wrong, sentence in (
+        (table.rename(columns={"age": "years"}), "X has no column 'age' and adds 'years': give the columns"),
+        (table.assign(colour=1.0), "X adds 'colour'"),
+        (table[["price", "age", "age"]], "X has two columns 'age'"),
+        (table.rename(columns={"age": 7}), "X has columns named by texts"),
+    ):
+        with pytest.raises((olrank.InvalidArgument, TypeError), match=sentence):
+            ranker.score(wrong)
+    assert np.array_equal(ranker.score(pandas.DataFrame(X)), ranker.score(X))  # numbers of columns are no names
+
+
+def test_lists_are_features_of_their_column():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1.0, 2.0], "e": [[0.1, 0.2], [0.3, 0.4]]})
+    ranker = olrank.Ranker("pairrank", features=3)
+    assert np.array_equal(ranker.rank(table).docs, ranker.rank(table[["e", "a"]]).docs) and ranker.feature_names == ["a", "e[0]", "e[1]"]

@@ -173,11 +173,8 @@ void set_olranknet_defaults(RankerSettings& settings, const DefaultsContext& con
   if (context.protocol == ProtocolName::kPaper) settings.explore.alpha = 0.03;
   if (context.protocol != ProtocolName::kRecommended) return;
   set_recommended_network(settings, context.chosen);
-  if (context.chosen.trainer.loss != LossForm::kSum) return;
-  // An ensemble learns less that way, and more steps on a sample cost lists:
-  // docs/evidence/DEFAULTS-SWEEPS.md.
-  settings.trainer.retrain = Retrain::kGrowth;
-  settings.trainer.replay_steps = 1;
+  // An ensemble learns less that way: docs/evidence/DEFAULTS-SWEEPS.md.
+  if (context.chosen.trainer.loss == LossForm::kSum) settings.trainer.retrain = Retrain::kGrowth;
 }
 
 std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {

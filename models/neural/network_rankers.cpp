@@ -171,10 +171,7 @@ std::unique_ptr<OnlineRanker> make_confident_network(const RankerRequest& reques
 void set_olranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
   // Chosen by the committed sweeps: docs/DEFAULTS.md.
   if (context.protocol == ProtocolName::kPaper) settings.explore.alpha = 0.03;
-  if (context.protocol != ProtocolName::kRecommended) return;
-  set_recommended_network(settings, context.chosen);
-  // An ensemble learns less that way: docs/evidence/DEFAULTS-SWEEPS.md.
-  if (context.chosen.trainer.loss == LossForm::kSum) settings.trainer.retrain = Retrain::kGrowth;
+  if (context.protocol == ProtocolName::kRecommended) set_recommended_network(settings, context.chosen);
 }
 
 std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {

@@ -1,4 +1,5 @@
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +13,9 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "logs/off_policy.h"
+#include "serve/feature_schema.h"
+#include "serve/own_file.h"
+#include "serve/service_identity.h"
 
 namespace olrank {
 namespace {
@@ -69,6 +73,7 @@ class OpeCommand : public Command {
     data_.layout = FeatureLayout::kDense;
     if (!data_.source.empty())
       data.emplace(load_part(data_, fold_, parse_choice<DataPart>("--part", part_text_), context));
+    request_.of_log = features_of_log();
     const OffPolicyResult result = evaluate_off_policy(request_, data ? &*data : nullptr, context);
     if (at_->count() > 0 && result.longest < request_.estimates.ranks) {
       throw_error<InvalidArgument>("--at {} is beyond the lists of {}, which have at most {}.",
@@ -83,6 +88,19 @@ class OpeCommand : public Command {
   }
 
  private:
+  /// Says which features the schema of the log's service has dropped and renamed.
+  NamedInputs features_of_log() const {
+    const std::filesystem::path log(request_.log);
+    const std::filesystem::path file = (is_directory(log) ? log : log.parent_path()) / "service.toml";
+    const auto text = read_own_file(file);
+    if (!text) return {};
+    const ServiceIdentity stored = parse_identity(*text, file.string());
+    if (stored.feature_schema.empty()) return {};
+    NamedInputs inputs = FeatureSchema::parse(stored.feature_schema, file.string()).named_columns();
+    inputs.defaults.clear();  // those of a model are its own
+    return inputs;
+  }
+
   OffPolicyRequest request_;
   CLI::Option* at_ = nullptr;
   OffPolicyNames names_;

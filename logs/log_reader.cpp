@@ -102,7 +102,14 @@ class LoggedClicksReader {
 
   void check_inputs(const FeedbackRecord& record, const LogReader& reader) {
     const std::int64_t columns = record.columns;
-    if (log_.lists() == 0) log_.docs.columns = columns;
+    if (log_.lists() == 0) {
+      log_.docs.columns = columns;
+      feature_names_ = record.feature_names;
+    } else if (request_.inputs && columns != 0 && record.feature_names != feature_names_) {
+      throw DataError(
+          reader.file(), reader.number(), 1,
+          "The documents have other features than those of earlier lists: give the lists of one schema.");
+    }
     if (columns != 0 && log_.docs.columns != 0 && columns != log_.docs.columns) {
       throw DataError(reader.file(), reader.number(), 1,
                       fmt::format("The documents have {}, and those of earlier lists {}.",
@@ -138,6 +145,7 @@ class LoggedClicksReader {
   std::vector<std::int64_t> shown_in_;  // by document: the last list that showed it
   std::vector<std::int32_t> list_;
   bool inputs_missing_ = false;
+  std::string feature_names_;  // of the first list
 };
 
 }  // namespace

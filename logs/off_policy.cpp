@@ -48,8 +48,9 @@ class ComparedPolicy {
     }
     // The log has inputs, not raw features.
     scorer_ = std::make_unique<ModelScorer>(on_inputs(scorer.model()));
-    names_.emplace(NamedInputs{
-        names_of_inputs(telling_names(scorer.model().feature_names), scorer.model().normaliser)});
+    NamedInputs inputs = request.of_log;
+    inputs.names = names_of_inputs(telling_names(scorer.model().feature_names), scorer.model().normaliser);
+    names_.emplace(std::move(inputs));
   }
 
   const std::string& name() const { return name_; }
@@ -215,6 +216,7 @@ class OffPolicy {
     clicks_ =
         std::make_unique<DirectMethod>(request_.click_model, request_.reward, request_.estimates.ranks);
     ClickDocs docs;
+    std::string names;  // of the features
     std::int64_t lists = 0;
     std::int64_t weighed = 0;
     LogReader log(request_.log);
@@ -229,6 +231,11 @@ class OffPolicy {
                         fmt::format("The documents have {} inputs, and those of earlier lists {}.",
                                     record_.columns, docs.columns));
       }
+      if (lists == 0) names = record_.feature_names;
+      if (by_inputs && record_.feature_names != names)
+        throw DataError(log.file(), log.number(), 1,
+                        "The documents have other features than those of earlier lists: give the lists of "
+                        "one schema, or another --click-model.");
       ++lists;
       weighed += record_.propensity.empty() || is_of_another_arm() ? 0 : 1;
       // A two-tower model knows the attraction of documents that were not shown, too.

@@ -10,6 +10,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/statistics/slate_estimates.h"
 #include "logs/direct_method.h"
+#include "logs/feature_map.h"
 
 namespace olrank {
 
@@ -26,6 +27,7 @@ struct OffPolicyRequest {
   std::string
       log;  // a service's feedback.jsonl or its state folder, or a trace of a trial; plain, .gz, .zst
   std::vector<std::string> models;  // files or folders of trials
+  NamedInputs of_log{};             // what became of the features that earlier lists had
   bool trust_code = false;
   ListPolicy policy;
   ClickReward reward = ClickReward::kClicks;

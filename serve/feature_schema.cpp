@@ -90,6 +90,7 @@ FeatureSchema FeatureSchema::parse(std::string_view toml, const std::string& ori
   }
   if (schema.features_.empty())
     throw_error<InvalidArgument>("{}: The schema has no feature: write one [[feature]] for each.", origin);
+  for (std::size_t i = 0; i < origins.size(); ++i) schema.index_.emplace(schema.features_[i].name, i);
   for (std::size_t i = 0; i < origins.size(); ++i) {
     schema.check(schema.features_[i], origins[i]);
     const SchemaFeature* first = schema.any(schema.features_[i].name);
@@ -217,9 +218,8 @@ void FeatureSchema::add_columns() {
 }
 
 const SchemaFeature* FeatureSchema::any(const std::string& name) const {
-  const auto found = std::find_if(features_.begin(), features_.end(),
-                                  [&name](const SchemaFeature& feature) { return feature.name == name; });
-  return found == features_.end() ? nullptr : &*found;
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &features_[found->second];
 }
 
 const SchemaFeature* FeatureSchema::find(const std::string& name, bool of_query) const {
@@ -327,6 +327,15 @@ std::string schema_change(const std::vector<std::string>& names_before, const Fe
       throw_error<InvalidArgument>("--schema: The log has the feature '{}', which the schema lacks: {}.",
                                    name, names.advice);
     }
+  }
+  const std::vector<std::string> gone =
+      before == nullptr ? std::vector<std::string>() : before->named_columns().dropped;
+  for (const std::string& name : gone) {
+    if (names.drops(name)) continue;
+    throw_error<InvalidArgument>(
+        "--schema: Earlier lists have the feature '{}', which was left out: keep it under drop, and give a "
+        "new feature another name.",
+        name);
   }
   for (const std::string& name : names.names) {
     if (std::find(kept.begin(), kept.end(), name) == kept.end()) added.push_back(name);

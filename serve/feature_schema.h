@@ -83,6 +83,7 @@ class FeatureSchema {
   const SchemaFeature* any(const std::string& name) const;
 
   std::vector<SchemaFeature> features_;
+  std::unordered_map<std::string, std::size_t> index_;  // of each feature, by its name
   std::vector<std::string> dropped_;
   std::vector<std::string> columns_;
   std::vector<std::int64_t> places_;   // of each feature in its row; −1: it is computed

@@ -84,24 +84,22 @@ Learner::~Learner() {
 void Learner::restore() {
   auto bytes = read_own_file(settings_.checkpoint);
   if (!bytes) return;
-  if (settings_.learns_again) {
-    outdated_ = true;
-    return;
-  }
   StateReader state(std::move(*bytes), settings_.checkpoint.string(),
                     "delete this file, and the service learns its log again");
-  if (!learn_alike(state.get_text("service.identity"), settings_.identity, settings_.checkpoint.string()))
+  const std::string identity = state.get_text("service.identity");
+  if (!settings_.learns_again && !learn_alike(identity, settings_.identity, settings_.checkpoint.string()))
     state.fail("This checkpoint belongs to a service with other settings.");
   round_ = state.get_one<std::uint64_t>("service.round");
   position_ = state.get_one<std::int64_t>("service.position");
   pairs_ = state.get_one<std::int64_t>("service.pairs");
   // Checkpoints of earlier versions lack it.
   if (state.is_next("service.last_check")) last_check_ = state.get_text("service.last_check");
-  if (const std::string wrong = contradiction(last_check_); !wrong.empty()) {
+  const std::string wrong = contradiction(last_check_);
+  if (!wrong.empty() || settings_.learns_again) {
     // A log that ends earlier is learned alone, unless nothing is left of it.
     const bool is_newer = round_ > log_.rounds() && log_.rounds() > 0;
     if (is_newer && !settings_.accept_loss) lost_ = round_ - log_.rounds();
-    if (!is_newer && !settings_.accept_loss) {
+    if (!wrong.empty() && !is_newer && !settings_.accept_loss) {
       state.fail(
           fmt::format("{} Nothing was changed. Restore the log that belongs to this checkpoint. If it is "
                       "lost, start with "
@@ -162,10 +160,9 @@ void Learner::begin_writing() {
   std::error_code failed;
   std::filesystem::rename(settings_.checkpoint, aside, failed);
   if (failed) throw IoError("rename", settings_.checkpoint.string(), failed.value());
-  std::string why = "The log does not cover this checkpoint.";
-  if (settings_.learns_again)
-    why = "This checkpoint has other features.";
-  else if (lost_ > 0)
+  std::string why = settings_.learns_again ? "This checkpoint has other features."
+                                           : "The log does not cover this checkpoint.";
+  if (lost_ > 0)
     why = fmt::format("This checkpoint is newer than the log, which lacks {} that it has learned.",
                       counted(lost_, "list"));
   log_warning("{}: {} Moved it to {}; learning all {} again.", settings_.checkpoint.string(), why,

@@ -311,7 +311,8 @@ class RankReader final : public RequestReader {
     std::vector<float>& row = of_query_ ? request_.of_query : request_.fields;
     const std::vector<float>& empty = limits_.schema->empty_row(of_query_);
     row_ = of_query_ ? 0 : row.size();
-    if (row_ + std::max(empty.size(), static_cast<std::size_t>(limits_.features)) > limits_.values)
+    const std::size_t rows = of_query_ ? 1 : request_.docs.size();
+    if (rows * std::max(empty.size(), static_cast<std::size_t>(limits_.features)) > limits_.values)
       reject(fmt::format("A request may have at most {} features, all documents together.", limits_.values),
              413);
     row.resize(row_);
@@ -389,7 +390,7 @@ class RankReader final : public RequestReader {
   bool set_time(std::int64_t time) {
     constexpr double kDay = 86'400'000.0;
     if (now_ == 0) now_ = utc_milliseconds();
-    return add_field(static_cast<float>(static_cast<double>(now_ - time) / kDay));
+    return add_field(static_cast<float>((static_cast<double>(now_) - static_cast<double>(time)) / kDay));
   }
   [[noreturn]] void reject_length(std::int64_t count) const {
     reject(fmt::format("The vector has {}{}, but the schema gives '{}' a length of {}.",

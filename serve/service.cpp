@@ -554,9 +554,8 @@ std::string Service::metrics() const {
           "Shown lists forgotten unanswered because newer ones needed the place.");
   counter("late_events", lists.late,
           "Events that came after their list's window had closed; they are kept, not learned.");
-  if (parts_.requests.window)
-    counter("windows_closed_early", lists.early,
-            "Lists logged before their window had ended, because newer ones needed the place.");
+  counter("windows_closed_early", lists.early,
+          "Lists logged before their window had ended, because newer ones needed the place.");
   gauge("impression_bytes", lists.bytes, "Memory of shown lists and remembered answers.");
   gauge("impression_bytes_limit", lists.byte_limit, "Limit of olrank_impression_bytes.");
   gauge("certain_share", counters_.certain_share(),

@@ -271,6 +271,13 @@ class LearnerProcess {
           "--log.");
     check_device(identity, options);
     resolve_arms_and_share();
+    for (const ModelScorer& model : arms_.models) {
+      if (resolved_.change.empty() || options.arms.arms) break;
+      if (telling_names(model.model().feature_names).empty())
+        throw InvalidArgument(
+            "--schema: The model of an arm names no features, so that their order may have changed: name "
+            "the arms again by --arms and --arm-model.");
+    }
     std::optional<ImportedLog> imported;
     if (!options.import.log.empty())
       imported.emplace(folder_, options.import, parse_normaliser(identity.normalisation, "service"),
@@ -574,7 +581,8 @@ void follow(const ServiceOptions& options, Listener& listener) {
       damage = error.what();
       throw;
     }
-    if (next.identity != first.identity || next.model != first.model)
+    // What may change at a start of the learner, such as the cutoff, stays here as it was.
+    if (!learn_alike(first.identity, next.identity, file.url()) || next.model != first.model)
       throw SettingsReplaced(file.url() + " is another service now: start this process again.");
     return std::move(next.snapshot);
   };

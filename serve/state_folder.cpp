@@ -18,6 +18,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/mapped_memory.h"
+#include "core/io/state_archive.h"
 #include "core/settings/toml_document.h"
 #include "core/throw_error.h"
 #include "serve/file_log.h"
@@ -341,7 +342,12 @@ StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
   StateBackup backup;
   // The checkpoint is read first and the log last, so that the log has all that the others know of: lists
   // that closed or were answered meanwhile are in the log.
-  const auto checkpoint = read_own_file(state / "checkpoint");
+  auto checkpoint = read_own_file(state / "checkpoint");
+  // A copy of a service with other features learns its log again, if it is cut off before it is whole.
+  const auto now = read_own_file(identity);
+  const auto before = read_own_file(target.identity_file());
+  if (now && before && !learn_alike(*before, *now, identity.string()))
+    fs::remove(target.checkpoint(), failed);
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(state)) {
     const std::string name = entry.path().filename().string();
@@ -356,6 +362,13 @@ StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
     }
   }
   copy_lines(state / "feedback.jsonl", target.log(), true, backup);
+  // The service may have begun again with other features meanwhile, or have no checkpoint of its own yet.
+  const auto copied = read_own_file(target.identity_file());
+  if (checkpoint && copied &&
+      !learn_alike(StateReader(*checkpoint, state.string(), "").get_text("service.identity"), *copied,
+                   identity.string()))
+    checkpoint.reset();
+  if (!checkpoint) fs::remove(target.checkpoint(), failed);
   copy_whole(checkpoint, target.checkpoint(), backup);
   for (const auto& entry : fs::directory_iterator(copy)) {
     const std::string name = entry.path().filename().string();

@@ -63,9 +63,9 @@ struct PlayedTuning {
 /// tune` would: the same bits.
 PlayedTuning play_tuning(const TuningOptions& options);
 
-/// The report of folders of results, finished or not, as `olrank report` writes it to --latex, --csv or
-/// --json: `form` is latex, csv or json. Differences are taken against the ranker `baseline`, else the best
-/// one offline; `users` has those of each LaTeX table, by default one for each user.
+/// The report of folders of results, finished or not, as `olrank report` writes it to a file: `form` is the
+/// name of that file's flag, such as latex. Differences are taken against the ranker `baseline`, else the
+/// best one offline; `users` has those of each LaTeX table, by default one for each user.
 std::string experiment_report(const std::vector<std::filesystem::path>& folders, const std::string& form,
                               const std::string& baseline = {},
                               const std::vector<std::vector<std::string>>& users = {});

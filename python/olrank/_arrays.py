@@ -140,7 +140,7 @@ def in_order(table: Any, given: Names, expected: Names, name: str = "X") -> Any:
     missing, new = [one for one in expected if one not in place], [one for one in given if one not in set(expected)]
     if not missing and not new:
         return table[:, [place[one] for one in expected]]
-    if all(re.fullmatch(r"(f|Column_)?[0-9]+", one) for one in expected):
+    if not set(given) & set(expected) and all(re.fullmatch(r"(f|Column_)?[0-9]+", one) for one in expected):
         return table  # numbers of the features: those of a model of data without names
     told = [f"{what} {', '.join(map(repr, some[:8]))}{' …' * (len(some) > 8)}" for what, some in (("has no column", missing), ("adds", new)) if some]
     raise InvalidArgument(f"{name} {' and '.join(told)}: give the columns that the ranker or model has learned from, in any order.")

@@ -137,8 +137,10 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
                 raise InvalidArgument(f"X is no table with a column {self.query!r}: give one, or the column's number as query.")
             qid = columns.pop(self.query)
             return *joined(columns), qid
-        table = as_array(X, "X")
-        return np.delete(table, self.query, axis=1), None, table[:, self.query]
+        values, names = named(X)
+        table = as_array(values, "X")
+        kept = np.delete(np.arange(table.shape[1]), self.query)
+        return table[:, kept], None if names is None else tuple(names[one] for one in kept), table[:, self.query]
 
     def _fitted(self, X: Any, group: Any, qid: Any) -> tuple[Any, Any]:
         """The columns that fit() had, by their names where both have them; and the queries."""

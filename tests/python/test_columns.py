@@ -53,6 +53,8 @@ def test_a_ranker_takes_columns_by_name(frame, X, tmp_path):
     assert np.array_equal(np.asarray(model.score(frame(X, TURNED), [12])), model.score(X, [12]))
     started = olrank.Ranker("clickgp", features=3, start_from=tmp_path / "model.safetensors")
     assert started.feature_names == COLUMNS and np.array_equal(started.score(frame(X, TURNED)), started.score(X))
+    fresh = pickle.loads(pickle.dumps(olrank.Ranker("clickgp", features=3, start_from=tmp_path / "model.safetensors")))
+    assert np.array_equal(fresh.score(frame(X, TURNED)), started.score(X))  # before it has seen a table
 
 
 def test_a_memory_keeps_the_names(X, tmp_path):
@@ -108,3 +110,25 @@ def test_lists_are_features_of_their_column():
     table = pandas.DataFrame({"a": [1.0, 2.0], "e": [[0.1, 0.2], [0.3, 0.4]]})
     ranker = olrank.Ranker("pairrank", features=3)
     assert np.array_equal(ranker.rank(table).docs, ranker.rank(table[["e", "a"]]).docs) and ranker.feature_names == ["a", "e[0]", "e[1]"]
+
+
+def test_names_that_are_numbers_of_features_count_where_both_tables_have_some(X):
+    pandas = pytest.importorskip("pandas")
+    numbered = ["f1", "f2", "f3"]
+    ranker = olrank.Ranker("pairrank", features=3)
+    ranker.rank(pandas.DataFrame(X, columns=numbered))
+    with pytest.raises(olrank.InvalidArgument, match="X has no column 'f1' and adds 'f4'"):
+        ranker.rank(pandas.DataFrame(X, columns=["f3", "f2", "f4"]))
+    assert np.array_equal(ranker.score(pandas.DataFrame(X, columns=COLUMNS)), ranker.score(X))
+
+
+def test_the_column_of_queries_by_number_leaves_names_to_the_others(X):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
+    from olrank.sklearn import LTRModel
+
+    table = pandas.DataFrame(X, columns=COLUMNS)
+    table.insert(0, "q", [1] * 6 + [2] * 6)
+    fitted = LTRModel(query=0, network="linear", epochs=2).fit(table, [0, 1, 2] * 4)
+    assert list(fitted.feature_names_in_) == COLUMNS
+    assert np.array_equal(fitted.predict(table[["q", *TURNED]]), fitted.predict(table))

@@ -171,6 +171,23 @@ TEST(FeatureSchema, RefusesFieldsThatDoNotFit) {
   EXPECT_TRUE(refusal_of("{}", R"({"taste": [1, 2]})").starts_with("422 query_features.taste: "));
   EXPECT_TRUE(refusal_of("{}", R"({"wish": [1, "2"]})").starts_with("422 query_features.wish[1]: "));
   EXPECT_TRUE(refusal_of("{}", "[1]").starts_with("422 query_features: "));
+  // Times have any number of milliseconds.
+  EXPECT_EQ(refusal_of(R"({"added": -9223372036854775808})"), "none");
+}
+
+TEST(FeatureSchema, BoundsTheColumnsOfAllDocuments) {
+  RequestLimits limits =
+      limits_of("[[feature]]\nname = \"c\"\nkind = \"category\"\nvalues = [\"a\", \"b\", \"c\"]\n");
+  limits.values = 6;
+  const auto docs = [&limits](int count) {
+    std::string body = R"({"query": "q", "docs": [)";
+    for (int doc = 0; doc < count; ++doc)
+      body += fmt::format("{}{{\"id\": {}, \"features\": {{}}}}", doc > 0 ? "," : "", doc);
+    RankRequest request;
+    parse_rank_request(body + "]}", limits, request);
+  };
+  EXPECT_NO_THROW(docs(2));
+  EXPECT_THROW(docs(3), ApiError);
 }
 
 std::string wrong_schema(const std::string& toml) {
@@ -241,6 +258,14 @@ TEST(FeatureSchema, SaysHowItChanges) {
       std::string::npos);
   EXPECT_NE(refused("drop = [\"c\"]\n[[feature]]\nname = \"a\"\n[[feature]]\nname = \"b\"\n")
                 .find("'b' is computed in another way"),
+            std::string::npos);
+  // What was left out once stays so, as the log still has it.
+  const FeatureSchema without =
+      FeatureSchema::parse("drop = [\"c\"]\n[[feature]]\nname = \"a\"\n", "before");
+  EXPECT_NE(message_of<InvalidArgument>([&] {
+              schema_change(without.columns(), &without,
+                            FeatureSchema::parse("[[feature]]\nname = \"a\"\n", "after"));
+            }).find("Earlier lists have the feature 'c', which was left out: keep it under drop"),
             std::string::npos);
 }
 

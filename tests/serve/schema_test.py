@@ -164,6 +164,12 @@ class SchemaChange(ServiceTest):
 
                 changed = self.schema("drop = [\"stock\"]\n[[feature]]\nname = \"colour\"\nkind = \"category\"\nvalues = [\"red\", \"blue\"]\n"
                                       "[[feature]]\nname = \"cost\"\nlog1p = true\nwas = [\"price\"]\n[[feature]]\nname = \"age\"\n")
+                # A log that is lost is not taken for an empty one.
+                (self.state / "feedback.jsonl").rename(self.folder / "kept")
+                self.assertIn("the log was cut, or is another one", self.refused("--schema", changed, code=1))
+                (self.folder / "kept").rename(self.state / "feedback.jsonl")
+                copy = self.folder / f"copy-{ranker}"
+                succeed("log", "backup", "--state", self.state, "--out", copy)
                 service = self.start("--schema", changed)
                 features = (lambda draws: {"cost": 10 * draws.random(), "age": draws.random(), "colour": draws.choice(["red", "blue", "green"])})
                 self.play_shop(service, 25, 2, features)
@@ -180,7 +186,13 @@ class SchemaChange(ServiceTest):
                 fresh = json.loads(succeed("serve", "--state", self.folder / f"fresh-{ranker}", "--ranker", ranker, "--schema", changed,
                                            "--import-log", self.state / "feedback.jsonl", "--learn-only", "--json"))
                 self.assertEqual((fresh["rounds"], fresh["fingerprint"]), (50, fingerprint))
+                succeed("export", "--state", self.state, "--to", "safetensors" if ranker == "pairrank" else "snapshot", "--out", self.folder / "model")
+                succeed("ope", "--log", self.state, "--model", self.folder / "model", "--replicates", "20")
                 (self.state / "checkpoint").unlink()
+                # A backup takes no checkpoint of the schema before.
+                succeed("log", "backup", "--state", self.state, "--out", copy)
+                copied = json.loads(succeed("serve", "--state", copy, "--learn-only", "--json"))
+                self.assertEqual(copied["fingerprint"], fingerprint)
                 again = json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))
                 self.assertEqual(again["fingerprint"], fingerprint)
                 self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)

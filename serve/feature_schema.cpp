@@ -31,7 +31,7 @@ std::vector<std::string> columns_of(const SchemaFeature& feature, const std::str
   std::vector<std::string> columns;
   if (!feature.input || feature.query) return columns;
   if (feature.is_number()) return {name};
-  for (const std::string& value : feature.values) columns.push_back(name + "=" + value);
+  for (const std::string& value : feature.values) columns.push_back(fmt::format("{}={}", name, value));
   for (std::int64_t place = 0; place < feature.length; ++place)
     columns.push_back(fmt::format("{}[{}]", name, place));
   return columns;

@@ -16,6 +16,7 @@
 #include "core/io/json.h"
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
+#include "serve/open_lists.h"
 #include "serve/search_response.h"
 
 namespace olrank {

@@ -75,7 +75,7 @@ class Ranker:
         self._engine = engine
         self._features = engine.features()
         self._cutoff = engine.cutoff()
-        self._names = tuple(engine.feature_names()) or None
+        self._names: tuple[str, ...] | None = tuple(engine.feature_names()) or None
         self._remembers = engine.kind() == "clickgp"
         self._gpu = engine.gpu()
         self._stream = engine.gpu_stream()

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/command.h"
+#include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/state_archive.h"

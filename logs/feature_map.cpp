@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/data/normaliser_text.h"
 #include "core/text/message_text.h"
-#include "models/files/model_file.h"
 
 namespace olrank {
 

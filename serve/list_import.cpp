@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/data/normaliser.h"
+#include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"

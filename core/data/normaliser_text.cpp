@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
-#include "core/error.h"
+#include "core/io/atomic_file.h"
 #include "core/io/json.h"
+#include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -96,6 +101,50 @@ std::string normaliser_text(const FittedNormaliser& normaliser) {
 
 FittedNormaliser parse_normaliser(const std::string& text, const std::string& origin) {
   return Parser(text, origin).parse();
+}
+
+std::vector<std::string> plain_feature_names(std::int64_t features) {
+  std::vector<std::string> names;
+  for (std::int64_t feature = 1; feature <= features; ++feature)
+    names.push_back(fmt::format("f{}", feature));
+  return names;
+}
+
+std::string feature_names_text(const std::vector<std::string>& names) {
+  return nlohmann::ordered_json(names).dump();
+}
+
+std::vector<std::string> parse_feature_names(const std::string& text) {
+  std::vector<std::string> names;
+  const auto json = try_parse_json(text);
+  if (!json.is_array()) return names;
+  for (const auto& name : json) {
+    if (!name.is_string()) return {};
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+std::string feature_names_beside(const std::string& file, std::int64_t features) {
+  const std::string beside = file + ".names";
+  if (file.empty() || !std::filesystem::is_regular_file(beside))
+    return feature_names_text(plain_feature_names(features));
+  const std::vector<std::string> names = parse_feature_names(read_file(beside));
+  require_feature_names(names, features, beside);
+  return feature_names_text(names);
+}
+
+void require_feature_names(const std::vector<std::string>& names, std::int64_t features,
+                           const std::string& origin) {
+  if (std::ssize(names) != features)
+    throw_error<InvalidArgument>("{}: {} for the {} of the model.", origin,
+                                 counted(std::ssize(names), "name"), counted(features, "feature"));
+  std::set<std::string_view> seen;
+  for (const std::string& name : names) {
+    if (name.empty()) throw_error<InvalidArgument>("{}: A name of a feature is empty.", origin);
+    if (!seen.insert(name).second)
+      throw_error<InvalidArgument>("{}: Two features have the name '{}'.", origin, name);
+  }
 }
 
 }  // namespace olrank

@@ -560,6 +560,8 @@ class ServeCommand(ServiceTest):
         self.assertEqual(served(second, explore=False), expected)
         follower = RunningService(None, "--follow", second.url)
         self.services.append(follower)
+        with follower.client() as client:
+            client.wait_until_ready()
         self.assertEqual(served(follower), expected)
         exported.write_bytes(exported.read_bytes()[:-9])
         for arguments, code, problem in (

@@ -67,15 +67,15 @@ class Ranker:
         self._take(_core.Ranker.make(kind, features, cutoff, seed, protocol, normalise, fold, user, threads, device, texts))
         if settings.get("start_from"):
             start = load_model(settings["start_from"], trust_code=settings.get("trust_code", False))
-            if start.feature_names is not None:
-                self._names = tuple(start.feature_names)
+            self._names = None if start.feature_names is None else tuple(start.feature_names)
+            if self._names is not None:
                 self._engine.name_features(list(self._names))
 
     def _take(self, engine: _core.Ranker) -> None:
         self._engine = engine
         self._features = engine.features()
         self._cutoff = engine.cutoff()
-        self._names: tuple[str, ...] | None = tuple(engine.feature_names()) or None
+        self._names = tuple(engine.feature_names()) or None
         self._remembers = engine.kind() == "clickgp"
         self._gpu = engine.gpu()
         self._stream = engine.gpu_stream()

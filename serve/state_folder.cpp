@@ -324,6 +324,17 @@ void copy_whole(const std::optional<std::string>& bytes, const fs::path& to, Sta
   backup.bytes += std::ssize(*bytes);
 }
 
+/// Whether a service with these settings goes on from a checkpoint. Its start says what is wrong with one
+/// that cannot be read.
+bool fits(const std::string& checkpoint, const std::string& settings) {
+  try {
+    StateReader state(checkpoint, "checkpoint", "");
+    return learn_alike(state.get_text("service.identity"), settings, "service.toml");
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 }  // namespace
 
 StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
@@ -363,10 +374,7 @@ StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
   }
   copy_lines(state / "feedback.jsonl", target.log(), true, backup);
   // The service may have begun again with other features meanwhile, or have no checkpoint of its own yet.
-  const auto copied = read_own_file(target.identity_file());
-  if (checkpoint && copied &&
-      !learn_alike(StateReader(*checkpoint, state.string(), "").get_text("service.identity"), *copied,
-                   identity.string()))
+  if (checkpoint && !fits(*checkpoint, read_own_file(target.identity_file()).value_or("")))
     checkpoint.reset();
   if (!checkpoint) fs::remove(target.checkpoint(), failed);
   copy_whole(checkpoint, target.checkpoint(), backup);

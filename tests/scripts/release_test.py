@@ -12,7 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VERSION = "7.8.9"
 FILES = ("scripts/release", "scripts/install-packages", "third_party/wheels.lock", "pyproject.toml", "Dockerfile", ".gitattributes",
-         "core/write_version.cmake")
+         "core/write_version.cmake", "python/tools/dependencies.py")
 
 
 class ReleaseTest(unittest.TestCase):

@@ -13,7 +13,7 @@ import sys
 BUDGET = {
     "core": 27_571,  # goal 26,000
     "models": 22_755,  # goal 21,400
-    "serve": 14_015,  # goal 10,600
+    "serve": 14_023,  # goal 10,600
     "cuda": 13_247,  # goal 13,000
     "jobs": 9_871,  # goal 8,700
     "report": 8_899,  # goal 7,700
@@ -33,8 +33,8 @@ BUDGET = {
     "third_party": 147,
     ".ci": 55,
 }
-PRODUCT_LINES = 141_273  # goal 126,000
-TEST_LINES = 73_445  # goal 64,000
+PRODUCT_LINES = 141_281  # goal 126,000
+TEST_LINES = 73_450  # goal 64,000
 FILES = 1_593  # goal 1,500
 PRODUCT_CPP_FILES = 838  # goal 650
 SETTINGS = 200

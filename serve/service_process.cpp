@@ -581,7 +581,7 @@ void follow(const ServiceOptions& options, Listener& listener) {
       damage = error.what();
       throw;
     }
-    // What may change at a start of the learner, such as the cutoff, stays here as it was.
+    // The learner's start may have changed settings such as the cutoff; this process keeps its own.
     if (!learn_alike(first.identity, next.identity, file.url()) || next.model != first.model)
       throw SettingsReplaced(file.url() + " is another service now: start this process again.");
     return std::move(next.snapshot);

@@ -55,7 +55,7 @@ void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l);
 /// InvalidArgument.
 void compute_as_on_any_cpu();
 /// "MKL_CBWR = COMPATIBLE": the variable of the environment by which the function above or the user
-/// restricts the library; empty where nobody does.
+/// restricts the library; empty if neither does.
 std::string restriction();
 
 /// "MKL 2024.2", followed by what restricts it, or "OpenBLAS 0.3.21 for Zen".

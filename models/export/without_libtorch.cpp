@@ -1,4 +1,4 @@
-// What needs LibTorch, in a build without it: modules are refused, and nothing else notices.
+// A build without LibTorch has these in place of what needs it. They refuse modules and TorchScript.
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ std::shared_ptr<const std::string> load_module_file(const std::string& path, Mod
   refuse(fmt::format("Module '{}'", path));
 }
 
-/// No module is ever made, so nobody calls what a made one does.
+/// The constructor throws, so the other functions are never called.
 struct ModuleModel::State {};
 
 ModuleModel::ModuleModel(const ModuleRequest& request, std::optional<int>) {

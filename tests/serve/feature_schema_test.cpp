@@ -259,7 +259,7 @@ TEST(FeatureSchema, SaysHowItChanges) {
   EXPECT_NE(refused("drop = [\"c\"]\n[[feature]]\nname = \"a\"\n[[feature]]\nname = \"b\"\n")
                 .find("'b' is computed in another way"),
             std::string::npos);
-  // What was left out once stays so, as the log still has it.
+  // A feature that was left out once stays out, because the log still has it.
   const FeatureSchema without =
       FeatureSchema::parse("drop = [\"c\"]\n[[feature]]\nname = \"a\"\n", "before");
   EXPECT_NE(message_of<InvalidArgument>([&] {

@@ -30,9 +30,11 @@ class ServeCommand : public Command {
                "model to start from: a model file or a trial's folder");
     features_ = add_option(app, "--features", request_.features, "D",
                            "features per document; required without --model");
-    add_option(app, "--feature-names", feature_names_, "A,B,…",
-               "names of the features in their order, by which requests and imported logs may give them; "
-               "-NAME leaves a feature of an imported log out [default: the model's, if it has names]");
+    add_option(
+        app, "--feature-names", feature_names_, "A,B,…",
+        "names of the features in their order, by which requests and imported logs may give them; "
+        "-NAME leaves a feature of an imported log out; NAME=_score, NAME=_source.PATH, NAME=fields.PATH "
+        "and NAME=matched:QUERY say where a search answer has one [default: the model's, if it has names]");
     add_option(app, "--schema", schema_, "FILE",
                "features by name, kind, default and transformation (docs/SERVICE.md); with an existing "
                "service, another schema learns its log again [default: as at the last start]");
@@ -126,7 +128,9 @@ class ServeCommand : public Command {
     add_option(app, "--idle-seconds", idle_seconds_, "S",
                "time limit for an idle connection [default: 60]");
     add_option(app, "--access-log", options_.http.access_log, "FILE",
-               "append a line of JSON for each answer to this file; - is standard output [default: none]");
+               "append a line of JSON for each answer to this file, which SIGHUP opens again after it was "
+               "moved; - is "
+               "standard output [default: none]");
     add_option(app, "--drain-seconds", options_.drain_seconds, "S",
                "time limit for learning pending feedback after SIGTERM [default: 30]");
   }
@@ -176,6 +180,9 @@ class ServeCommand : public Command {
                "rank as the service at this URL does, without feedback; needs neither --state nor --log");
     add_option(app, "--follow-token-file", follow_token_file_, "FILE",
                "file with the bearer token of that service");
+    add_option(app, "--follow-ca", options_.follow_ca, "FILE",
+               "certificates of the authorities that sign its certificate, for a URL of https [default: "
+               "the system's]");
     add_option(
         app, "--wait-seconds", options_.wait_seconds, "S",
         "time limit at the start for the server of --log, the learner of a replica, or the service to "
@@ -251,7 +258,13 @@ class ServeCommand : public Command {
     for (std::string_view rest = feature_names_; !feature_names_.empty();) {
       const std::size_t comma = rest.find(',');
       request_.feature_names.emplace_back(rest.substr(0, comma));
-      if (request_.feature_names.back().empty())
+      std::string& name = request_.feature_names.back();
+      if (const std::size_t equals = name.find('=');
+          equals != std::string::npos && !name.starts_with('-')) {
+        request_.origins.push_back(name);
+        name.resize(equals);
+      }
+      if (name.empty())
         throw_error<InvalidArgument>("--feature-names: The name of feature {} is empty.",
                                      request_.feature_names.size());
       if (comma == std::string_view::npos) break;

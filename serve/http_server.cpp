@@ -9,6 +9,7 @@
 #include <boost/beast/http.hpp>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <list>
 #include <optional>
@@ -64,6 +65,7 @@ class HttpServer::Server {
         waiting_(std::min(kWaitingThreads, settings.connections)) {
     const bool v6 = listener.is_v6();
     if (!settings.access_log.empty()) access_log_.emplace(settings.access_log);
+    if (access_log_ && access_log_->is_file()) await_rotation();
     acceptor_.assign(v6 ? net::ip::tcp::v6() : net::ip::tcp::v4(), listener.release());
   }
 
@@ -118,11 +120,21 @@ class HttpServer::Server {
         .count_request(path, answer.status, seconds);
     if (!access_log_) return;
     const bool is_known = head.method == "GET" || head.method == "POST" || head.method == "HEAD";
-    access_log_->add(is_known ? head.method : "other", path, answer.status, seconds, answer.body.size());
+    access_log_->add(is_known ? head.method : "other", path, answer.status, seconds, answer.body.size(),
+                     head.value("traceparent"));
   }
 
  private:
   void accept();
+  /// SIGHUP says that the access log was moved.
+  void await_rotation() {
+    if (!moved_) moved_.emplace(context_, SIGHUP);
+    moved_->async_wait([this](SystemError error, int) {
+      if (error) return;
+      access_log_->reopen();
+      await_rotation();
+    });
+  }
 
   std::vector<Service*> services_;
   HttpSettings settings_;
@@ -136,6 +148,7 @@ class HttpServer::Server {
   net::io_context context_{1};
   net::ip::tcp::acceptor acceptor_;
   net::steady_timer pause_;
+  std::optional<net::signal_set> moved_;
   // Last, because their jobs use the rest.
   WorkerThreads computing_;
   WorkerThreads waiting_;
@@ -485,6 +498,7 @@ void HttpServer::Server::stop() {
     stopping_ = true;
     acceptor_.close(ignored);
     pause_.cancel();
+    if (moved_) moved_->cancel();
     for (std::list<Session*>* list : {&newcomers_, &admitted_}) {
       for (auto session = list->begin(); session != list->end();) (*session++)->wind_down();
     }

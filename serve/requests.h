@@ -14,6 +14,20 @@
 
 namespace olrank {
 
+/// Where a hit of a search answer has the features that do not come from its feature log.
+struct HitOrigins {
+  /// The path of a number in a hit, such as _source.price, or matched: and a query's name, with the
+  /// feature.
+  std::unordered_map<std::string, std::int64_t> places;
+  enum Kind : char { kLog, kNumber, kMaybe };  // kMaybe is 0 where the hit does not have it
+  std::vector<Kind> kinds;                     // [features]; empty: the log has them all
+};
+/// Reads `origins`, NAME=ORIGIN each, for features with these indices. Throws InvalidArgument for another
+/// origin than _score, _source.PATH, fields.PATH, each maybe with a question mark behind it, and
+/// matched:NAME.
+HitOrigins parse_hit_origins(const std::vector<std::string>& origins,
+                             const std::unordered_map<std::string, std::int64_t>& names);
+
 struct RequestLimits {
   std::int64_t docs = 1000;      // most per request
   std::int64_t features = 136;   // exact count per document
@@ -27,7 +41,8 @@ struct RequestLimits {
   bool incumbent = false;       // each request has the caller's own order
   bool window = false;          // feedback may have events
   std::unordered_map<std::string, std::int64_t>
-      names{};                                    // of the features, with their indices; may be empty
+      names{};  // of the features, with their indices; may be empty
+  HitOrigins origins{};
   std::shared_ptr<const FeatureSchema> schema{};  // what requests send in place of features; may be null
 
   /// Names a feature as requests may: its number, from 1, if it has no name.

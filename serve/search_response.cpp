@@ -3,6 +3,8 @@
 #include <array>
 #include <string_view>
 
+#include "core/throw_error.h"
+
 namespace olrank {
 namespace {
 
@@ -11,6 +13,8 @@ struct Link {
   bool array;
   std::string_view key;
 };
+constexpr std::string_view kMatched = "matched:";
+constexpr std::string_view kMatchedQueries = "matched_queries";
 constexpr std::array<Link, 11> kChain = {{{false, ""},
                                           {false, "response"},
                                           {false, "hits"},
@@ -25,10 +29,45 @@ constexpr std::array<Link, 11> kChain = {{{false, ""},
 
 }  // namespace
 
+HitOrigins parse_hit_origins(const std::vector<std::string>& origins,
+                             const std::unordered_map<std::string, std::int64_t>& names) {
+  HitOrigins result;
+  if (!origins.empty()) result.kinds.assign(names.size(), HitOrigins::kLog);
+  for (const std::string& origin : origins) {
+    const std::size_t equals = origin.find('=');
+    std::string place = origin.substr(equals + 1);
+    const bool is_matched = place.starts_with(kMatched) && place.size() > kMatched.size();
+    const bool is_maybe = !is_matched && place.ends_with('?');
+    if (is_maybe) place.pop_back();
+    const auto is_path = [&](std::string_view root) {
+      return place.starts_with(root) && place.size() > root.size();
+    };
+    if (!is_matched && place != "_score" && !is_path("_source.") && !is_path("fields."))
+      throw_error<InvalidArgument>(
+          "--feature-names {}: '{}' is no place of a number in a hit: choose _score, _source.PATH, "
+          "fields.PATH or "
+          "matched:NAME.",
+          origin, place);
+    const std::int64_t feature = names.at(origin.substr(0, equals));
+    if (!result.places.emplace(place, feature).second)
+      throw_error<InvalidArgument>("--feature-names {}: Another feature has this origin, too.", origin);
+    result.kinds[feature] = is_matched || is_maybe ? HitOrigins::kMaybe : HitOrigins::kNumber;
+  }
+  return result;
+}
+
 bool SearchResponseReader::key(std::string& name) {
-  if (skip_ > 0) return true;
+  if (skip_ > 0) {
+    if (!is_followed_) return true;
+    path_.resize(marks_.back());
+    if (path_ == kMatchedQueries) take(fmt::format("{}{}", kMatched, name), 1.0);
+    path_ += '.' + name;
+    return true;
+  }
   wanted_ = place_ == kRequest || place_ == kLog || name == kChain[place_].key ||
             (place_ == kHit && name == kId) || (place_ == kFeature && (name == "name" || name == "value"));
+  is_followed_ = !wanted_ && !limits_.origins.places.empty() && (place_ == kHit || place_ == kFields);
+  if (is_followed_) path_ = place_ == kFields ? "fields." + name : name;
   if (!wanted_) return true;
   key_ = name;
   return place_ == kRequest || is_passed() ? rank_.key(name) : true;
@@ -37,6 +76,7 @@ bool SearchResponseReader::key(std::string& name) {
 bool SearchResponseReader::start(bool array) {
   if (skip_ > 0 || !wanted_) {
     ++skip_;
+    if (is_followed_) marks_.push_back(path_.size());
     return true;
   }
   if (place_ == kFeature && key_ == "value" && !array) {
@@ -56,6 +96,8 @@ bool SearchResponseReader::start(bool array) {
   }
   if (place_ == kHit) {
     log_.clear();
+    values_.assign(limits_.features, 0.0);
+    given_.assign(limits_.features, false);
     return rank_.start_object();
   }
   if (place_ == kFeature) {
@@ -69,13 +111,14 @@ bool SearchResponseReader::start(bool array) {
 bool SearchResponseReader::end() {
   if (skip_ > 0) {
     --skip_;
+    if (!is_followed_) return true;
+    path_.resize(marks_.back());
+    marks_.pop_back();
     return true;
   }
   const Place ended = place_;
   if (ended == kResponse && !has_list_) throw ApiError(422, "response.hits.hits", kMissing);
-  if (ended == kHit && log_.empty())
-    throw ApiError(422, field() + ".fields._ltrlog",
-                   "The hit has no feature log: add ext.ltr_log to the search request.");
+  if (ended == kHit) end_hit();
   if (ended == kFeature) add_feature();
   if (ended == kLogged) end_log();
   place_ = static_cast<Place>(ended - 1);
@@ -94,23 +137,20 @@ void SearchResponseReader::begin_log() {
                    fmt::format("The hit has two feature logs, '{}' and '{}': ask for one.", excerpt(log_),
                                excerpt(key_)));
   log_ = key_;
-  given_.assign(limits_.features, false);
   logged_ = 0;
-  std::string features = kFeatures;
-  rank_.key(features);
-  rank_.start_object();
 }
 
 void SearchResponseReader::end_log() {
-  rank_.end_object();
-  if (logged_ == limits_.features) return;
+  if (logged_ == from_log_) return;
   std::string missing;
+  const std::vector<HitOrigins::Kind>& kinds = limits_.origins.kinds;
   for (const auto& [name, index] : limits_.names.empty() ? named_by_first_ : limits_.names) {
+    if (!kinds.empty() && kinds[index] != HitOrigins::kLog) continue;
     if (!given_[index] && (missing.empty() || name < missing)) missing = name;
   }
   throw ApiError(
       422, log_place(),
-      fmt::format("The log has {} of the {} features that the model expects{}.", logged_, limits_.features,
+      fmt::format("The log has {} of the {} features that the model expects{}.", logged_, from_log_,
                   missing.empty() ? "" : fmt::format("; it lacks '{}'", excerpt(missing))));
 }
 
@@ -133,13 +173,53 @@ void SearchResponseReader::add_feature() {
         : hits_ == 0
             ? fmt::format("The log has more than the {} features that the model expects.", limits_.features)
             : fmt::format("Feature '{}' is not in the log of the first hit.", excerpt(*name_)));
+  if (!limits_.origins.kinds.empty() && limits_.origins.kinds[found->second] != HitOrigins::kLog)
+    throw ApiError(422, log_place(),
+                   fmt::format("Feature '{}' has another origin in --feature-names.", excerpt(*name_)));
   if (given_[found->second])
     throw ApiError(422, log_place(), fmt::format("Feature '{}' is logged twice.", excerpt(*name_)));
   given_[found->second] = true;
   ++logged_;
-  std::string known = is_named ? *name_ : fmt::format("{}", found->second + 1);
-  rank_.key(known);
-  rank_.real(value_);
+  values_[found->second] = value_;
+}
+
+void SearchResponseReader::take(const std::string& place, double value) {
+  const auto found = limits_.origins.places.find(place);
+  if (found == limits_.origins.places.end()) return;
+  if (given_[found->second])
+    throw ApiError(
+        422, hit_place(),
+        fmt::format("The hit has several values of '{}'; a feature is one number.", excerpt(place)));
+  given_[found->second] = true;
+  values_[found->second] = value;
+}
+
+void SearchResponseReader::end_hit() {
+  if (log_.empty() && from_log_ > 0)
+    throw ApiError(422, hit_place() + ".fields._ltrlog",
+                   "The hit has no feature log: add ext.ltr_log to the search request.");
+  for (const auto& [place, feature] : limits_.origins.places) {
+    if (given_[feature] || limits_.origins.kinds[feature] != HitOrigins::kNumber) continue;
+    throw ApiError(
+        422, hit_place(),
+        fmt::format(
+            "The hit has no number '{0}', which is the feature '{1}': have the search request bring it, or "
+            "write {1}={0}? if 0 stands for it.",
+            excerpt(place), excerpt(limits_.feature(feature))));
+  }
+  std::string features = kFeatures;
+  rank_.key(features);
+  rank_.start_object();
+  for (const auto& [name, index] : limits_.names.empty() ? named_by_first_ : limits_.names) {
+    std::string known = limits_.names.empty() ? fmt::format("{}", index + 1) : name;
+    rank_.key(known);
+    rank_.real(values_[index]);
+  }
+  rank_.end_object();
+}
+
+std::string SearchResponseReader::hit_place() const {
+  return fmt::format("response.hits.hits[{}]", hits_);
 }
 
 std::string SearchResponseReader::log_place() const {
@@ -157,7 +237,7 @@ std::string SearchResponseReader::field() const {
     case kHitList:
       return place_ == kHits ? "response.hits.hits" : fmt::format("response.hits.hits[{}]", hits_);
     case kHit:
-      return fmt::format("response.hits.hits[{}]", hits_);
+      return hit_place();
     case kFields:
     case kLogs:
     case kLog:
@@ -176,7 +256,13 @@ bool SearchResponseReader::null() {
 }
 
 bool SearchResponseReader::text(std::string& value) {
-  if (skip_ > 0 || !wanted_) return true;
+  if (skip_ > 0 || !wanted_) {
+    if (is_followed_ && path_ == kMatchedQueries) take(fmt::format("{}{}", kMatched, value), 1.0);
+    if (is_followed_ && limits_.origins.places.contains(path_))
+      throw ApiError(422, hit_place() + "." + excerpt(path_),
+                     "The value is a string; a feature is a number.");
+    return true;
+  }
   if (is_passed()) return rank_.string(value);
   if (place_ != kFeature || key_ != "name") reject_type("string");
   check_text(value, limits_.text_bytes);
@@ -185,7 +271,10 @@ bool SearchResponseReader::text(std::string& value) {
 }
 
 bool SearchResponseReader::number(double value, std::optional<std::int64_t> whole) {
-  if (skip_ > 0 || !wanted_) return true;
+  if (skip_ > 0 || !wanted_) {
+    if (is_followed_) take(path_, value);
+    return true;
+  }
   if (is_passed()) return whole ? rank_.number_integer(*whole) : rank_.real(value);
   if (place_ != kFeature || key_ != "value") reject_type("number");
   value_ = value;
@@ -193,7 +282,10 @@ bool SearchResponseReader::number(double value, std::optional<std::int64_t> whol
 }
 
 bool SearchResponseReader::flag(bool value) {
-  if (skip_ > 0 || !wanted_) return true;
+  if (skip_ > 0 || !wanted_) {
+    if (is_followed_) take(path_, value ? 1.0 : 0.0);
+    return true;
+  }
   if (is_passed()) return rank_.boolean(value);
   reject_type("boolean");
 }

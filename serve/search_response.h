@@ -107,7 +107,8 @@ class RequestReader : public JsonHandler {
 /// Reads POST /v1/rerank: passes the fields of a ranking request on to its reader, and the hits of
 /// `response` as the documents of such a request. `response` is that of OpenSearch or Elasticsearch with
 /// the feature log of their learning-to-rank plugins, hits.hits[]: {_id, fields: {_ltrlog: [{NAME: [{name,
-/// value}, …]}]}}. All other parts of it are skipped. A feature without a value matched nothing, and is 0.
+/// value}, …]}]}}, and with the numbers and matched queries of a hit that are the origins of features. All
+/// other parts of it are skipped. A feature without a value in the log matched nothing, and is 0.
 class SearchResponseReader final : public RequestReader {
  public:
   /// A hit has these keys, as the reader of the ranking request must know them.
@@ -115,7 +116,10 @@ class SearchResponseReader final : public RequestReader {
   static constexpr const char* kFeatures = "fields._ltrlog";
 
   /// Without names of the service's features, the first hit names them by its order.
-  SearchResponseReader(const RequestLimits& limits, RequestReader& rank) : limits_(limits), rank_(rank) {}
+  SearchResponseReader(const RequestLimits& limits, RequestReader& rank)
+      : limits_(limits),
+        rank_(rank),
+        from_log_(limits.features - static_cast<std::int64_t>(limits.origins.places.size())) {}
 
   bool null() override;
   bool start_object() override { return start(false); }
@@ -140,7 +144,11 @@ class SearchResponseReader final : public RequestReader {
   void begin_log();
   void end_log();
   void add_feature();
+  /// The hit has a number at the current path, or a matched query.
+  void take(const std::string& place, double value);
+  void end_hit();
   std::string log_place() const;
+  std::string hit_place() const;
 
   const RequestLimits& limits_;
   RequestReader& rank_;
@@ -150,7 +158,13 @@ class SearchResponseReader final : public RequestReader {
   std::string key_;       // the latest one that is wanted
   std::int64_t hits_ = 0;
   bool has_list_ = false;
-  std::string log_;  // the name of the hit's log; empty before it
+  std::int64_t from_log_;  // how many features
+  // These belong to the hit.
+  std::string log_;  // the name of its log; empty before it
+  std::vector<double> values_;
+  bool is_followed_ = false;        // the value that is skipped may hold an origin:
+  std::string path_;                // where it is in the hit,
+  std::vector<std::size_t> marks_;  // and where the paths of the open objects and arrays end
   std::unordered_map<std::string, std::int64_t> named_by_first_;
   // These belong to the hit's log.
   std::vector<bool> given_;

@@ -36,6 +36,7 @@ const Schema& ServiceIdentity::schema() {
           .field("features", &S::features, "number of raw features per document")
           .at_least(1)
           .field("feature_names", &S::feature_names, "their names")
+          .field("feature_origins", &S::feature_origins, "where a search answer has them")
           .field("schema", &S::feature_schema, "what requests send, and how it becomes features")
           .field("first_names", &S::first_names, "the features of records without names")
           .field("normalisation", &S::normalisation, "how raw features become model inputs")
@@ -63,12 +64,13 @@ ModelMetadata model_metadata(const ServiceIdentity& identity) {
 std::string print_identity(const ServiceIdentity& identity) {
   // Services of earlier versions have neither a device nor names nor a floor of exploration.
   const auto is_said = [&](const Setting& setting) {
-    return setting.key == "device"          ? identity.device != "cpu"
-           : setting.key == "feature_names" ? !identity.feature_names.empty()
-           : setting.key == "schema"        ? !identity.feature_schema.empty()
-           : setting.key == "first_names"   ? !identity.first_names.empty()
-           : setting.key == "explore_floor" ? identity.ranker.click.explore_floor != 0.0
-                                            : true;
+    return setting.key == "device"            ? identity.device != "cpu"
+           : setting.key == "feature_names"   ? !identity.feature_names.empty()
+           : setting.key == "feature_origins" ? !identity.feature_origins.empty()
+           : setting.key == "schema"          ? !identity.feature_schema.empty()
+           : setting.key == "first_names"     ? !identity.first_names.empty()
+           : setting.key == "explore_floor"   ? identity.ranker.click.explore_floor != 0.0
+                                              : true;
   };
   std::string text = print_settings(ServiceIdentity::schema(), &identity, is_said) + "\n" +
                      print_settings(RankerSettings::schema(), &identity.ranker, is_said);
@@ -116,6 +118,7 @@ ServiceIdentity with_changes(ServiceIdentity stored, const ServiceIdentity& requ
   const bool has_ranks = stored.ranker.kind == RankerKind::kInterventionAware ||
                          (stored.groups && requested.cutoff > std::ssize(stored.groups->examination));
   if (!has_ranks) stored.cutoff = requested.cutoff;
+  stored.feature_origins = requested.feature_origins;
   stored.ranker.click.explore_floor = requested.ranker.click.explore_floor;
   stored.ranker.click.memory_limit = requested.ranker.click.memory_limit;
   return stored;

@@ -16,12 +16,13 @@ namespace olrank {
 
 /// Everything except the feedback that determines what a state folder's learner becomes.
 struct ServiceIdentity {
-  std::int64_t features = 0;   // of raw documents
-  std::string feature_names;   // in the model files' format; empty where they are unknown
-  std::string feature_schema;  // as FeatureSchema::text(); empty without one
-  std::string first_names;     // of records without names, where the schema has changed; else empty
-  std::string normalisation;   // in the model files' format
-  std::int64_t cutoff = 10;    // default k
+  std::int64_t features = 0;    // of raw documents
+  std::string feature_names;    // in the model files' format; empty where they are unknown
+  std::string feature_origins;  // a list as the names, of NAME=ORIGIN; empty: all are of a feature log
+  std::string feature_schema;   // as FeatureSchema::text(); empty without one
+  std::string first_names;      // of records without names, where the schema has changed; else empty
+  std::string normalisation;    // in the model files' format
+  std::int64_t cutoff = 10;     // default k
   std::int64_t seed = 1;
   std::string model;           // fingerprint of the initial model file; empty without one
   std::string device = "cpu";  // or "cuda": their states differ
@@ -45,7 +46,7 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
 std::string identity_difference(const ServiceIdentity& stored, const ServiceIdentity& requested);
 
 /// `stored` with those settings of `requested` on which what was learned does not depend: cutoff,
-/// explore_floor and memory_limit.
+/// explore_floor, memory_limit and the origins of features in search answers.
 ServiceIdentity with_changes(ServiceIdentity stored, const ServiceIdentity& requested);
 /// Whether states of these two, as text, differ in such settings alone.
 bool learn_alike(std::string_view one, std::string_view other, const std::string& origin);

@@ -119,6 +119,8 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
     const std::vector<std::string> names = parse_feature_names(identity.feature_names);
     require_feature_names(names, identity.features, "feature_names");
     for (const std::string& name : names) parts.requests.names.emplace(name, parts.requests.names.size());
+    parts.requests.origins =
+        parse_hit_origins(parse_feature_names(identity.feature_origins), parts.requests.names);
   }
   const std::vector<std::string> inputs = named_inputs(identity).names;
   if (!inputs.empty()) parts.input_names = feature_names_text(inputs);
@@ -559,7 +561,7 @@ Followed parse_followed(std::string bytes, const std::string& origin) {
 
 /// Ranks as another service does, without its log.
 void follow(const ServiceOptions& options, Listener& listener) {
-  HttpFile file(options.follow, "/v1/snapshot", options.follow_token);
+  HttpFile file(options.follow, "/v1/snapshot", options.follow_token, options.follow_ca);
   Followed first =
       parse_followed(wait_for(
                          options, [&] { return file.fetch(); }, file.url() + " has no model yet."),

@@ -51,6 +51,7 @@ struct ServiceOptions {
   std::optional<SharedLogOptions> shared;
   std::string follow;              // URL of the service whose model is ranked with; empty: none
   std::string follow_token;        // that it wants
+  std::string follow_ca;           // certificates that may sign its own; empty: the system's
   std::int64_t wait_seconds = 60;  // at the start, for the server of the log, and for settings or service
   ServicePage page;
   bool warns_of_first_lists = true;  // which are in random order

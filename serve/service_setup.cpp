@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@
 #include "serve/file_log.h"
 #include "serve/learner.h"
 #include "serve/own_file.h"
+#include "serve/requests.h"
 #include "serve/service.h"
 #include "serve/service_identity.h"
 #include "serve/snapshot.h"
@@ -124,6 +126,15 @@ std::string feature_names_of(const ServiceRequest& request, const LoadedModel* m
     throw_error<InvalidArgument>("--feature-names contradicts the model, whose features are {}.",
                                  joined(own));
   return feature_names_text(names);
+}
+
+/// Where search answers have the features that were given.
+std::string origins_of(const ServiceRequest& request) {
+  if (request.origins.empty()) return "";
+  std::unordered_map<std::string, std::int64_t> names;
+  for (const std::string& name : request.feature_names) names.emplace(name, names.size());
+  parse_hit_origins(request.origins, names);  // refuses what is none
+  return feature_names_text(request.origins);
 }
 
 /// The given settings of the ranker on top of `ranker`.
@@ -236,6 +247,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   identity.features = normaliser.features;
   identity.feature_schema = request.schema;
   identity.feature_names = feature_names_of(request, model ? &*model : nullptr, normaliser.features);
+  identity.feature_origins = origins_of(request);
   identity.normalisation = normaliser_text(normaliser);
   identity.cutoff = request.cutoff.value_or(identity.cutoff);
   identity.seed = request.seed.value_or(identity.seed);
@@ -253,7 +265,10 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
   if (!request.model.empty()) requested.model = model_fingerprint(read_file(request.model)).hex();
   if (request.features > 0) requested.features = request.features;
   if (!request.schema.empty()) requested.feature_schema = request.schema;
-  if (!request.feature_names.empty()) requested.feature_names = feature_names_text(request.feature_names);
+  if (!request.feature_names.empty()) {
+    requested.feature_names = feature_names_text(request.feature_names);
+    if (request.schema.empty()) requested.feature_origins = origins_of(request);
+  }
   if (!request.normalise.empty() &&
       parse_normaliser(stored.normalisation, "service").kind != parse_normalisation(request.normalise)) {
     requested.normalisation = request.normalise;
@@ -311,6 +326,7 @@ ResolvedService with_schema(const ServiceIdentity& stored, const ServiceRequest&
   identity.feature_schema = request.schema;
   identity.features = std::ssize(schema.columns());
   identity.feature_names = feature_names_text(schema.columns());
+  identity.feature_origins.clear();
   FittedNormaliser normaliser = parse_normaliser(stored.normalisation, "service");
   normaliser.features = identity.features;
   identity.normalisation = normaliser_text(normaliser);

@@ -26,6 +26,7 @@ struct ServiceRequest {
   bool names_kind = false;                 // --ranker was given
   std::int64_t features = 0;               // 0: not given
   std::vector<std::string> feature_names;  // empty: not given
+  std::vector<std::string> origins;        // NAME=ORIGIN of those that do not come from a feature log
   std::string schema;                      // as FeatureSchema::text(); empty: not given
   std::string normalise;                   // empty: not given
   std::optional<std::int64_t> cutoff;

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import time
 import urllib.parse
 from typing import Any
@@ -34,15 +35,22 @@ class ServiceError(Exception):
 class Client:
     """`timeout` bounds the seconds until the answer of a request begins, with the connection and a second try if the service has closed
     an idle connection, and then each wait for more of it. After them a TimeoutError names the request. A page that waits for rank()
-    needs a small one, and shows its own order then."""
+    needs a small one, and shows its own order then. `ca` is a file of certificates that may sign that of a proxy with https, in
+    place of the system's."""
 
-    def __init__(self, url: str, token: str | None = None, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, token: str | None = None, timeout: float = 30.0, ca: str | None = None) -> None:
         if not timeout > 0:
             raise ValueError(f"timeout must be above 0 seconds, not {timeout}")
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"'{url}' is not a URL like http://127.0.0.1:8080")
-        self._address = parts.hostname, parts.port or 80
+        secure = parts.scheme == "https"
+        if ca and not secure:
+            raise ValueError(f"ca is for a URL of https, not '{url}'")
+        address, port = parts.hostname, parts.port or (443 if secure else 80)
+        tls = ssl.create_default_context(cafile=ca) if secure else None
+        self._connect = (lambda: http.client.HTTPSConnection(address, port, context=tls)) if secure else \
+            (lambda: http.client.HTTPConnection(address, port))
         self._timeout = timeout
         self._headers = {"Content-Type": "application/json"}
         if token:
@@ -217,7 +225,7 @@ class Client:
             return seconds
 
         if self._connection is None:
-            self._connection = http.client.HTTPConnection(*self._address)
+            self._connection = self._connect()
         if self._connection.sock is None:
             self._connection.timeout = left()
             self._connection.connect()

@@ -156,6 +156,7 @@ inline void check_request(std::string_view bytes) {
   limits.most_ranks = (choice & 4U) != 0 ? 5 : 0;
   limits.window = (choice & 8U) != 0;
   if ((choice & 16U) == 0) limits.names = {{"a", 0}, {"b", 1}, {"c", 2}};
+  if ((choice & 48U) == 32U) limits.origins = parse_hit_origins({"a=_score", "b=_source.x?"}, limits.names);
   try {
     (choice & 1U) != 0 ? check_feedback_request(bytes, limits)
                        : check_rank_request(bytes, limits, (choice & 64U) != 0);

@@ -4,10 +4,11 @@ existing order."""
 import json
 import random
 import re
+import signal
 import unittest
 import urllib.request
 
-from running_service import ServiceError, ServiceTest, Users, learned_state, logged
+from running_service import ServiceError, ServiceTest, Users, learned_state, logged, wait_until
 
 RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
 
@@ -40,13 +41,24 @@ class ArmsTest(ServiceTest):
                 client.feedback(answer["impression"], clicks)
             client.wait_until_learned()
             metrics = client.metrics()
+        accesses.rename(self.folder / "earlier.jsonl")
+        service.process.send_signal(signal.SIGHUP)
+        trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+        headers = [f"00-{trace}-{parent}-01", f"cc-{trace}-{parent}-01-more",  # and none that the standard allows:
+                   f"00-{trace}-{parent}-01-more", f"00-{'0' * 32}-{parent}-01", f"00-{trace.upper()}-{parent}-01", "00-1"]
+        wait_until(accesses.exists, "the access log is not opened again")
+        for header in headers:
+            urllib.request.urlopen(urllib.request.Request(service.url + "/healthz", headers={"traceparent": header})).read()
         self.assertIn("\nolrank_answered_lists_total 120\n", metrics)
         clicked = [sum(line["clicks"][rank] for line in logged(self.state)) for rank in range(5)]
         for rank, clicks in enumerate(clicked, 1):
             self.assertIn(f'\nolrank_clicks_total{{rank="{rank}"}} {clicks}\n', metrics)
 
         self.assertEqual(service.stop(), 0)
-        lines = [json.loads(line) for line in accesses.read_text().splitlines()]
+        traced = [json.loads(line) for line in accesses.read_text().splitlines()]
+        self.assertEqual([line.get("trace_id") for line in traced], [trace, trace, None, None, None, None])
+        self.assertEqual(traced[0]["parent_id"], parent)
+        lines = [json.loads(line) for line in (self.folder / "earlier.jsonl").read_text().splitlines()]
         self.assertGreater(len(lines), 241)
         self.assertEqual(set(lines[0]), {"time", "method", "path", "status", "seconds", "bytes"})
         self.assertEqual({line["path"] for line in lines} - {"/v1/stats"}, {"/v1/rank", "/v1/feedback", "/metrics"})

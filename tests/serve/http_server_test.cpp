@@ -587,10 +587,10 @@ class SlowFile {
 TEST(HttpFileTest, ArrivesHoweverSlowTheLineAndFailsWhereItStandsStill) {
   const milliseconds timeout(800);
   const SlowFile slow(10, milliseconds(100));  // 1 s in all
-  EXPECT_EQ(HttpFile(slow.url(), "/", "", timeout).fetch(), "xxxxxxxxxx");
+  EXPECT_EQ(HttpFile(slow.url(), "/", "", "", timeout).fetch(), "xxxxxxxxxx");
   const SlowFile stalled(5, milliseconds(1));
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_NE(message_of<IoError>([&] { HttpFile(stalled.url(), "/", "", timeout).fetch(); }).find("timeout"),
+  EXPECT_NE(message_of<IoError>([&] { HttpFile(stalled.url(), "/", "", "", timeout).fetch(); }).find("timeout"),
             std::string::npos);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, timeout);
 }

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -15,7 +16,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from running_service import RunningService, ServiceError, ServiceTest, Users, learned_state, logged, olrank, wait_until
+from running_service import Client, RunningService, ServiceError, ServiceTest, Users, learned_state, logged, olrank, wait_until
 
 SETTINGS = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
 
@@ -228,10 +229,21 @@ class ReplicasTest(ServiceTest):
                 pass
 
         between = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
+        key, certificate = self.certificate()
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate, key)
+        between.socket = tls.wrap_socket(between.socket, server_side=True)
         self.addCleanup(between.server_close)
         threading.Thread(target=between.serve_forever).start()
         self.addCleanup(between.shutdown)
-        follower = self.start(None, "--follow", f"http://127.0.0.1:{between.server_port}")
+        url = f"https://127.0.0.1:{between.server_port}"
+        self.assertIn("certificate verify failed", self.refused("--follow", url, "--wait-seconds", 0))
+        with self.assertRaises(ssl.SSLCertVerificationError), Client(url) as client:
+            client.model()
+        with Client(url, ca=str(certificate)) as client:
+            self.assertEqual(client.model(), model)
+        asked.clear()
+        follower = self.start(None, "--follow", url, "--follow-ca", certificate)
         with follower.client() as client:
             wait_until(lambda: len(asked) > 12, "the follower does not ask")
             self.assertTrue(client.is_ready())
@@ -361,6 +373,7 @@ class ReplicasTest(ServiceTest):
         self.assertIn("--follow and --log", self.refused("--log", url, "--follow", "http://127.0.0.1:1", code=2))
         self.assertIn("cannot be read", self.refused("--follow", f"http://127.0.0.1:{free_port()}", "--wait-seconds", 0))
         self.assertIn("http://HOST:PORT", self.refused("--follow", "ftp://127.0.0.1", code=2))
+        self.assertIn("--follow-ca requires", self.refused("--follow", "http://127.0.0.1:1", "--follow-ca", "x.pem", code=2))
         self.assertIn("TLS failed", self.refused("--log", url.replace("redis:", "rediss:"), *state, "--wait-seconds", 0))
         server.ask("config", "set", "appendonly", "no")
         self.assertIn("Set 'appendonly yes'", self.refused("--log", url, *state))
@@ -402,12 +415,17 @@ class ReplicasTest(ServiceTest):
         self.assertEqual(refusal.exception.status, 503)
         self.assertIn("This replica has no model yet", str(refusal.exception))
 
-    def test_passwords_and_certificates(self):
-        secret = self.folder / "password"
-        secret.write_text("right\n")
+    def certificate(self):
+        """A key of this machine's address and its certificate, which signs itself."""
         key, certificate = self.folder / "key.pem", self.folder / "certificate.pem"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=redis", "-addext",
                         "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        return key, certificate
+
+    def test_passwords_and_certificates(self):
+        secret = self.folder / "password"
+        secret.write_text("right\n")
+        key, certificate = self.certificate()
         server = self.start_redis("--requirepass", "right",
                                   tls=["--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-ca-cert-file",
                                        str(certificate)])

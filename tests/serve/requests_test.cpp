@@ -295,6 +295,72 @@ TEST(RerankRequest, ReadsTheSameFeaturesAsARankRequestWithTheirNames) {
   EXPECT_EQ(rerank.values, rank.values);
 }
 
+RequestLimits limits_with(const std::vector<std::string>& origins) {
+  RequestLimits limits = {3, 5, 10, 16};
+  limits.names = {{"title", 0}, {"bm25", 1}, {"price", 2}, {"sold", 3}, {"new", 4}};
+  limits.origins = parse_hit_origins(origins, limits.names);
+  return limits;
+}
+const std::vector<std::string> kOrigins = {"bm25=_score", "price=_source.cost.net", "sold=fields.sold?",
+                                           "new=matched:new"};
+
+TEST(RerankRequest, ReadsNumbersAndMatchedQueriesOfAHitAsFeatures) {
+  const std::string log = R"("_ltrlog": [{"log": [{"name": "title", "value": 2}]}])";
+  const auto values = [&](const std::string& hits, const std::vector<std::string>& origins = kOrigins) {
+    RankRequest request;
+    parse_rerank_request(request_of(hits), limits_with(origins), request);
+    return request.values;
+  };
+  EXPECT_EQ(values(R"({"fields": {"sold": [4], )" + log +
+                   R"(}, "_score": 1.5, "_id": "a", "matched_queries": ["old", "new"],
+                       "_source": {"price": "9", "cost": {"net": 3, "gross": [{"net": 7}]}}})"),
+            (std::vector<float>{2, 1.5, 3, 4, 1}));
+  // Without the optional number, without a matched query, and with an object of their scores.
+  EXPECT_EQ(
+      values(R"({"_id": "a", "fields": {)" + log + R"(}, "_source": {"cost.net": true}, "_score": 0.5},
+                      {"_id": "b", "_source": {"cost": {"net": [8]}}, "matched_queries": {"new": 0.3}, "_score": 1, "fields": {)" +
+             log + "}}"),
+      (std::vector<float>{2, 0.5, 1, 0, 0, 2, 1, 8, 0, 1}));
+  // A service whose features all come from the hit needs no feature log.
+  std::vector<std::string> all = kOrigins;
+  all.emplace_back("title=_source.length");
+  EXPECT_EQ(values(R"({"_id": "a", "_score": 1, "_source": {"length": 6, "cost": {"net": 2}}})", all),
+            (std::vector<float>{6, 1, 2, 0, 0}));
+}
+
+TEST(RerankRequest, RefusesHitsWithoutTheOriginOfAFeature) {
+  const std::string log = R"("fields": {"_ltrlog": [{"log": [{"name": "title", "value": 2}]}]}, )";
+  const std::string at = "response.hits.hits[0]";
+  const std::pair<std::string, std::string> cases[] = {
+      {R"("_score": 1)",
+       ": The hit has no number '_source.cost.net', which is the feature 'price': have the search request "
+       "bring it, or write "
+       "price=_source.cost.net? if 0 stands for it."},
+      {R"("_source": {"cost": {"net": 1}}, "_score": null)",
+       ": The hit has no number '_score', which is the feature 'bm25': have the search request bring it, "
+       "or write "
+       "bm25=_score? if 0 stands for it."},
+      {R"("_source": {"cost": {"net": [1, 2]}})",
+       ": The hit has several values of '_source.cost.net'; a feature is one number."},
+      {R"("_source": {"cost": {"net": "1"}})",
+       "._source.cost.net: The value is a string; a feature is a number."},
+      {R"("_score": 1e60, "_source": {"cost": {"net": 1}})",
+       ".fields._ltrlog.bm25: The number is out of range for a 32-bit float."},
+  };
+  for (const auto& [part, sentence] : cases)
+    EXPECT_EQ(error_of(request_of("{" + log + part + R"(, "_id": "a"})"), limits_with(kOrigins)),
+              "422 " + at + sentence);
+  EXPECT_EQ(error_of(request_of(hit("a", R"({"name": "bm25", "value": 2})")), limits_with(kOrigins)),
+            "422 " + at + ".fields._ltrlog[0].log: Feature 'bm25' has another origin in --feature-names.");
+  EXPECT_EQ(error_of(request_of(hit("a", "")), limits_with(kOrigins)),
+            "422 " + at +
+                ".fields._ltrlog[0].log: The log has 0 of the 1 features that the model expects; it lacks "
+                "'title'.");
+  for (const std::string origin : {"price=score", "price=", "price=_source.", "price=matched:", "price=?"})
+    EXPECT_THROW(limits_with({origin}), InvalidArgument) << origin;
+  EXPECT_THROW(limits_with({"price=_score", "sold=_score?"}), InvalidArgument);
+}
+
 TEST(RerankRequest, ErrorsNameTheFieldInOneSentence) {
   const std::string at = "response.hits.hits[0].fields._ltrlog";
   const std::string log = at + "[0].log";
@@ -342,7 +408,7 @@ TEST(RerankRequest, ErrorsNameTheFieldInOneSentence) {
        "422 " + log + "[0].value: Unexpected array here."},
       {request_of(hit("a", R"({"name": "title", "value": {"a": 1}})")),
        "422 " + log + ": Feature 'title' has an object as its value."},
-      {request_of(hit("a", R"({"name": "title", "value": 1e39})")),
+      {request_of(hit("a", std::string(kBodyEntry) + R"(, {"name": "title", "value": 1e39})")),
        "422 " + at + ".title: The number is out of range for a 32-bit float."},
   };
   for (const auto& [body, expected] : cases) EXPECT_EQ(error_of(body, named_limits()), expected) << body;

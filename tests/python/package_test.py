@@ -62,7 +62,10 @@ def main():
     installed = subprocess.run([str(word) for word in install], cwd=ROOT, env=environment, capture_output=True, text=True)
     if installed.returncode != 0:
         sys.exit(installed.stdout[-6000:] + installed.stderr[-3000:])
-    return subprocess.run([python, "-m", "pytest", "-q", "--durations=5", "-p", "no:cacheprovider"], cwd=ROOT, env=environment).returncode
+    tests = subprocess.run([python, "-m", "pytest", "-q", "--durations=5", "-p", "no:cacheprovider"], cwd=ROOT, env=environment)
+    # These run exported models by packages that only this environment has in the pinned versions.
+    exports = subprocess.run([python, "tests/apps/export_test.py", "-k", "onnx", "-k", "safetensors"], cwd=ROOT, env=environment)
+    return tests.returncode or exports.returncode
 
 
 if __name__ == "__main__":

@@ -79,6 +79,32 @@ class SearchEngine(ServiceTest):
             # The service scores in floats.
             self.assertAlmostEqual(score, doc["score"], delta=1e-5 * sum(abs(weights[n] * v) for n, v in zip(NAMES, values)))
 
+    def test_features_of_a_search_without_the_plugin(self):
+        names = "bm25=_score,words=_source.words,fresh=matched:fresh"
+        hits = [{"_id": id, "_score": score, "_source": {"words": words}, "matched_queries": matched}
+                for id, score, words, matched in (("a", 9.5, 3, []), ("b", 7.25, 12, ["fresh"]), ("c", 1.5, 5, ["other"]))]
+        service = self.start("--feature-names", names)
+        with service.client() as client:
+            shown = client.rerank("rain jacket", {"hits": {"hits": hits}})
+            client.feedback(shown["impression"], ["b"])
+            client.wait_until_learned()
+        self.assertEqual(service.stop(), 0)
+        record = logged(self.state)[0]
+        self.assertEqual(record["feature_names"][:3], ["bm25", "words", "fresh"])
+        # A start without names goes on with the origins, and one with others changes them alone.
+        service = self.start()
+        with service.client() as client:
+            before = client.rerank("rain jacket", {"hits": {"hits": hits}}, explore=False)["docs"]
+        self.assertEqual(service.stop(), 0)
+        for hit in hits:
+            hit["fields"] = {"length": [hit["_source"].pop("words")]}
+        service = self.start("--feature-names", names.replace("_source.words", "fields.length?"))
+        with service.client() as client:
+            self.assertEqual(client.rerank("rain jacket", {"hits": {"hits": hits}}, explore=False)["docs"], before)
+        self.assertEqual(service.stop(), 0)
+        self.assertIn("--feature-names words=words: 'words' is no place of a number in a hit", self.refused("--feature-names", "a,words=words"))
+        self.assertIn("feature_names is", self.refused("--feature-names", "bm25=_score,words=fields.length,new"))
+
     def test_names_belong_to_the_state(self):
         flags = "--ranker", "pairrank", "--normalise", "none"
         service = self.start(*flags, "--feature-names", ",".join(NAMES))

@@ -44,6 +44,7 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_ROOT
   VERSION_VAR LibTorch_VERSION
+  HANDLE_VERSION_RANGE
   REASON_FAILURE_MESSAGE
     "scripts/build fetches LibTorch, and OLRANK_TORCH_DIR points to one that is there already")
 

@@ -43,6 +43,7 @@ class DemoCommand : public Command {
     for (std::size_t number = 0; number < services.size(); ++number) {
       ServiceOptions& one = services[number];
       one.state = (folder / fmt::format("ranker{}", number)).string();
+      if (number > 0) one.surface = fmt::format("{}", number);
       one.request.features = catalogue.features;
       one.request.seed = seed_;
       one.http.port = port_;

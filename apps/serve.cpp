@@ -1,17 +1,24 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
+#include "apps/usage_errors.h"
 #include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
+#include "core/settings/toml_document.h"
+#include "core/settings/value.h"
 #include "core/text/byte_size.h"
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
@@ -25,7 +32,12 @@ namespace {
 class ServeCommand : public Command {
  public:
   void declare(CLI::App& app) override {
+    app_ = &app;
     add_option(app, "--state", options_.state, "DIR", "folder for the state of the service");
+    add_option(app, "--surfaces", surfaces_, "FILE",
+               "several services in this process, each with a table of its flags and a folder in --state: "
+               "[shop-de] "
+               "features = 20 has the paths /surface/shop-de/v1/rank and so on");
     add_option(app, "--model", request_.model, "FILE",
                "model to start from: a model file or a trial's folder");
     features_ = add_option(app, "--features", request_.features, "D",
@@ -91,12 +103,11 @@ class ServeCommand : public Command {
   }
 
   int run(const OutputFlags& output) override {
-    check_usage();
-    options_.request = request();
-    std::erase_if(options_.request.feature_names, [this](const std::string& name) {
-      if (name.starts_with('-')) options_.import.dropped.push_back(name.substr(1));
-      return name.starts_with('-');
-    });
+    if (!surfaces_.empty()) {
+      run_services(services());
+      return 0;
+    }
+    resolve();
     if (!learn_only_) {
       run_service(options_);
       return 0;
@@ -113,6 +124,75 @@ class ServeCommand : public Command {
   }
 
  private:
+  void resolve() {
+    check_usage();
+    options_.request = request();
+    std::erase_if(options_.request.feature_names, [this](const std::string& name) {
+      if (name.starts_with('-')) options_.import.dropped.push_back(name.substr(1));
+      return name.starts_with('-');
+    });
+  }
+
+  /// The services of --surfaces. What concerns the whole process is on the command line, all else in the
+  /// file.
+  std::vector<ServiceOptions> services() {
+    static const std::set<std::string> kOfProcess = {
+        "state",       "surfaces",   "address",         "port",     "token-file",
+        "connections", "access-log", "request-seconds", "max-body", "idle-seconds",
+        "json",        "quiet",      "verbose",         "wide",     "progress"};
+    static const std::set<std::string> kOfOne = {"log",        "role",     "follow",
+                                                 "learn-only", "to-round", "accept-loss"};
+    for (const CLI::Option* option : app_->get_options()) {
+      if (option->count() > 0 && !kOfProcess.contains(option->get_single_name()))
+        throw_error<InvalidArgument>("--{} belongs into the tables of --surfaces {}.",
+                                     option->get_single_name(), surfaces_);
+    }
+    check_usage();
+    std::vector<ServiceOptions> services;
+    for (const TomlDocument::Table& table : read_toml(surfaces_).tables) {
+      if (table.name.find_first_not_of(
+              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos ||
+          table.name.empty() || table.repeated)
+        throw_error<InvalidArgument>(
+            "{}: Write the name of a surface as [shop-de], once, in letters, digits, - and _.",
+            table.origin);
+      std::vector<std::string> flags;
+      for (const TomlDocument::Entry& entry : table.entries) {
+        if (kOfProcess.contains(entry.key) || kOfOne.contains(entry.key))
+          throw_error<InvalidArgument>("{}: '{}' is no flag of a surface: {}.", entry.key_origin, entry.key,
+                                       kOfOne.contains(entry.key) ? "start its folder alone for it"
+                                                                  : "it is one of the whole process");
+        flags.push_back(fmt::format("--{}={}", entry.key, text_of(entry.value)));
+      }
+      ServeCommand one;
+      CLI::App app;
+      one.declare(app);
+      try {
+        std::reverse(flags.begin(), flags.end());  // as CLI11 takes them
+        app.parse(std::move(flags));
+        one.options_.state = (std::filesystem::path(options_.state) / table.name).string();
+        one.resolve();
+      } catch (const CLI::ParseError& error) {
+        throw_error<InvalidArgument>("{}: {}", table.origin, usage_sentence(error));
+      } catch (const InvalidArgument& error) {
+        throw_error<InvalidArgument>("{}: {}", table.origin, error.what());
+      }
+      one.options_.surface = table.name;
+      one.options_.http = options_.http;
+      services.push_back(std::move(one.options_));
+    }
+    if (services.empty()) throw_error<InvalidArgument>("{}: The file names no surface.", surfaces_);
+    std::filesystem::create_directories(options_.state);
+    return services;
+  }
+
+  static std::string text_of(const SettingValue& value) {
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&value))
+      return fmt::format("{}", fmt::join(*texts, ","));
+    return to_toml(value);
+  }
+
   void declare_network(CLI::App& app) {
     add_option(
         app, "--address", options_.http.address, "ADDRESS",
@@ -337,6 +417,8 @@ class ServeCommand : public Command {
     return request;
   }
 
+  CLI::App* app_ = nullptr;
+  std::string surfaces_;
   ServiceOptions options_;
   ServiceRequest request_;
   CLI::Option* features_ = nullptr;

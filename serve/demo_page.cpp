@@ -121,7 +121,7 @@ function say(text, warns) {
 
 async function ask(column, path, body) {
   const service = 2 * (taste + games.length * games[taste].start) + column;
-  const place = (service === 0 ? '' : 'beside/' + service + '/') + path;
+  const place = (service === 0 ? '' : 'surface/' + service + '/') + path;
   const answer = await fetch(place, body === undefined ? {cache: 'no-store'} :
     {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)});
   const value = await answer.json();
@@ -352,7 +352,7 @@ run(resume);
 
 constexpr std::string_view kDemoPolicy =
     "default-src 'none'; "
-    "script-src 'sha256-UXlXGdK6BJDqERYjV39L7aTVNyx1HE+O8BOjB9gOy30='; "
+    "script-src 'sha256-fJ4FbEwnY0qklet5KFqT9YUJ1IjXwRPb60EVki75/rE='; "
     "style-src 'sha256-GEr80LiztmlsQjfjdT8mdDloJAMUSnB4U7ypSYncy7Q='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

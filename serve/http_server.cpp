@@ -7,7 +7,6 @@
 #include <boost/asio.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -15,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -56,8 +54,8 @@ std::size_t newcomer_limit() {
 
 class HttpServer::Server {
  public:
-  Server(std::vector<Service*> services, const HttpSettings& settings, Listener& listener)
-      : services_(std::move(services)),
+  Server(std::vector<Surface> surfaces, const HttpSettings& settings, Listener& listener)
+      : surfaces_(std::move(surfaces)),
         settings_(settings),
         acceptor_(context_),
         pause_(context_),
@@ -96,32 +94,23 @@ class HttpServer::Server {
   }
   void leave(Place place, bool admitted) { (admitted ? admitted_ : newcomers_).erase(place); }
 
-  /// The service that a request is for; takes the prefix of one that is not the first off its path.
-  Service& service_of(RequestHead& head) {
-    std::string_view path = head.target;
-    if (services_.size() == 1 || !path.starts_with(kBeside)) return *services_.front();
-    path.remove_prefix(kBeside.size());
-    std::size_t number = 0;
-    const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
-    const auto digits = static_cast<std::size_t>(end - path.data());
-    if (error != std::errc{} || number == 0 || number >= services_.size() || path.substr(digits, 1) != "/")
-      return *services_.front();
-    head.target.erase(0, kBeside.size() + digits);
-    return *services_[number];
-  }
+  const std::vector<Surface>& surfaces() const { return surfaces_; }
   void work(Route::Cost cost, std::function<void()> job) {
     (cost == Route::kComputing ? computing_ : waiting_).add(std::move(job));
   }
-  void count(Service* service, const RequestHead& head, const Answer& answer, Clock::duration taken) {
+  void count(const Surface* surface, const RequestHead& head, const Answer& answer, Clock::duration taken) {
     const double seconds = std::chrono::duration<double>(taken).count();
     const std::string_view path = known_path(head.path());
-    (service != nullptr ? *service : *services_.front())
-        .counters()
+    (surface != nullptr ? *surface : surfaces_.front())
+        .service->counters()
         .count_request(path, answer.status, seconds);
     if (!access_log_) return;
     const bool is_known = head.method == "GET" || head.method == "POST" || head.method == "HEAD";
-    access_log_->add(is_known ? head.method : "other", path, answer.status, seconds, answer.body.size(),
-                     head.value("traceparent"));
+    access_log_->add(is_known ? head.method : "other",
+                     surface != nullptr && !surface->name.empty()
+                         ? fmt::format("{}{}{}", kSurface, surface->name, path)
+                         : std::string(path),
+                     answer.status, seconds, answer.body.size(), head.value("traceparent"));
   }
 
  private:
@@ -136,7 +125,7 @@ class HttpServer::Server {
     });
   }
 
-  std::vector<Service*> services_;
+  std::vector<Surface> surfaces_;
   HttpSettings settings_;
   std::optional<AccessLog> access_log_;
   // Newcomers are connections without an admitted request, oldest first. A client that fills this list with
@@ -285,7 +274,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     take_head();
     check_framing(head_);
     check_access(head_, server_.settings());
-    const Route& route = find_route(head_);
+    const Route& route = find_route(head_, server_.surfaces(), surface_ != nullptr);
     check_body(head_, server_.settings(), route.body == Route::kNeedsBody);
     admit();
     parser_->body_limit(server_.settings().body_bytes);
@@ -297,7 +286,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     const auto& message = parser_->get();
     head_.method = std::string(message.method_string());
     head_.target = std::string(message.target());
-    service_ = &server_.service_of(head_);
+    surface_ = take_surface(head_, server_.surfaces());
     head_.http11 = message.version() >= 11;
     for (const auto& field : message)
       head_.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
@@ -348,11 +337,13 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void start_work() {
     phase_ = kWorking;
     begin_ = Clock::now();
-    if (route_->cost == Route::kNothing) return send(answer_request(*route_, *service_, head_, ""), false);
+    if (route_->cost == Route::kNothing && surface_ != nullptr)
+      return send(answer_request(*route_, *surface_->service, head_, ""), false);
     const auto busy = net::make_work_guard(socket_.get_executor());
     server_.work(route_->cost, [self = shared_from_this(), busy]() mutable {
-      Answer answer =
-          answer_request(*self->route_, *self->service_, self->head_, self->parser_->get().body());
+      Answer answer = self->surface_ != nullptr ? answer_request(*self->route_, *self->surface_->service,
+                                                                 self->head_, self->parser_->get().body())
+                                                : answer_for_all(*self->route_, self->server_.surfaces());
       // The session goes along, so that it ends on the reading thread.
       net::post(busy.get_executor(), [self = std::move(self), answer = std::move(answer)]() mutable {
         self->send(std::move(answer), false);
@@ -369,7 +360,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
 
   void send(Answer answer, bool last) {
     if (phase_ == kClosed) return;
-    server_.count(service_, head_, answer, Clock::now() - begin_);
+    server_.count(surface_, head_, answer, Clock::now() - begin_);
     closing_ = last || server_.stopping() || !parser_->is_header_done() || !parser_->keep_alive();
     response_.emplace(static_cast<http::status>(answer.status), 11);
     response_->set(http::field::content_type, answer.type);
@@ -455,7 +446,8 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   std::size_t received_ = 0;  // of this request
   bool timed_out_ = false;
   RequestHead head_;
-  Service* service_ = nullptr;  // both known once the head is read
+  const Surface* surface_ =
+      nullptr;  // both known once the head is read; null for a request to all surfaces
   const Route* route_ = nullptr;
   Clock::time_point begin_;
 
@@ -505,8 +497,8 @@ void HttpServer::Server::stop() {
   });
 }
 
-HttpServer::HttpServer(std::vector<Service*> services, const HttpSettings& settings, Listener& listener)
-    : server_(std::make_unique<Server>(std::move(services), settings, listener)) {}
+HttpServer::HttpServer(std::vector<Surface> surfaces, const HttpSettings& settings, Listener& listener)
+    : server_(std::make_unique<Server>(std::move(surfaces), settings, listener)) {}
 
 HttpServer::~HttpServer() = default;
 

@@ -3,15 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {
 
 constexpr std::string_view kPagePath = "/";
+constexpr std::string_view kMetricsPath = "/metrics";
+constexpr std::string_view kReadyPath = "/readyz";
+constexpr std::string_view kHealthPath = "/healthz";
 
 const std::vector<Route>& routes() {
   static constexpr std::string_view kJson = "application/json";
@@ -36,11 +42,11 @@ const std::vector<Route>& routes() {
       {"GET", "/v1/snapshot", Route::kWaiting, "application/octet-stream", Route::kNoBody, true,
        [](Service& service, Body) { return service.snapshot(); },
        [](Service& service) { return service.snapshot_tag(); }},
-      {"GET", "/metrics", Route::kWaiting, "text/plain; version=0.0.4", Route::kNoBody, false,
+      {"GET", kMetricsPath, Route::kWaiting, "text/plain; version=0.0.4", Route::kNoBody, false,
        [](Service& service, Body) { return service.metrics(); }},
-      {"GET", "/readyz", Route::kWaiting, kJson, Route::kNoBody, false,
+      {"GET", kReadyPath, Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.ready(); }},
-      {"GET", "/healthz", Route::kNothing, kJson, Route::kNoBody, false,
+      {"GET", kHealthPath, Route::kNothing, kJson, Route::kNoBody, false,
        [](Service&, Body) { return "{\"alive\":true}\n"; }},
       {"GET", kPagePath, Route::kNothing, "text/html; charset=utf-8", Route::kNoBody, false,
        [](Service& service, Body) { return std::string(service.page().html); }},
@@ -57,8 +63,33 @@ const Route* route_of(std::string_view path) {
 
 }  // namespace
 
-const Route& find_route(const RequestHead& head) {
+const Surface* take_surface(RequestHead& head, std::span<const Surface> surfaces) {
+  std::string_view path = head.target;
+  std::string_view name;
+  if (path.starts_with(kSurface)) {
+    path.remove_prefix(kSurface.size());
+    name = path.substr(0, path.find('/'));
+  }
+  const auto found =
+      std::find_if(surfaces.begin(), surfaces.end(), [&](const Surface& one) { return one.name == name; });
+  if (found == surfaces.end()) return nullptr;
+  if (!name.empty()) head.target.erase(0, kSurface.size() + name.size());
+  return &*found;
+}
+
+const Route& find_route(const RequestHead& head, std::span<const Surface> surfaces, bool has_surface) {
   const Route* route = route_of(head.path());
+  const bool is_for_all = route != nullptr && (route->path == kPagePath || route->path == kMetricsPath ||
+                                               route->path == kReadyPath || route->path == kHealthPath);
+  if (!has_surface && !is_for_all) {
+    std::vector<std::string> names;
+    for (const Surface& one : surfaces) {
+      if (!one.name.empty()) names.push_back(one.name);
+    }
+    throw ApiError(404, "",
+                   fmt::format("Name a surface in the path, as in {}{}/v1/rank. The surfaces are {}.",
+                               kSurface, names.back(), joined(names)));
+  }
   if (route == nullptr) throw ApiError(404, "", "Unknown path.");
   const std::string_view method = head.method == "HEAD" ? "GET" : std::string_view(head.method);
   if (method == route->method) return *route;
@@ -84,6 +115,82 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
     if (has_tag(head, answer.tag)) {
       answer.status = 304;
       answer.body.clear();
+    }
+    return answer;
+  } catch (const ApiError& error) {
+    return answer_rejection(error);
+  } catch (const std::exception& error) {
+    log_warning("{}: {}", route.path, error.what());
+    return answer_rejection(ApiError(500, "", error.what()));
+  }
+}
+
+namespace {
+
+/// The metrics of all surfaces: each sample with the label of its own, and those of the process once.
+std::string metrics_of(std::span<const Surface> surfaces) {
+  std::vector<std::pair<std::string, std::string>> families;  // headings and samples
+  std::unordered_map<std::string, std::size_t> places;
+  for (const Surface& surface : surfaces) {
+    const std::string text = surface.service->metrics();
+    std::size_t place = 0;
+    bool is_new = false;
+    bool is_of_process = false;
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n') + 1);
+      rest.remove_prefix(line.size());
+      constexpr std::string_view kHelp = "# HELP ";
+      if (line.starts_with(kHelp)) {
+        const std::string name(line.substr(kHelp.size(), line.find(' ', kHelp.size()) - kHelp.size()));
+        is_of_process = name.starts_with("process_") || name == "olrank_build_info";
+        const auto [known, is_first] = places.try_emplace(name, families.size());
+        if (is_first) families.emplace_back();
+        place = known->second;
+        is_new = is_first;
+      }
+      auto& [heading, samples] = families[place];
+      const std::size_t end = line.find_first_of("{ ");
+      if (line.starts_with('#')) {
+        if (is_new) heading += line;
+      } else if (!is_of_process) {
+        samples += fmt::format("{}{{surface=\"{}\"{}{}", line.substr(0, end), surface.name,
+                               line[end] == '{' ? "," : "}", line.substr(line[end] == '{' ? end + 1 : end));
+      } else if (is_new) {
+        samples += line;
+      }
+    }
+  }
+  std::string all;
+  for (const auto& [heading, samples] : families) all += heading + samples;
+  return all;
+}
+
+std::string links_to(std::span<const Surface> surfaces) {
+  std::string links;
+  for (const Surface& one : surfaces)
+    links += fmt::format("<li><a href=\"{}{}/\">{}</a>", kSurface.substr(1), one.name, one.name);
+  return fmt::format(
+      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\">"
+      "<meta name=\"color-scheme\" content=\"light "
+      "dark\"><title>olrank</title><h1>Surfaces</h1><ul>{}</ul></html>\n",
+      links);
+}
+
+}  // namespace
+
+Answer answer_for_all(const Route& route, std::span<const Surface> surfaces) {
+  Answer answer;
+  answer.type = route.type;
+  try {
+    if (route.path == kPagePath) {
+      answer.policy = "default-src 'none'";
+      answer.body = links_to(surfaces);
+    } else if (route.path == kMetricsPath) {
+      answer.body = metrics_of(surfaces);
+    } else {
+      for (const Surface& one : surfaces)
+        answer.body = route.answer(*one.service, "");  // each is alive, or ready
     }
     return answer;
   } catch (const ApiError& error) {

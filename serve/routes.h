@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -40,9 +41,21 @@ struct Route {
   std::string (*tag)(Service&) = nullptr;
 };
 
-/// Throws ApiError 404 for an unknown path, 405 for a method that the path does not have. HEAD is GET
-/// without the answer's body.
-const Route& find_route(const RequestHead& head);
+/// A service of a process and its name. The paths of docs/SERVICE.md stand behind kSurface and the name; a
+/// service without a name has them as they are.
+struct Surface {
+  std::string name;
+  Service* service = nullptr;
+};
+inline constexpr std::string_view kSurface = "/surface/";
+
+/// The surface that a request is for, whose prefix goes from its target; null for a request to all of them.
+const Surface* take_surface(RequestHead& head, std::span<const Surface> surfaces);
+
+/// Throws ApiError 404 for an unknown path or surface, and for a path that one surface alone answers if the
+/// request is to all of them; 405 for a method that the path does not have. HEAD is GET without the
+/// answer's body.
+const Route& find_route(const RequestHead& head, std::span<const Surface> surfaces, bool has_surface);
 
 /// The path if it is a route's, else "other": a label of metrics.
 std::string_view known_path(std::string_view path);
@@ -50,6 +63,8 @@ std::string_view known_path(std::string_view path);
 /// Does not throw. Thread-safe.
 Answer answer_request(const Route& route, Service& service, const RequestHead& head,
                       const std::string& body);
+/// The answer for a process with named surfaces: health, metrics with a label, and a page of links.
+Answer answer_for_all(const Route& route, std::span<const Surface> surfaces);
 Answer answer_rejection(const ApiError& error);
 
 }  // namespace olrank

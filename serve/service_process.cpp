@@ -58,7 +58,7 @@ struct Serving {
   std::function<std::string(bool lost)> end;  // returns what could not be kept
 };
 
-void serve(const std::vector<Service*>& services, const ServiceOptions& options, Listener& listener,
+void serve(const std::vector<Surface>& surfaces, const ServiceOptions& options, Listener& listener,
            const std::vector<Serving>& parts) {
   std::exception_ptr lost;
   const auto guarded = [&lost](const auto& work) {
@@ -74,7 +74,7 @@ void serve(const std::vector<Service*>& services, const ServiceOptions& options,
     return std::string();
   };
   const InterruptGuard guard;
-  HttpServer server(services, options.http, listener);
+  HttpServer server(surfaces, options.http, listener);
   for (const Serving& part : parts) part.begin();
   std::atomic<bool> ended = false;
   std::thread thread([&] {
@@ -86,16 +86,16 @@ void serve(const std::vector<Service*>& services, const ServiceOptions& options,
   while (InterruptGuard::requested() == 0 && !ended && !lost) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     for (const Serving& part : parts) guarded(part.tick);
-    for (Service* service : services) guarded([service] { service->close_windows(); });
+    for (const Surface& one : surfaces) guarded([&one] { one.service->close_windows(); });
   }
   const bool interrupted = InterruptGuard::requested() != 0;
   log_info("Stopping: answering open requests, then learning pending feedback.");
   server.stop();
   thread.join();
   std::vector<std::string> unkept;
-  for (Service* service : services) {
-    if (!lost) guarded([service] { service->close_windows(); });
-    if (!lost) unkept.push_back(guarded([service] { service->keep_windows(); }));
+  for (const Surface& one : surfaces) {
+    if (!lost) guarded([&one] { one.service->close_windows(); });
+    if (!lost) unkept.push_back(guarded([&one] { one.service->keep_windows(); }));
   }
   for (const Serving& part : parts) unkept.push_back(part.end(lost != nullptr));
   if (lost) std::rethrow_exception(lost);
@@ -330,7 +330,7 @@ class LearnerProcess {
     return learner_->write_checkpoint();
   }
 
-  void run(Listener& listener) { serve({&open()}, options_, listener, {serving()}); }
+  void run(Listener& listener) { serve({{options_.surface, &open()}}, options_, listener, {serving()}); }
 
   Service& open() {
     const ServiceIdentity& identity = resolved_.identity;
@@ -515,7 +515,7 @@ class LearnerProcess {
 void run_replica(Service::Parts parts, const ServiceOptions& options, ImpressionStore* lists,
                  const FeedbackLog& log, ModelFollower& follower, Listener& listener) {
   Service service(std::move(parts), lists, log, follower);
-  serve({&service}, options, listener,
+  serve({{"", &service}}, options, listener,
         {{[&follower] { follower.start(); }, [&follower] { follower.require_running(); },
           [&follower](bool) { return follower.stop(), std::string(); }}});
 }
@@ -607,15 +607,16 @@ void run_service(const ServiceOptions& options) {
 
 void run_services(std::span<const ServiceOptions> options) {
   Listener listener(options.front().http);
+  if (const std::string& path = options.front().http.access_log; !path.empty()) AccessLog{path};
   std::vector<std::unique_ptr<LearnerProcess>> processes;
-  std::vector<Service*> services;
+  std::vector<Surface> surfaces;
   std::vector<Serving> parts;
   for (const ServiceOptions& one : options) {
     processes.push_back(std::make_unique<LearnerProcess>(one, true));
-    services.push_back(&processes.back()->open());
+    surfaces.push_back({one.surface, &processes.back()->open()});
     parts.push_back(processes.back()->serving());
   }
-  serve(services, options.front(), listener, parts);
+  serve(surfaces, options.front(), listener, parts);
 }
 
 RankerSource::State learn_only(const ServiceOptions& options) {

@@ -34,7 +34,8 @@ struct SharedLogOptions {
 
 /// The options tell what `olrank serve` was asked to do.
 struct ServiceOptions {
-  std::string state;  // folder; empty for a process without a learner
+  std::string state;    // folder; empty for a process without a learner
+  std::string surface;  // its name in the process; empty: it has the paths as they are
   ServiceRequest request;
   ImportSource import;
   ArmRequest arms;
@@ -61,7 +62,7 @@ struct ServiceOptions {
 /// writes a checkpoint. Prints its URL once it listens. Throws StateLost once it must not go on.
 void run_service(const ServiceOptions& options);
 
-/// Runs several services at the address of the first, as HttpServer tells them apart. Each has a state
+/// Runs several services at the address of the first, each as the surface of its options. Each has a state
 /// folder of its own, and none a shared log.
 void run_services(std::span<const ServiceOptions> options);
 

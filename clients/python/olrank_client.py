@@ -36,9 +36,11 @@ class Client:
     """`timeout` bounds the seconds until the answer of a request begins, with the connection and a second try if the service has closed
     an idle connection, and then each wait for more of it. After them a TimeoutError names the request. A page that waits for rank()
     needs a small one, and shows its own order then. `ca` is a file of certificates that may sign that of a proxy with https, in
-    place of the system's."""
+    place of the system's, and `surface` names one of a process with several."""
 
-    def __init__(self, url: str, token: str | None = None, timeout: float = 30.0, ca: str | None = None) -> None:
+    def __init__(
+        self, url: str, token: str | None = None, timeout: float = 30.0, ca: str | None = None, surface: str | None = None
+    ) -> None:
         if not timeout > 0:
             raise ValueError(f"timeout must be above 0 seconds, not {timeout}")
         parts = urllib.parse.urlsplit(url)
@@ -52,6 +54,7 @@ class Client:
         self._connect = (lambda: http.client.HTTPSConnection(address, port, context=tls)) if secure else \
             (lambda: http.client.HTTPConnection(address, port))
         self._timeout = timeout
+        self._place = parts.path.rstrip("/") + (f"/surface/{surface}" if surface else "")
         self._headers = {"Content-Type": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -231,7 +234,7 @@ class Client:
             self._connection.connect()
         socket = self._connection.sock
         socket.settimeout(left())
-        self._connection.request(method, path, body, self._headers)
+        self._connection.request(method, self._place + path, body, self._headers)
         socket.settimeout(left())
         response = self._connection.getresponse()
         answer = response.read()

@@ -5,7 +5,6 @@
 #include <torch/csrc/autograd/generated/Functions.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -14,9 +13,11 @@ namespace olrank {
 namespace {
 
 using torch::autograd::Node;
+/// A counted pointer to a function, whose type is another one in newer versions of LibTorch.
+using NodePointer = decltype(torch::autograd::Edge::function);
 
 /// A function, and which of its operands.
-using Operand = std::pair<std::shared_ptr<Node>, std::uint32_t>;
+using Operand = std::pair<NodePointer, std::uint32_t>;
 
 /// Rows of numbers for the host, [docs × columns], filled where the scores are and brought down at once.
 class HostRows {
@@ -43,7 +44,7 @@ class HostRows {
 
 struct ModuleFactors::Use {
   Role role;
-  std::shared_ptr<Node> function;
+  NodePointer function;
 
   /// h: what the function saved of its other operands.
   torch::Tensor input() const;
@@ -76,9 +77,9 @@ std::optional<std::vector<ModuleFactors::Use>> ModuleFactors::find_uses(
   // Who uses what: all functions behind the scores, by the functions whose results they take.
   std::unordered_map<const Node*, std::vector<Operand>> users;
   std::unordered_set<const Node*> seen;
-  std::vector<std::shared_ptr<Node>> open = {scores.grad_fn()};
+  std::vector<NodePointer> open = {scores.grad_fn()};
   while (!open.empty()) {
-    const std::shared_ptr<Node> function = std::move(open.back());
+    const NodePointer function = std::move(open.back());
     open.pop_back();
     if (!function || !seen.insert(function.get()).second) continue;
     for (std::uint32_t operand = 0; operand < function->num_outputs(); ++operand) {

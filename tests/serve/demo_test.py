@@ -67,11 +67,11 @@ class Command(DemoTest):
             query = catalogue["queries"][1]
             self.assertEqual((len(catalogue["queries"]), len(query["docs"]), len(catalogue["tastes"])), (3, 40, 3))
             request = {"query": "q", "docs": [{"id": doc["id"], "features": doc["features"]} for doc in query["docs"]], "k": 6}
-            shown = ask(url + "/beside/7/v1/rank", request)
+            shown = ask(url + "/surface/7/v1/rank", request)
             self.assertEqual(len(shown["probability"]), 6)
-            ask(url + "/beside/7/v1/feedback", {"impression": shown["impression"], "clicks": [shown["docs"][0]["id"]]})
-            self.assertEqual([ask(f"{url}{path}/v1/overview")["feedback_accepted"] for path in ("", "/beside/6", "/beside/7")], [0, 0, 1])
-            for path in ("/beside/0/v1/overview", "/beside/32/v1/overview", "/beside/1v1/overview", "/beside//v1/overview"):
+            ask(url + "/surface/7/v1/feedback", {"impression": shown["impression"], "clicks": [shown["docs"][0]["id"]]})
+            self.assertEqual([ask(f"{url}{path}/v1/overview")["feedback_accepted"] for path in ("", "/surface/6", "/surface/7")], [0, 0, 1])
+            for path in ("/surface/0/v1/overview", "/surface/32/v1/overview", "/surface/1v1/overview", "/surface//v1/overview"):
                 with self.assertRaises(urllib.error.HTTPError) as refused:
                     ask(url + path)
                 self.assertEqual(refused.exception.code, 404, path)

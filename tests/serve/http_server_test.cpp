@@ -124,7 +124,7 @@ class HttpServerTest : public testing::Test {
   void start(const HttpSettings& settings) {
     Listener listener(settings);
     port_ = listener.port();
-    server_ = std::make_unique<HttpServer>(std::vector{&small_.service}, settings, listener);
+    server_ = std::make_unique<HttpServer>(std::vector{Surface{"", &small_.service}}, settings, listener);
     thread_ = std::thread([this] { server_->run(); });
     while (status_of(Client(port()).ask(get("/healthz"))) != 200)
       std::this_thread::sleep_for(milliseconds(5));
@@ -502,7 +502,7 @@ Answer snapshot_answer(Service& service, const std::string& known = "") {
   head.method = "GET";
   head.target = "/v1/snapshot";
   if (!known.empty()) head.fields.emplace_back("If-None-Match", known);
-  return answer_request(find_route(head), service, head, "");
+  return answer_request(find_route(head, {}, true), service, head, "");
 }
 
 TEST(SharedSnapshotTest, FollowersShareOneUntilLearningHasRested) {
@@ -590,8 +590,9 @@ TEST(HttpFileTest, ArrivesHoweverSlowTheLineAndFailsWhereItStandsStill) {
   EXPECT_EQ(HttpFile(slow.url(), "/", "", "", timeout).fetch(), "xxxxxxxxxx");
   const SlowFile stalled(5, milliseconds(1));
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_NE(message_of<IoError>([&] { HttpFile(stalled.url(), "/", "", "", timeout).fetch(); }).find("timeout"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of<IoError>([&] { HttpFile(stalled.url(), "/", "", "", timeout).fetch(); }).find("timeout"),
+      std::string::npos);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, timeout);
 }
 

@@ -221,25 +221,27 @@ def load_table(
     path: str | os.PathLike[str], y: str = "y", qid: str = "qid", X: Sequence[str] | None = None, weight: str | None = None
 ) -> Dataset:
     """A file of Parquet or Feather (with pyarrow) or of CSV with a line of names, as Dataset.from_table() takes a table."""
-    name = as_path(path)
+    return Dataset.from_table(read_table(as_path(path)), y, qid, X, weight)
+
+
+def read_table(name: str) -> Any:
+    """The table of a file of Parquet, Feather or CSV."""
     kind = name.rpartition(".")[2].lower()
-    if kind in ("parquet", "feather", "arrow"):
-        try:
-            if kind == "parquet":
-                from pyarrow.parquet import read_table as read
-            else:
-                from pyarrow.feather import read_table as read
-        except ImportError:
-            raise InvalidArgument(f"{name} needs pyarrow to be read: pip install pyarrow.") from None
-        try:
-            table: Any = read(name)
-        except (OSError, ValueError) as error:
-            raise DataError(f"{name} cannot be read: {error}.") from error
-    elif kind == "csv":
-        table = _csv(name)
-    else:
+    if kind == "csv":
+        return _csv(name)
+    if kind not in ("parquet", "feather", "arrow"):
         raise InvalidArgument(f"{name} is not a .parquet, .feather, .arrow or .csv file: read LETOR text with load_letor().")
-    return Dataset.from_table(table, y, qid, X, weight)
+    try:
+        if kind == "parquet":
+            from pyarrow.parquet import read_table as read
+        else:
+            from pyarrow.feather import read_table as read
+    except ImportError:
+        raise InvalidArgument(f"{name} needs pyarrow to be read: pip install pyarrow.") from None
+    try:
+        return read(name)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} cannot be read: {error}.") from error
 
 
 def _csv(name: str) -> dict[str, npt.NDArray[Any]]:

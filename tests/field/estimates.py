@@ -58,8 +58,8 @@ def by_rank(lists, orders, ranks, epsilon):
         chances = list(targets(left, line["shown"], epsilon))
         of_target = [chance[doc] for chance, doc in zip(chances, line["shown"])]
         for rank, doc in enumerate(line["shown"][:ranks]):
-            q = [sum(looks[at] * attraction.get((qid, one), level) for at, one in enumerate([other, *(one for one in left if one != other)], rank) if at < ranks)
-                 for other in range(DOCS)]
+            orders_below = [[other, *(one for one in left if one != other)] for other in range(DOCS)]
+            q = [sum(looks[at] * attraction.get((qid, one), level) for at, one in enumerate(below, rank) if at < ranks) for below in orders_below]
             products = [math.prod(part[:end]) for end in (rank + 1, ranks) for part in (line["propensity"], of_target)]
             rows.append((number, rank, line["clicks"][rank], doc, *products, q, chances[rank]))
             left.remove(doc)
@@ -83,8 +83,8 @@ def compare(olrank, folder):
         uniform.write_text("".join(json.dumps({**line, "propensity": [1 / (DOCS - rank) for rank in range(DOCS)]}) + "\n" for line in lists))
 
         def add(name, ours, at, theirs, file=log, epsilon=EPSILON):
-            told = olrank.ope(file, model, data=data, policy=f"epsilon={epsilon}" if epsilon else "greedy", at=at, estimators=ours)["policies"][0]["estimates"]
-            found.setdefault((name, ours, at), []).append((float(theirs), told[ours]["value"]["value"]))
+            told = olrank.ope(file, model, data=data, policy=f"epsilon={epsilon}" if epsilon else "greedy", at=at, estimators=ours)
+            found.setdefault((name, ours, at), []).append((float(theirs), told["policies"][0]["estimates"][ours]["value"]["value"]))
 
         for epsilon in (EPSILON, 0.0):
             slate, position, reward, action, logged, target, whole, whole_target, q, dist = by_rank(lists, orders, RANKS, epsilon)
@@ -97,8 +97,10 @@ def compare(olrank, folder):
                         made[0].estimate_policy_value(**shared, pscore=whole, evaluation_policy_pscore=whole_target))
                     add(f"{kind}SlateRewardInteractionIPS", "snrips" if kind else "rips", RANKS, made[1].estimate_policy_value(**shared, **cascade))
             else:
-                add("SlateCascadeDoublyRobust", "cascade-dr", RANKS, ope.SlateCascadeDoublyRobust(len_list=RANKS, n_unique_action=DOCS).estimate_policy_value(
-                    **shared, **cascade, action=action, q_hat=q.flatten(), evaluation_policy_action_dist=dist.flatten()), epsilon=0)
+                made = ope.SlateCascadeDoublyRobust(len_list=RANKS, n_unique_action=DOCS)
+                of_model = {"action": action, "q_hat": q.flatten(), "evaluation_policy_action_dist": dist.flatten()}
+                value = made.estimate_policy_value(**shared, **cascade, **of_model)
+                add("SlateCascadeDoublyRobust", "cascade-dr", RANKS, value, epsilon=0)
             _, position, reward, action, logged, _, _, _, q, dist = by_rank(lists, orders, 1, epsilon)
             plain = {"reward": reward, "action": action, "action_dist": dist[:, :, None], "pscore": logged, "position": position}
             of_names = {"InverseProbabilityWeighting": "ips", "SelfNormalizedInverseProbabilityWeighting": "snips"}
@@ -107,9 +109,11 @@ def compare(olrank, folder):
         add("ReplayMethod", "snips", 1, ope.ReplayMethod().estimate_policy_value(**plain), uniform, epsilon=0)
         add("bandit.evaluate_offline", "snips", 1, replay_of_river(lists, orders), uniform, epsilon=0)
     greedy = "greedy lists, with the same click model"
-    notes = {"ReplayMethod": "a log of equal chances, as it has no weights", "bandit.evaluate_offline": "a policy that pulls the best document, on the same log",
+    notes = {"ReplayMethod": "a log of equal chances, as it has no weights",
+             "bandit.evaluate_offline": "a policy that pulls the best document, on the same log",
              "SlateCascadeDoublyRobust": greedy, "DoublyRobust": greedy, "DirectMethod": greedy}
-    rows = [row("river" if name.startswith("bandit") else "obp", name, f"ope: {ours} at {at}", pairs, notes.get(name, "")) for (name, ours, at), pairs in found.items()]
+    rows = [row("river" if name.startswith("bandit") else "obp", name, f"ope: {ours} at {at}", pairs, notes.get(name, ""))
+            for (name, ours, at), pairs in found.items()]
     rows.append(row("obp", "SlateIndependentIPS, SelfNormalizedSlateIndependentIPS", "iips, sniips", (),
                     "not compared: logs have the chance of a document given those above it, and these want that of a document at a rank"))
     rows.append(row("obp", "DoublyRobust and IPW with switches, shrinkage, tuned clips or embeddings", "–", (), "olrank has none of them"))

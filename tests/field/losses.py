@@ -14,8 +14,9 @@ def losses_of(olrank, data, folder, seed):
     """For each loss, the scores of a linear model after one step and the loss that `olrank train` says they have."""
     for loss, more in (("listnet", ()), ("ranknet", ()), ("lambdarank", ()), ("listmle", ()), ("pair-mean", ("--pair-mean", "true"))):
         out = folder / f"{loss}{seed}"
-        subprocess.run([sys.executable, "-m", "olrank", "train", "--data-train", data, "--data-vali", data, "--data-test", data, "--data-normalise", "none",
-                        "--loss", "ranknet" if loss == "pair-mean" else loss, "--network", "linear", "--epochs", "2", "--learning-rate", "0.3",
+        parts = [word for part in ("train", "vali", "test") for word in (f"--data-{part}", data)]
+        subprocess.run([sys.executable, "-m", "olrank", "train", *parts, "--data-normalise", "none", "--network", "linear",
+                        "--loss", "ranknet" if loss == "pair-mean" else loss, "--epochs", "2", "--learning-rate", "0.3",
                         "--seeds", str(seed), "--out", out, *more], check=True, capture_output=True)
         loaded = olrank.load_letor(data)
         scores = olrank.load_model(out / "model.safetensors").score(loaded.X, loaded.group)
@@ -37,12 +38,16 @@ def compare(olrank, ultra, folder):
             s, y = (torch.tensor(np.array(one, dtype=np.float64)).reshape(QUERIES, DOCS) for one in (scores, loaded.y))
             each = [(s[query:query + 1], y[query:query + 1]) for query in range(QUERIES)]
             share = torch.softmax(y, dim=1)
+
+            def lambdas(s=s, y=y, **more):
+                return theirs.lambdaLoss(s, y, reduction_log="natural", **more) / QUERIES
+
             values = {
                 "listnet": {"listNet": theirs.listNet(s, y), "binary_listNet": theirs.binary_listNet(s, share)},
                 "listmle": {"listMLE": theirs.listMLE(s, y)},
-                "ranknet": {"lambdaLoss, rankNet_scheme": theirs.lambdaLoss(s, y, weighing_scheme="rankNet_scheme", reduction_log="natural") / QUERIES},
+                "ranknet": {"lambdaLoss, rankNet_scheme": lambdas(weighing_scheme="rankNet_scheme")},
                 "pair-mean": {"rankNet": sum(theirs.rankNet(*one) for one in each) / QUERIES},
-                "lambdarank": {"lambdaLoss, lambdaRank_scheme": theirs.lambdaLoss(s, y, weighing_scheme="lambdaRank_scheme", reduction_log="natural") / QUERIES},
+                "lambdarank": {"lambdaLoss, lambdaRank_scheme": lambdas(weighing_scheme="lambdaRank_scheme")},
             }[loss]
             for name, value in values.items():
                 found.setdefault(("allRank", name, loss), []).append((float(value), ours))
@@ -56,13 +61,20 @@ def compare(olrank, ultra, folder):
                         value += of_pairs.mean() * len(pairs) / QUERIES
                 name = "softmax_loss" if loss == "listnet" else "pairwise_cross_entropy_loss"
                 found.setdefault(("ULTRA_pytorch", name, loss), []).append((float(value), ours))
-    notes = {"binary_listNet": "with softmax(y) for its labels: it normalises grades by their sum", "listMLE": "without equal grades, whose order it draws",
-             "softmax_loss": "with softmax(y) for its labels: it normalises grades by their sum, and adds 10⁻⁷ to each",
-             "pairwise_cross_entropy_loss": "its mean over the pairs of a query, times their number: of n pairs it returns n × n values", "rankNet": "one query a batch: it is the mean over the pairs of a batch",
-             "lambdaLoss, rankNet_scheme": "natural logarithm, divided by the queries", "lambdaLoss, lambdaRank_scheme": "natural logarithm, divided by the queries"}
+    softmax, natural = "with softmax(y) for its labels: it normalises grades by their sum", "natural logarithm, divided by the queries"
+    notes = {
+        "binary_listNet": softmax,
+        "softmax_loss": f"{softmax}, and adds 10⁻⁷ to each",
+        "listMLE": "without equal grades, whose order it draws",
+        "rankNet": "one query a batch: it is the mean over the pairs of a batch",
+        "pairwise_cross_entropy_loss": "its mean over the pairs of a query, times their number: of n pairs it returns n × n values",
+        "lambdaLoss, rankNet_scheme": natural,
+        "lambdaLoss, lambdaRank_scheme": natural,
+    }
     rows = [row(package, name, f"--loss {'ranknet --pair-mean true' if loss == 'pair-mean' else loss}", pairs, notes.get(name, ""))
             for (package, name, loss), pairs in found.items()]
     rows.append(row("allRank", "approxNDCG, neuralNDCG, pointwise_rmse, bce, ordinal, NDCGLoss1 and 2", "–", (),
                     "olrank has none of them; its `smooth-dcg`, `ranksvm` and `rankcosine` are not in allRank"))
-    rows.append(row("ULTRA_pytorch", "sigmoid_loss_on_list, pairwise_loss_on_list", "–", (), "they raise at this commit: a tensor against a number, and a method of an integer"))
+    rows.append(row("ULTRA_pytorch", "sigmoid_loss_on_list, pairwise_loss_on_list", "–", (),
+                    "they raise at this commit: a tensor against a number, and a method of an integer"))
     return rows

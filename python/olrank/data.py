@@ -76,6 +76,9 @@ class Dataset:
         names = (y, qid) if weight is None else (y, qid, weight)
         columns = columns_of(table, "the table", (*names, *(X or ())), X is None)
         features = {one: columns[one] for one in (X if X is not None else columns) if one not in names or X is not None}
+        twice = next((one for place, one in enumerate(X or ()) if one in (X or ())[:place]), None)
+        if twice is not None:
+            raise InvalidArgument(f"X names the column '{twice}' twice: name each column of features once.")
         if not features:
             raise InvalidArgument(f"The table has no column of features next to '{y}' and '{qid}'.")
         for column, values in features.items():

@@ -98,7 +98,10 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
         rows = table.shape[0]
         if qid is None:
             if group is None and self.model_._engine.normalises_by_query() and not self.one_query:
-                raise InvalidArgument("predict() needs group or qid: inputs are normalised by query. One query is group=[len(X)].")
+                raise InvalidArgument(
+                    "predict() needs group or qid: inputs are normalised by query. One query is group=[len(X)]. Where scikit-learn passes on neither, "
+                    "as in cross_val_predict and the predict() of searches, let a column of X have the queries: LTRModel(query=…)."
+                )
             return np.asarray(self.model_.score(table, [rows] if group is None else group))
         order, offsets, _ = layout(qid, group, rows)
         order = np.arange(rows) if order is None else order

@@ -56,6 +56,10 @@ def main():
     parser.add_argument("--ultra", type=pathlib.Path)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
+    for name in ("olrank", "sklearn", "pandas", "torch"):
+        found = importlib.util.find_spec(name)
+        if found is None or found.origin is None:  # a folder of this name without a module
+            sys.exit(f"{sys.executable} has no {name}: run this by a Python that has it.")
     install(arguments.packages.absolute())
     sys.path.append("tests/field")
     import estimates
@@ -71,7 +75,8 @@ def main():
         rows += metrics.compare(olrank)
     versions = {pin.split("==")[0]: pin.split("==")[1] for pin in PINS} | {"ULTRA_pytorch": ULTRA_COMMIT[:8]}
     if not arguments.ultra:
-        rows += [one for one in records.read("benchmarks", "field")["rows"] if one["package"] == "ULTRA_pytorch" and one["cases"]]
+        kept = [one for one in records.read("benchmarks", "field")["rows"] if one["package"] == "ULTRA_pytorch" and one["cases"]]
+        rows = kept + rows
     rows = [{**one, "version": versions[one["package"]]} for one in rows]
     rows.sort(key=lambda one: list(versions).index(one["package"]))
     for one in rows:

@@ -392,7 +392,8 @@ def layout(qid: ArrayLike | Sequence[Any] | None, group: ArrayLike | None, docs:
         if missing is not None:
             raise InvalidArgument(f"qid has no value in row {missing}: each document needs its query.")
     if ids.ndim != 1 or len(ids) != docs:
-        raise InvalidArgument(f"qid has {ids.size} values for {docs} documents: give one for each.")
+        given = f"{ids.size} values" if ids.ndim < 2 else f"the shape {ids.shape}"
+        raise InvalidArgument(f"qid has {given} for {docs} documents: give one value for each.")
     if docs == 0:
         return None, np.zeros(1, dtype=np.int64), []
     try:

@@ -142,6 +142,8 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
             return *joined(columns), qid
         values, names = named(X)
         table = as_array(values, "X")
+        if not isinstance(self.query, (int, np.integer)) or table.ndim != 2 or not -table.shape[1] <= self.query < table.shape[1]:
+            raise InvalidArgument(f"query={self.query!r} must be the name or the number of a column of X, which has the shape {table.shape}.")
         kept = np.delete(np.arange(table.shape[1]), self.query)
         return table[:, kept], None if names is None else tuple(names[one] for one in kept), table[:, self.query]
 

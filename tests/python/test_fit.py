@@ -224,6 +224,9 @@ class TestScikitLearn:
         assert olrank.evaluate(y, scores, qid)["ndcg@10"] > 0.4
         with pytest.raises(olrank.InvalidArgument, match="give neither group nor qid"):
             column.predict(with_query, qid=qid)
+        for wrong in (99, -99, 1.5):
+            with pytest.raises(olrank.InvalidArgument, match=f"^query={wrong} must be the name or the number of a column of X"):
+                LTRModel(query=wrong).fit(X, y)
         search = GridSearchCV(column, {"l2": [0.0, 0.1]}, cv=GroupKFold(3)).fit(with_query, y, groups=qid)
         assert search.predict(with_query).shape == y.shape and search.score(with_query, y) > 0.4
         scaled = make_column_transformer((StandardScaler(), slice(0, -1)), remainder="passthrough")

@@ -22,7 +22,7 @@ import records
 
 PINS = ("obp==0.5.7", "allRank==1.4.3", "ir-measures==0.4.3", "pytrec-eval-terrier==0.5.11", "river==0.26.1")
 ULTRA_COMMIT = "58c0aa570ee64859cd30ea04221f4deb37cc2258"
-# The relative difference that rounding explains. Scores of models are float32, and gdeval prints five digits.
+# Rounding explains relative differences up to these: scores of models are float32, and gdeval prints five digits.
 LARGEST = {"obp": 1e-9, "allRank": 2e-6, "ULTRA_pytorch": 2e-6, "ir-measures": 5e-6, "river": 1e-9}
 
 
@@ -34,7 +34,7 @@ def install(folder):
                         "--target", folder, *PINS], check=True)
         done.write_text(" ".join(PINS))
     sys.path.append(str(folder))
-    # What estimators and losses import by way of pictures and readers of data, and never call.
+    # Estimators and losses import these by way of pictures and readers of data, and never call them.
     for name in ("matplotlib", "matplotlib.pyplot", "seaborn", "torchvision", "torchvision.transforms", "allrank.utils.file_utils"):
         sys.modules[name] = stub = types.ModuleType(name)
         for attribute in ("transforms", "Compose", "open_local_or_gs", "is_gs_path", "copy_file_to_local"):

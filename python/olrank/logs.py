@@ -144,9 +144,9 @@ def fit_clicks(
 
 
 Tokens = Sequence[int]
-# A list, its query, a document's name, its position, its click or grade, and its features.
+# An entry is a shown document: its list, query, name, position, click or grade, and features.
 Entry = tuple[Any, str, str, int, int, Callable[[], Any]]
-# Features that the rows of .feather files have beside the embedding.
+# Rows of .feather files have these features beside the embedding.
 _OF_TEXT = ("bm25", "bm25_title", "bm25_abstract", "tf_idf", "tf", "idf", "ql_jelinek_mercer_short", "ql_jelinek_mercer_long", "ql_dirichlet",
             "document_length", "title_length", "abstract_length")
 
@@ -218,7 +218,7 @@ def _opened(name: str) -> IO[str]:
 
 
 def _of_text(name: str, features: Callable[[Tokens, Tokens, Tokens], Any]) -> Iterator[Entry]:
-    """Sessions, a line of three fields for a query and one for each of its documents; or annotations, with six fields."""
+    """Reads sessions, a line of three fields for a query and one for each of its documents; or annotations, with six fields."""
     number, found, qid, query = 0, 0, None, ""
 
     def tokens(text: str) -> list[int]:

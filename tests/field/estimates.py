@@ -13,7 +13,7 @@ RANKS, DOCS, QUERIES, EPSILON = 3, 6, 40, 0.3
 
 
 def lists_of(data, scores, rng):
-    """Lists in the order of draws from a softmax, clicked by grade and rank, with the probability of each rank."""
+    """Draws lists from a softmax, clicked by grade and rank, with the probability of each rank."""
     for query in rng.integers(QUERIES, size=2000):
         left, shown, chances = list(range(DOCS)), [], []
         while left:
@@ -28,7 +28,7 @@ def lists_of(data, scores, rng):
 
 
 def targets(order, shown, epsilon):
-    """Chances of the documents left at each rank of a list, under ε-greedy lists by `order`."""
+    """Yields the chances of the documents left at each rank of a list, under ε-greedy lists by `order`."""
     left = list(order)
     for doc in shown:
         chance = np.zeros(DOCS)
@@ -50,7 +50,7 @@ def position_model(lists, ranks):
 
 
 def by_rank(lists, orders, ranks, epsilon):
-    """Rows of obp's arrays: one for each rank of each list. Q holds for greedy lists, below which the order's documents follow."""
+    """Makes the rows of obp's arrays, one for each rank of each list. Q is that of greedy lists: the order's documents follow below."""
     looks, attraction, level = position_model(lists, ranks)
     rows = []
     for number, line in enumerate(lists):

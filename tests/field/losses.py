@@ -11,7 +11,7 @@ DOCS, QUERIES = 6, 40
 
 
 def losses_of(olrank, data, folder, seed):
-    """For each loss, the scores of a linear model after one step and the loss that `olrank train` says they have."""
+    """Yields, for each loss, the scores of a linear model after two passes and the loss that `olrank train` says they have."""
     for loss, more in (("listnet", ()), ("ranknet", ()), ("lambdarank", ()), ("listmle", ()), ("pair-mean", ("--pair-mean", "true"))):
         out = folder / f"{loss}{seed}"
         parts = [word for part in ("train", "vali", "test") for word in (f"--data-{part}", data)]

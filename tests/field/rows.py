@@ -2,7 +2,7 @@
 
 
 def row(package, theirs, ours, pairs, note=""):
-    """The largest relative difference over pairs of their value and ours; a note alone where there is nothing to compare."""
+    """Says the largest relative difference over pairs of their value and ours; without pairs there is a note alone."""
     pairs = list(pairs)
     differences = [abs(a - b) / max(1.0, abs(b)) for a, b in pairs]
     return {"package": package, "theirs": theirs, "ours": ours, "cases": len(pairs), "difference": max(differences, default=None), "note": note}

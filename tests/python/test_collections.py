@@ -58,7 +58,7 @@ def test_sessions_of_baidu(sessions, tmp_path):
         {"qid": "17", "shown": [2, 0], "clicks": [0, 1]},
     ]
     assert olrank.Ranker("pdgd", features=9).partial_fit(log, data).rounds == 3
-    # The query's length; of each text its length, tokens of the query in it, their share, and how often they are there.
+    # A document has the query's length, and of each text its length, the query's tokens in it, their share, and how often they are there.
     assert data.X[0].tolist() == [2, 2, 1, 0.5, 1, 3, 1, 0.5, 2]
     assert data.X[3].tolist() == [1, 1, 1, 1, 1, 0, 0, 0, 0]
     own = olrank.load_baidu_ultr(sessions(), features=lambda query, title, abstract: [sum(query), sum(title), len(abstract)])

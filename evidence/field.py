@@ -29,7 +29,7 @@ LARGEST = {"obp": 1e-9, "allRank": 2e-6, "ULTRA_pytorch": 2e-6, "ir-measures": 5
 def install(folder):
     done = folder / "pins"
     if not done.exists() or done.read_text() != " ".join(PINS):
-        # obp names older versions of Python, in which its estimators are no different.
+        # obp asks for an older Python; its estimators run in this one as well.
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--ignore-requires-python", "--upgrade",
                         "--target", folder, *PINS], check=True)
         done.write_text(" ".join(PINS))

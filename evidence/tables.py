@@ -329,7 +329,7 @@ def attack_table(name):
     return markdown(["part", "run", "what broke" if name == "broken" else "figure"], rows)
 
 
-KINDS = {"fairness": fairness_table, "attack": attack_table, "faircompare": faircompare_table, "ops": plain_table("ops"), "rounds": rounds_table, "long": long_table,
+KINDS = {"field": plain_table("field"), "fairness": fairness_table, "attack": attack_table, "faircompare": faircompare_table, "ops": plain_table("ops"), "rounds": rounds_table, "long": long_table,
          "peers": plain_table("peers"), "study": study_table("study"), "ladder": study_table("ladder"), "training": training_table, "labels": labels_table,
          "vowpal": vowpal_table, "service_parts": service_parts_table, "generalisation": study_of_generalisation, "lengths": lengths_table,
          **{f"claims{letter}": claims_table(letter) for letter in "ABCDEF"},

@@ -106,7 +106,7 @@ def columns_of(table: Any, name: str, needed: Sequence[str] = (), others: bool =
         return {"": _without_nulls(table, name)}
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()][0]
-        raise InvalidArgument(f"{name} has two columns '{twice}': give each a name of its own.")
+        raise InvalidArgument(f"{_arrow.capital(name)} has two columns '{twice}': give each a name of its own.")
     columns = {str(column): column for column in table.columns}
     return {
         one: _without_nulls(table[columns[one]], f"Column '{one}' of {name}")

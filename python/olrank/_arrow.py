@@ -55,7 +55,7 @@ _TEXTS = {"u": "i4", "z": "i4", "U": "i8", "Z": "i8"}
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
-def _begin(name: str) -> str:
+def capital(name: str) -> str:
     """The name as a sentence begins with it."""
     return name[:1].upper() + name[1:]
 
@@ -64,7 +64,7 @@ def chosen(names: list[str], needed: Sequence[str], others: bool, table: str) ->
     """The columns to read, in the table's order."""
     for column in needed:
         if column not in names:
-            raise InvalidArgument(f"{_begin(table)} has no column '{column}', but {', '.join(names)}: name its columns.")
+            raise InvalidArgument(f"{capital(table)} has no column '{column}', but {', '.join(names)}: name its columns.")
     return [one for one in names if others or one in needed]
 
 
@@ -83,13 +83,13 @@ def read(table: Any, name: str, needed: Sequence[str] = (), others: bool = True)
         names = [(field.name or b"").decode() for field in fields]
         twice = next((one for one in names if names.count(one) > 1), None)
         if twice is not None:
-            raise InvalidArgument(f"{_begin(name)} has two columns '{twice}': give each a name of its own.")
+            raise InvalidArgument(f"{capital(name)} has two columns '{twice}': give each a name of its own.")
         taken = [names.index(one) for one in chosen(names, needed, others, name)]
         chunks: dict[int, list[npt.NDArray[Any]]] = {column: [] for column in taken}
         for batch in _batches(stream):
             if whole and batch.null_count != 0 and batch.n_buffers and batch.buffers[0]:
                 if not _bits(batch.buffers[0], batch.offset, batch.length).all():
-                    raise InvalidArgument(f"{_begin(name)} has a null row: drop it.")
+                    raise InvalidArgument(f"{capital(name)} has a null row: drop it.")
             for column in taken if batch.length else ():
                 array = batch.children[column].contents if whole else batch
                 begin = batch.offset if whole else 0
@@ -98,7 +98,7 @@ def read(table: Any, name: str, needed: Sequence[str] = (), others: bool = True)
                 if chunks[column][0].shape[1:] != chunks[column][-1].shape[1:]:
                     raise InvalidArgument(_RAGGED.format(label))
         if not any(chunks.values()):
-            raise InvalidArgument(f"{_begin(name)} has no rows: give one document at least.")
+            raise InvalidArgument(f"{capital(name)} has no rows: give one document at least.")
         return {names[column]: np.concatenate(parts) for column, parts in chunks.items()}
     finally:
         schema.release(schema)

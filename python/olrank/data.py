@@ -76,6 +76,9 @@ class Dataset:
         names = (y, qid) if weight is None else (y, qid, weight)
         columns = columns_of(table, "the table", (*names, *(X or ())), X is None)
         features = {one: columns[one] for one in (X if X is not None else columns) if one not in names or X is not None}
+        twice = next((one for place, one in enumerate(X or ()) if one in (X or ())[:place]), None)
+        if twice is not None:
+            raise InvalidArgument(f"X names the column '{twice}' twice: name each column of features once.")
         if not features:
             raise InvalidArgument(f"The table has no column of features next to '{y}' and '{qid}'.")
         for column, values in features.items():
@@ -221,25 +224,27 @@ def load_table(
     path: str | os.PathLike[str], y: str = "y", qid: str = "qid", X: Sequence[str] | None = None, weight: str | None = None
 ) -> Dataset:
     """A file of Parquet or Feather (with pyarrow) or of CSV with a line of names, as Dataset.from_table() takes a table."""
-    name = as_path(path)
+    return Dataset.from_table(read_table(as_path(path)), y, qid, X, weight)
+
+
+def read_table(name: str) -> Any:
+    """The table of a file of Parquet, Feather or CSV."""
     kind = name.rpartition(".")[2].lower()
-    if kind in ("parquet", "feather", "arrow"):
-        try:
-            if kind == "parquet":
-                from pyarrow.parquet import read_table as read
-            else:
-                from pyarrow.feather import read_table as read
-        except ImportError:
-            raise InvalidArgument(f"{name} needs pyarrow to be read: pip install pyarrow.") from None
-        try:
-            table: Any = read(name)
-        except (OSError, ValueError) as error:
-            raise DataError(f"{name} cannot be read: {error}.") from error
-    elif kind == "csv":
-        table = _csv(name)
-    else:
+    if kind == "csv":
+        return _csv(name)
+    if kind not in ("parquet", "feather", "arrow"):
         raise InvalidArgument(f"{name} is not a .parquet, .feather, .arrow or .csv file: read LETOR text with load_letor().")
-    return Dataset.from_table(table, y, qid, X, weight)
+    try:
+        if kind == "parquet":
+            from pyarrow.parquet import read_table as read
+        else:
+            from pyarrow.feather import read_table as read
+    except ImportError:
+        raise InvalidArgument(f"{name} needs pyarrow to be read: pip install pyarrow.") from None
+    try:
+        return read(name)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} cannot be read: {error}.") from error
 
 
 def _csv(name: str) -> dict[str, npt.NDArray[Any]]:
@@ -387,7 +392,8 @@ def layout(qid: ArrayLike | Sequence[Any] | None, group: ArrayLike | None, docs:
         if missing is not None:
             raise InvalidArgument(f"qid has no value in row {missing}: each document needs its query.")
     if ids.ndim != 1 or len(ids) != docs:
-        raise InvalidArgument(f"qid has {ids.size} values for {docs} documents: give one for each.")
+        given = f"{ids.size} values" if ids.ndim < 2 else f"the shape {ids.shape}"
+        raise InvalidArgument(f"qid has {given} for {docs} documents: give one value for each.")
     if docs == 0:
         return None, np.zeros(1, dtype=np.int64), []
     try:

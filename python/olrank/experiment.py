@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import logging
@@ -233,6 +234,7 @@ def run(
     concurrent.futures, Dask's client.get_executor(), one of submitit or of MPI. Trials of lost workers are played again.
     The folder is here, and has the bits of a local run.
     """
+    _require_callbacks(callbacks)
     users, rankers = dict(users or {}), dict(rankers or {})
     config, out, temporary, earlier = _prepared(config, out, "run", resume, force)
     text, origin, table = _read(config)
@@ -257,8 +259,7 @@ def run(
         error.args = (in_words_of_python(str(error)),)
         raise
     finally:
-        for callback in callbacks:
-            getattr(callback, "close", lambda: None)()
+        _close(callbacks)
     if bar is not None:
         bar.end(done=signal == 0)
     for failure in failures:
@@ -308,6 +309,7 @@ def tune(
     The area under the learning curve `by` decides ("offline", "online", "both"; or "worst"), once for each ranker or `per`
     "fold-and-user". Everything else is as in run(): data sets, own users and rankers, callbacks, trials on an `executor`, `resume`, `force`, Ctrl-C.
     """
+    _require_callbacks(callbacks)
     prepared, out, temporary, earlier = _prepared(config, out, "tuning", resume, force)
     text, origin, table = _read(prepared)
     users, rankers = dict(users or {}), dict(rankers or {})
@@ -351,8 +353,7 @@ def tune(
         error.args = (in_words_of_python(str(error)),)
         raise
     finally:
-        for callback in callbacks:
-            getattr(callback, "close", lambda: None)()
+        _close(callbacks)
     if bar is not None:
         bar.end(done=True)
     if not complete:
@@ -461,6 +462,19 @@ def _taker(bar: Progress | None, callbacks: Sequence[Callback], out: Path, keep:
                 callback({name: value for name, value in figures.items() if value is not None}, event["round"], trial)
 
     return take
+
+
+def _require_callbacks(callbacks: Any) -> None:
+    wrong = [one for one in callbacks if isinstance(one, type) or not callable(one)] if isinstance(callbacks, Sequence) else [callbacks]
+    if wrong:
+        raise InvalidArgument(f"callbacks must be a list of functions of figures, step and trial, or of objects with such a __call__, not {wrong[0]!r}.")
+
+
+def _close(callbacks: Sequence[Callback]) -> None:
+    """Ends all of them, also where one raises."""
+    with contextlib.ExitStack() as stack:
+        for callback in reversed(callbacks):
+            stack.callback(getattr(callback, "close", lambda: None))
 
 
 def _trial_of(out: Path, folder: str, keep: Any) -> Trial:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import pathlib
 import tempfile
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_array, as_numbers, as_path, columns_of
-from olrank.data import Dataset, layout
-from olrank.errors import InvalidArgument
+from olrank._arrays import ArrayLike, as_array, as_numbers, as_path, columns_of, joined
+from olrank.data import Dataset, layout, read_table
+from olrank.errors import DataError, InvalidArgument
 from olrank.model import Model, load_model
 
 Path = str | os.PathLike[str]
@@ -113,14 +115,14 @@ def click_log(
     for values, expected, name in ((rank, len(data.y), "position"), (when, len(data), "time")):
         if values is not None and values.shape != (expected,):
             raise InvalidArgument(f"{name} has {values.size} values: give one for each of {expected} {'documents' if name == 'position' else 'queries'}.")
-    names, lines = data.qids, []
+    names, lists = data.qids, []
     for query in range(len(data)) if when is None else np.argsort(when, kind="stable"):
         begin, end = data.offsets[query : query + 2]
         order = np.arange(end - begin) if rank is None else np.argsort(rank[begin:end], kind="stable")
         if rank is not None and not np.array_equal(rank[begin:end][order], np.arange(1, end - begin + 1)):
             raise InvalidArgument(f"List '{names[query]}' has {end - begin} documents: give them the positions 1 to {end - begin}, each once.")
-        lines.append({"qid": names[query], "shown": order.tolist(), "clicks": data.y[begin:end][order].tolist()})
-    pathlib.Path(log).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        lists.append((names[query], list(zip(order.tolist(), data.y[begin:end][order].tolist()))))
+    _write_lists(log, lists)
     return data
 
 
@@ -139,3 +141,130 @@ def fit_clicks(
     """
     told: dict[str, Any] = json.loads(_core.fit_click_models(as_path(log), model, holdout, at, iterations))
     return told
+
+
+Tokens = Sequence[int]
+# An entry is a shown document: its list, query, name, position, click or grade, and features.
+Entry = tuple[Any, str, str, int, int, Callable[[], Any]]
+# Rows of .feather files have these features beside the embedding.
+_OF_TEXT = ("bm25", "bm25_title", "bm25_abstract", "tf_idf", "tf", "idf", "ql_jelinek_mercer_short", "ql_jelinek_mercer_long", "ql_dirichlet",
+            "document_length", "title_length", "abstract_length")
+
+
+def common_tokens(query: Tokens, title: Tokens, abstract: Tokens) -> list[float]:
+    """The lengths of the three texts, and of title and abstract the tokens of the query: how many, which share, how often."""
+    words = set(query)
+    numbers: list[float] = [len(query)]
+    for text in (title, abstract):
+        there = len(words & set(text))
+        numbers += [len(text), there, there / max(1, len(words)), sum(token in words for token in text)]
+    return numbers
+
+
+def load_baidu_ultr(
+    path: Path, log: Path | None = None, *, features: Callable[[Tokens, Tokens, Tokens], Any] | Sequence[str] | None = None, lists: int | None = None
+) -> Dataset:
+    """Documents of Baidu-ULTR: of a part of its sessions or its annotations, plain or .gz, or of a .feather part with features (UvA's and others).
+
+    `log` becomes the log of the shown lists, or of the first `lists` of them. The documents of a query are those of all its lists, and their grades
+    are the annotations, else 1 where any list has a click. Of text, `features(query, title, abstract)` gives a document's numbers from the tokens,
+    common_tokens() by default; of .feather, it names columns, by default `query_document_embedding` and those of the text, such as `bm25`.
+    """
+    name = as_path(path)
+    of_table = name.endswith((".feather", ".parquet"))
+    if features is not None and callable(features) == of_table:
+        raise InvalidArgument(f"features must be {'names of columns' if of_table else 'a function of tokens'} for {name}.")
+    entries: Iterator[Entry] = _of_table(name, features) if of_table else _of_text(name, features or common_tokens)  # type: ignore[arg-type]
+    known: dict[str, tuple[dict[str, int], list[Any], list[int]]] = {}
+    shown: dict[Any, tuple[str, dict[int, tuple[int, int]]]] = {}
+    moved: set[Any] = set()
+    for one, qid, doc, position, value, numbers in entries:
+        if lists is not None and one not in shown and len(shown) == lists:
+            break
+        ranks = shown.setdefault(one, (qid, {}))[1]
+        places, rows, grades = known.setdefault(qid, ({}, [], []))
+        if doc not in places:
+            places[doc] = len(rows)
+            rows.append(numbers())
+            grades.append(0)
+        grades[places[doc]] = max(grades[places[doc]], value)
+        if any(place == places[doc] for place, _ in ranks.values()):
+            moved.add(one)
+            continue
+        if position in ranks:
+            raise DataError(f"{name} has two documents at position {position} of a list of query '{qid}'.")
+        ranks[position] = places[doc], value
+    if not known:
+        raise DataError(f"{name} has no documents.")
+    if log is not None:
+        if any(0 in ranks for _, ranks in shown.values()):
+            raise InvalidArgument(f"{name} has grades and no lists that were shown: leave log out.")
+        moved |= {one for one, (_, ranks) in shown.items() if len(ranks) != max(ranks)}
+        if moved:
+            warnings.warn(f"{len(moved)} lists of {name} lack a position or have a document twice: the documents below move up.", stacklevel=2)
+        _write_lists(log, ((qid, [ranks[position] for position in sorted(ranks)]) for qid, ranks in shown.values()))
+    table, y, qids = zip(*((row, grade, qid) for qid, (_, rows, grades) in known.items() for row, grade in zip(rows, grades)))
+    return Dataset.from_arrays(np.array(table, dtype=np.float32), y, qid=qids)
+
+
+def _write_lists(log: Path, lists: Iterable[tuple[str, list[tuple[int, int]]]]) -> None:
+    with open(log, "w", encoding="utf-8") as file:
+        for qid, docs in lists:
+            print(json.dumps({"qid": qid, "shown": [place for place, _ in docs], "clicks": [click for _, click in docs]}), file=file)
+
+
+def _opened(name: str) -> IO[str]:
+    return gzip.open(name, "rt", encoding="utf-8") if name.endswith(".gz") else open(name, encoding="utf-8")
+
+
+def _of_text(name: str, features: Callable[[Tokens, Tokens, Tokens], Any]) -> Iterator[Entry]:
+    """Reads sessions, a line of three fields for a query and one for each of its documents; or annotations, with six fields."""
+    number, found, qid, query = 0, 0, None, ""
+
+    def tokens(text: str) -> list[int]:
+        return [int(token) for token in text.split("\x01") if token]
+
+    try:
+        with _opened(name) as file:
+            for number, line in enumerate(file, 1):
+                fields = line.rstrip("\n").split("\t")
+                if len(fields) == 3:
+                    qid, query = fields[:2]
+                    found += 1
+                    continue
+                if len(fields) == 6:
+                    of, doc, position, text = fields[0], str(number), 0, fields[1:4]
+                    value, most, one = int(fields[4]), 4, number
+                elif len(fields) > 6 and qid is not None:
+                    of, doc, position, text = qid, fields[1], int(fields[0]), [query, *fields[2:4]]
+                    value, most, one = int(fields[5]), 1, found
+                else:
+                    what = "no query's line above it" if len(fields) > 6 else f"{len(fields)} fields"
+                    raise ValueError(f"it has {what}, where a query has 3, an annotation 6 and a shown document 32 between tabs")
+                if not 0 <= value <= most or (most == 1 and position < 1):
+                    raise ValueError(f"{value} at position {position} is no {'click at one' if most == 1 else 'grade'}")
+                three = [tokens(one) for one in text]
+                yield one, of, doc, position, value, lambda three=three: features(*three)  # type: ignore[misc]
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise DataError(f"{name} cannot be read: {error}.") from error
+    except ValueError as error:
+        raise DataError(f"{name}, line {number}: {error}.") from error
+
+
+def _of_table(name: str, features: Sequence[str] | None) -> Iterator[Entry]:
+    table = read_table(name)
+    there = set(table.column_names)
+    graded = "label" in there and "click" not in there
+    keys = ["query_no", "query_id", *(["text_md5", "label"] if graded else ["url_md5", "click", "position"])]
+    if graded and "query_no" not in there:
+        keys[0] = "query_id"
+    wanted = list(features or ("query_document_embedding", *(one for one in _OF_TEXT if one in there)))
+    columns = columns_of(table, name, [*keys, *wanted], False)
+    rows, _ = joined({one: columns[one] for one in wanted}, name)
+    kinds = [columns[one] for one in keys]
+    ranks = np.zeros(len(rows), dtype=np.int64) if graded else kinds[4]
+    values = as_numbers(kinds[3], f"Column '{keys[3]}' of {name}")
+    if not graded:
+        _require_clicks(values, f"Column 'click' of {name}")
+    for row, (one, qid, doc) in enumerate(zip(*kinds[:3])):
+        yield (f"{row}" if graded else one), str(qid), str(doc), int(ranks[row]), int(values[row]), lambda row=row: rows[row]  # type: ignore[misc]

@@ -107,6 +107,9 @@ def fit(
 
     `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1".
     """
+    for name, part in (("train", train), ("validation", validation)):
+        if not isinstance(part, Dataset) and (part is not None or name == "train"):
+            raise TypeError(f"{name} is of the type {type(part).__name__}: give a Dataset, such as Dataset.from_arrays() makes.")
     texts = as_texts(dict(settings))
     parts = (train._engine, None if validation is None else validation.in_order(train.feature_names)._engine)
     return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, train.feature_names or []))

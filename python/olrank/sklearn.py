@@ -98,7 +98,10 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
         rows = table.shape[0]
         if qid is None:
             if group is None and self.model_._engine.normalises_by_query() and not self.one_query:
-                raise InvalidArgument("predict() needs group or qid: inputs are normalised by query. One query is group=[len(X)].")
+                raise InvalidArgument(
+                    "predict() needs group or qid: inputs are normalised by query. One query is group=[len(X)]. Where scikit-learn passes on neither, "
+                    "as in cross_val_predict and the predict() of searches, let a column of X have the queries: LTRModel(query=…)."
+                )
             return np.asarray(self.model_.score(table, [rows] if group is None else group))
         order, offsets, _ = layout(qid, group, rows)
         order = np.arange(rows) if order is None else order
@@ -139,6 +142,8 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
             return *joined(columns), qid
         values, names = named(X)
         table = as_array(values, "X")
+        if not isinstance(self.query, (int, np.integer)) or table.ndim != 2 or not -table.shape[1] <= self.query < table.shape[1]:
+            raise InvalidArgument(f"query={self.query!r} must be the name or the number of a column of X, which has the shape {table.shape}.")
         kept = np.delete(np.arange(table.shape[1]), self.query)
         return table[:, kept], None if names is None else tuple(names[one] for one in kept), table[:, self.query]
 

@@ -103,6 +103,11 @@ def test_missing_new_and_doubled_columns_are_named(X):
         with pytest.raises((olrank.InvalidArgument, TypeError), match=sentence):
             ranker.score(wrong)
     assert np.array_equal(ranker.score(pandas.DataFrame(X)), ranker.score(X))  # numbers of columns are no names
+    graded = table.assign(y=1, qid=1)
+    with pytest.raises(olrank.InvalidArgument, match="^X names the column 'age' twice: name each"):
+        olrank.Dataset.from_table(graded, X=["age", "price", "age"])
+    with pytest.raises(olrank.InvalidArgument, match="^The table has two columns 'y'"):
+        olrank.Dataset.from_table(pandas.concat([graded, graded[["y"]]], axis=1))
 
 
 def test_lists_are_features_of_their_column():

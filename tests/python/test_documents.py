@@ -102,3 +102,19 @@ def test_the_gallery_runs(name, tmp_path, monkeypatch):
     else:
         examination = names["reading"]["models"][-1]["examination"]
         assert examination[0] > 2 * examination[5] and len(names["shown"].certain) > 0
+
+
+def test_the_notebook_of_a_papers_table_was_executed_and_runs(tmp_path, monkeypatch, capsys):
+    """The outputs in the file are those of a run, apart from the figures, whose last bits are those of the processor."""
+    notebook = json.loads((ROOT / "examples/paper-table.ipynb").read_text(encoding="utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == [1, 2, 3]
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for cell in code:
+        exec(compile("".join(cell["source"]), "paper-table.ipynb", "exec"), names)
+    printed = capsys.readouterr().out
+    kept = "".join("".join(output["text"]) for cell in code[1:] for output in cell["outputs"])
+    tables = [re.sub(r"\$[^$]*\$", "$", text[text.index("% Needs"):]) for text in (printed, kept)]
+    assert tables[0] == tables[1] and tables[0].count("$ & $") >= 4
+    assert (tmp_path / "table.tex").read_text(encoding="utf-8") == names["results"].to_latex(users=[["perfect", "navigational"]], baseline="pdgd")

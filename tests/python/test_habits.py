@@ -103,6 +103,34 @@ def test_a_callback_that_raises_shows_where(error, tmp_path):
     assert olrank.run(CONFIG, progress=False, out=tmp_path / "out", resume=True).trials[-1].finished
 
 
+def test_what_is_no_callback_is_refused_before_the_run(tmp_path):
+    for wrong in (print, [3], [lambda *told: None, None], [callbacks.TensorBoard], {"a": print}):
+        for play in (olrank.run, olrank.tune):
+            with pytest.raises(olrank.InvalidArgument, match="callbacks must be a list of functions of figures, step and trial"):
+                play(CONFIG, progress=False, out=tmp_path / "out", callbacks=wrong)
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_callbacks_are_closed_where_one_raises():
+    closed = []
+
+    class Listen:
+        def __init__(self, name):
+            self.name = name
+
+        def __call__(self, figures, step, trial):
+            pass
+
+        def close(self):
+            closed.append(self.name)
+            if self.name == "first":
+                raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        olrank.run(CONFIG, progress=False, callbacks=[Listen("first"), Listen("second")])
+    assert closed == ["first", "second"]
+
+
 def test_reports_as_text(program, tmp_path):
     import subprocess
 

@@ -48,6 +48,10 @@ def test_what_is_wrong_is_said(queries):
         (lambda: olrank.run("nowhere.toml"), ValueError, "'nowhere.toml' cannot be read"),
         (lambda: olrank.run({}, resume=True, force=True), ValueError, "choose one of them"),
         (lambda: olrank.Results("/tmp"), ValueError, "no results"),
+        (lambda: olrank.fit({"a": [1]}), TypeError, "^train is of the type dict: give a Dataset"),
+        (lambda: olrank.fit(olrank.synthetic("small", queries=5), 3), TypeError, "^validation is of the type int: give a Dataset"),
+        (lambda: olrank.evaluate([1, 0], [1.0, 2.0], [[1], [1]]), ValueError, r"^qid has the shape \(2, 1\) for 2 documents: give one value"),
+        (lambda: olrank.evaluate([1, 0], [1.0, 2.0], [1]), ValueError, "^qid has 1 values for 2 documents"),
     ]
     for number, (call, error, message) in enumerate(cases):
         with pytest.raises(error, match=message):

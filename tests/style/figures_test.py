@@ -14,6 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "evidence"))
+import field  # noqa: E402
 import pages  # noqa: E402
 
 
@@ -35,6 +36,19 @@ class Records(unittest.TestCase):
         headers = [[line.split() for line in text if line.startswith("clicks ")] for text in (done.stdout.splitlines(), lines)]
         self.assertEqual(len(headers[0]), 1)
         self.assertEqual(*headers)
+
+
+class Agreement(unittest.TestCase):
+    def test_the_table_of_agreement_is_of_the_pinned_versions_and_within_rounding(self):
+        rows = json.loads((ROOT / "docs/evidence/benchmarks.json").read_text())["field"]["rows"]
+        versions = dict(pin.split("==") for pin in field.PINS) | {"ULTRA_pytorch": field.ULTRA_COMMIT[:8]}
+        self.assertEqual({one["package"] for one in rows} | {"pytrec-eval-terrier"}, set(versions))
+        for one in rows:
+            self.assertEqual(one["version"], versions[one["package"]])
+            if one["cases"]:
+                self.assertLessEqual(one["difference"], field.LARGEST[one["package"]], one["theirs"])
+            else:
+                self.assertTrue(one["note"], one["theirs"])
 
 
 class Figures(unittest.TestCase):

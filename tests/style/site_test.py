@@ -1,5 +1,5 @@
 """The site of scripts/docs is made without a warning and loads nothing from a network; opened from its folder in Chromium,
-its search finds a page, and no page is wider than a phone. Skips where MkDocs cannot be fetched."""
+its search finds a page, and no page is wider than a phone. Skips where Zensical cannot be fetched."""
 
 import pathlib
 import re
@@ -33,13 +33,13 @@ def complaints(html):
         window.wait_for("document.querySelector('picture img')?.complete")
         if not window.value("document.querySelector('picture img').currentSrc").endswith("-dark.svg"):
             yield "the picture of the first page is light on a dark page"
-        window.wait_for("!!document.querySelector('.md-search__input')")
-        window.value("document.querySelector('.md-search__input').focus()")
-        window.wait_for("document.querySelector('.md-search-result__meta').innerText === 'Type to start searching'")
-        window.call("Input.insertText", text="Carlson")
-        window.value("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup'))")
-        window.wait_for("!!document.querySelector('.md-search-result__link')")
-        if "/docs/MATH.html" not in window.value("document.querySelector('.md-search-result__link').href"):
+        window.wait_for("!!document.querySelector('.md-search__button')")
+        window.value("document.querySelector('.md-search__button').click()")
+        dialog = "[...document.body.children].find((one) => one.shadowRoot)?.shadowRoot"
+        window.wait_for(f"{dialog}?.activeElement?.matches('input')")
+        window.call("Input.insertText", text="MacKay")
+        window.wait_for(f"!!{dialog}.querySelector('a')")
+        if "/docs/MATH.html" not in window.value(f"{dialog}.querySelector('a').href"):
             yield "the search does not find a word of docs/MATH.md"
         yield from window.problems
 

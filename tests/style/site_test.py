@@ -18,13 +18,15 @@ def complaints(html):
     for page in pages:
         for url in LOADED.findall(page.read_text()):
             yield f"{page.name} loads {url}"
+    if 'id="olrank.Ranker.learn"' not in (html / "docs/PYTHON-REFERENCE.html").read_text():
+        yield "the Python reference does not have the methods of the package"
     if len(pages) < 20:
         yield f"there are only {len(pages)} pages"
     if not browser.PROGRAM:
         print("Chromium is not installed: the search was not tried.")
         return
     with browser.Browser() as window:
-        for page in ("index.html", "docs/MATH.html", "docs/CONFIGURATION.html"):
+        for page in ("index.html", "docs/MATH.html", "docs/CONFIGURATION.html", "docs/PYTHON-REFERENCE.html"):
             window.open((html / page).as_uri(), width=390, dark=True)
             window.wait_for("document.body?.getAttribute('data-md-color-scheme') === 'slate'")
             if window.value("document.documentElement.scrollWidth") > 390:

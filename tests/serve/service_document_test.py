@@ -23,7 +23,7 @@ with socket.socket() as free:  # another service may use the documented port
     port = str(free.getsockname()[1])
 document = pathlib.Path("docs", sys.argv[1]).read_text(encoding="utf-8")
 expected = sys.argv[2].split(",")  # in runs/ at the end
-sections = [re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL) for section in re.split(r"^## ", document, flags=re.MULTILINE)]
+sections = [re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL) for section in re.split(r"^###? ", document, flags=re.MULTILINE)]
 
 
 class Service:

@@ -1,5 +1,5 @@
 """The site of scripts/docs is made without a warning and loads nothing from a network; opened from its folder in Chromium,
-its search finds a page, and no page is wider than a phone. Skips where MkDocs cannot be fetched."""
+its search finds a page, and no page is wider than a phone. Skips where Zensical cannot be fetched."""
 
 import pathlib
 import re
@@ -18,13 +18,15 @@ def complaints(html):
     for page in pages:
         for url in LOADED.findall(page.read_text()):
             yield f"{page.name} loads {url}"
+    if 'id="olrank.Ranker.learn"' not in (html / "docs/PYTHON-REFERENCE.html").read_text():
+        yield "the Python reference does not have the methods of the package"
     if len(pages) < 20:
         yield f"there are only {len(pages)} pages"
     if not browser.PROGRAM:
         print("Chromium is not installed: the search was not tried.")
         return
     with browser.Browser() as window:
-        for page in ("index.html", "docs/MATH.html", "docs/CONFIGURATION.html"):
+        for page in ("index.html", "docs/MATH.html", "docs/CONFIGURATION.html", "docs/PYTHON-REFERENCE.html"):
             window.open((html / page).as_uri(), width=390, dark=True)
             window.wait_for("document.body?.getAttribute('data-md-color-scheme') === 'slate'")
             if window.value("document.documentElement.scrollWidth") > 390:
@@ -33,13 +35,13 @@ def complaints(html):
         window.wait_for("document.querySelector('picture img')?.complete")
         if not window.value("document.querySelector('picture img').currentSrc").endswith("-dark.svg"):
             yield "the picture of the first page is light on a dark page"
-        window.wait_for("!!document.querySelector('.md-search__input')")
-        window.value("document.querySelector('.md-search__input').focus()")
-        window.wait_for("document.querySelector('.md-search-result__meta').innerText === 'Type to start searching'")
-        window.call("Input.insertText", text="Carlson")
-        window.value("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup'))")
-        window.wait_for("!!document.querySelector('.md-search-result__link')")
-        if "/docs/MATH.html" not in window.value("document.querySelector('.md-search-result__link').href"):
+        window.wait_for("!!document.querySelector('.md-search__button')")
+        window.value("document.querySelector('.md-search__button').click()")
+        dialog = "[...document.body.children].find((one) => one.shadowRoot)?.shadowRoot"
+        window.wait_for(f"{dialog}?.activeElement?.matches('input')")
+        window.call("Input.insertText", text="MacKay")
+        window.wait_for(f"!!{dialog}.querySelector('a')")
+        if "/docs/MATH.html" not in window.value(f"{dialog}.querySelector('a').href"):
             yield "the search does not find a word of docs/MATH.md"
         yield from window.problems
 

@@ -6,7 +6,7 @@ Run it from the root by a Python that has olrank, scikit-learn, pandas and PyTor
 versions of years ago, into FOLDER, .deps/field unless told otherwise, and tests/field computes both sides on the same lists. ULTRA_pytorch is in
 no package index: --ultra names ultra/learning_algorithm/base_algorithm.py of a checkout at ULTRA_COMMIT, without which its rows stay as they
 are in the record. It fails where a difference is above LARGEST; --write keeps the table as the record "field" of
-docs/evidence/benchmarks.json, from which evidence/pages.py writes it into docs/REPRODUCIBILITY.md."""
+docs/evidence/benchmarks.json, from which evidence/pages.py writes it into docs/evidence/FIELD.md."""
 
 import argparse
 import contextlib

@@ -94,9 +94,13 @@ def load_model(path: str | os.PathLike[str], *, trust_code: bool = False) -> Mod
 
 
 def fit(
-    train: Dataset,
+    train: Dataset | None,
     validation: Dataset | None = None,
     *,
+    log: str | os.PathLike[str] | None = None,
+    estimator: str = "ips",
+    click_model: str = "pbm",
+    clip: float = 10.0,
     normalise: str = "query-minmax",
     seed: int = 1,
     threads: int = 0,
@@ -105,8 +109,13 @@ def fit(
 ) -> Model:
     """Fits a model to grades, with the same result as `olrank train`. `olrank.settings("train")` lists the keywords.
 
-    `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1".
+    `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1". With a `log` the model learns from its clicks, and
+    the documents of the lists are those of `train`, whose grades play no part; the log of a service has its own, and takes
+    None. `estimator` is naive, ips, dr, two-tower or regression-em: docs/TRAINING.md, "From clicks". `click_model` is of ips
+    and dr, and `clip` the largest weight.
     """
     texts = as_texts(dict(settings))
-    parts = (train._engine, None if validation is None else validation.in_order(train.feature_names)._engine)
-    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, train.feature_names or []))
+    names = None if train is None else train.feature_names
+    parts = [None if part is None else part.in_order(names)._engine for part in (train, validation)]
+    clicks = ("" if log is None else as_path(log), estimator, click_model, clip)
+    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, names or [], *clicks))

@@ -107,7 +107,7 @@ def fit(
     device: str = "cpu",
     **settings: Unpack[TrainSettings],
 ) -> Model:
-    """Fits a model to grades, with the same result as `olrank train`. `olrank.settings("train")` lists the keywords.
+    """Fits a model to grades, or to a log, with the same result as `olrank train`. `olrank.settings("train")` lists the keywords.
 
     `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1". With a `log` the model learns from its clicks, and
     the documents of the lists are those of `train`, whose grades play no part; the log of a service has its own, and takes
@@ -116,6 +116,6 @@ def fit(
     """
     texts = as_texts(dict(settings))
     names = None if train is None else train.feature_names
-    parts = [None if part is None else part.in_order(names)._engine for part in (train, validation)]
+    parts = (None if train is None else train._engine, None if validation is None else validation.in_order(names)._engine)
     clicks = ("" if log is None else as_path(log), estimator, click_model, clip)
     return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, names or [], *clicks))

@@ -2,16 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/data/normaliser_text.h"
+#include "core/feedback/feedback_record.h"
 #include "core/random/rng_stream.h"
 #include "models/labels/label_training.h"
 #include "tests/models/labelled_world.h"
-#include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
+#include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -168,6 +172,75 @@ TEST_F(LogTrainingTest, SaysWhatALogLacks) {
               fold_of_log(fixed.log, context);
             }).find("The list has no inputs of documents: give the data that the log refers to by --data."),
             std::string::npos);
+}
+
+TEST_F(LogTrainingTest, TheLogOfAServiceHasItsDocumentsAndSaysHowTheyAreNormalised) {
+  FeedbackRecord record;
+  record.query = "q";
+  record.docs = {{"a", false}, {"7", true}, {"unshown", false}};
+  record.has_unshown = true;
+  record.clicks = {0, 1};
+  record.columns = 2;
+  record.inputs = {0, 1, 2, 3, 4, 5};
+  record.feature_names = R"(["age","price"])";
+  std::string lines = record_line(1, record_body(record));
+  std::swap(record.docs[0], record.docs[1]);
+  record.inputs = {6, 6, 6, 6, 6, 6};  // the first ones count
+  lines += record_line(2, record_body(record));
+  const std::string log = log_of(lines);
+  FittedNormaliser normaliser;
+  normaliser.kind = Normalisation::kQueryMinmax;
+  normaliser.features = 3;
+  normaliser.kept = {0, 2};
+  std::ofstream(folder_ / "service.toml")
+      << "[service]\nnormalisation = '" << normaliser_text(normaliser) << "'\n";
+  ExecutionContext context(1);
+  const LogFold loaded = fold_of_log(log, context);
+  const Dataset& train = loaded.fold.train;
+  EXPECT_EQ(loaded.feature_names, R"(["age","price"])");
+  EXPECT_EQ(loaded.fold.normaliser.features, 3);
+  ASSERT_EQ(train.docs(), 3);
+  const auto values = train.contents().values;
+  EXPECT_EQ(std::vector<float>(values.begin(), values.end()), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+  const auto grades = train.all_grades();
+  EXPECT_EQ(std::vector<int>(grades.begin(), grades.end()), (std::vector<int>{1, 1, 0}));
+  LogTrainingRequest naive{log, LogEstimator::kNaive};
+  const LogLists lists = read_log_lists(naive, train, true);
+  EXPECT_EQ(lists.lists[1].docs[0], 1);
+  record.columns = 3;
+  record.inputs.resize(9);
+  log_of(lines + record_line(3, record_body(record)));
+  EXPECT_NE(message_of([&] { fold_of_log(log, context); }).find(":3:1: The documents have other features"),
+            std::string::npos);
+}
+
+TEST(ClickTargets, ATrainingThatGoesOnAndOtherThreadsHaveTheSameBits) {
+  const LabelledWorld world(9, 40, 5, 3);
+  std::vector<ClickCell> cells;
+  for (std::int64_t doc = 0; doc < world.data().docs(); ++doc)
+    cells.push_back({doc, static_cast<std::int32_t>(doc % 4), 10.0, static_cast<double>(doc * 7 % 10)});
+  for (const bool is_mixture : {false, true}) {
+    const auto made = [&] {
+      return is_mixture ? ClickTargets::mixture(cells, world.data().docs())
+                        : ClickTargets::towers(cells, world.data().docs());
+    };
+    const auto training = [&](ClickTargets& targets, int threads) {
+      return std::make_unique<LabelTraining>(adam(), LabelData{world.data(), nullptr, 1, &targets},
+                                             TrialKeys{1, 1, 0}, std::vector<float>(), threads);
+    };
+    ClickTargets first = made();
+    ClickTargets second = made();
+    const auto whole = training(first, 1);
+    for (int pass = 0; pass < 3; ++pass) whole->advance();
+    const auto resumed = training(second, 3);
+    load_state(*resumed, state_of(*whole));
+    for (int pass = 0; pass < 4; ++pass) {
+      whole->advance();
+      resumed->advance();
+    }
+    EXPECT_TRUE(std::ranges::equal(whole->theta(), resumed->theta()));
+    EXPECT_TRUE(std::ranges::equal(first.examination(), second.examination()));
+  }
 }
 
 TEST(ClickTargets, SharesHaveTheLossOfASoftmax) {

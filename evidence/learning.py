@@ -117,7 +117,8 @@ def study(source, program):
     for user in USERS:
         for seed in SEEDS:
             coins = np.random.default_rng([seed, list(USERS).index(user)])
-            few = sorted(coins.permutation(len(train[2]))[:max(3, len(train[2]) // 100)])
+            graded = [query for query, end in enumerate(train[1][1:]) if len(set(train[0][train[1][query]:end])) > 1]
+            few = sorted(coins.permutation(graded)[:max(3, len(train[2]) // 100)])
             lines = open(parts["train"]).readlines()
             (folder / "few.txt").write_text("".join("".join(lines[train[1][query]:train[1][query + 1]]) for query in few))
             olrank("train", "--data-train", folder / "few.txt", "--data-test", parts["test"], "--network", "linear", "--l2", 0.01,
@@ -138,7 +139,7 @@ def study(source, program):
                                         lambdarank_position_bias_regularization=0.1)
             trials.append({"user": user, "seed": seed, **figures, "truth": truth, "lightgbm-truth": trees_truth})
             print(trials[-1], flush=True)
-    return {"lists": LISTS, "lightgbm": lightgbm.__version__, "trials": trials}
+    return {"source": source if source.startswith("synth:") else "MQ2008, fold 1", "lists": LISTS, "lightgbm": lightgbm.__version__, "trials": trials}
 
 
 def table(name):
@@ -154,7 +155,7 @@ def table(name):
     return tables.markdown(["learned by", *USERS], rows)
 
 
-TABLES = {name: lambda name=name: table(name) for name in ("mslr-like", "mq2008")}
+TABLES = {name: lambda name=name: table(name) for name in ("generated", "mslr-like", "mq2008")}
 
 
 if __name__ == "__main__":

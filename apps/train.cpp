@@ -26,6 +26,7 @@
 #include "jobs/settings/train_configuration.h"
 #include "jobs/training/train_data.h"
 #include "jobs/training/training_job.h"
+#include "logs/log_training.h"
 
 namespace olrank {
 namespace {
@@ -81,6 +82,21 @@ class TrainCommand : public Command {
     add_option(app, "--device", device_, "DEVICE",
                "auto, cpu, cuda, or GPUs such as cuda:0-3 for several jobs; auto means the CPU "
                "[default: auto]");
+    log_ =
+        add_option(app, "--log", request_.log, "FILE",
+                   "learn from the clicks of this log in place of grades: feedback.jsonl of a service or "
+                   "its state folder, or a trace or recorded feedback with --data, whose documents it has");
+    add_option(app, "--estimator", estimator_, "naive|ips|dr|two-tower|regression-em",
+               "how clicks become what the model learns [default: ips]")
+        ->needs(log_);
+    add_option(app, "--click-model", click_model_, "NAME",
+               "click model of ips and dr, which is fitted to the log: pbm, cascade, dcm, dbn, ubm or "
+               "two-tower [default: pbm]")
+        ->needs(log_);
+    add_option(
+        app, "--clip", request_.clip, "W",
+        "largest weight of a click or of a shown document; a larger weight counts as W [default: 10]")
+        ->needs(log_);
     flags_.declare(app, train_tables());
   }
 
@@ -91,13 +107,40 @@ class TrainCommand : public Command {
       fmt::print("{}", print_train_configuration(configuration));
       return 0;
     }
-    if (configuration.data.source.empty() && configuration.data.train.empty())
+    if (!has_data(configuration) && !from_log())
       throw InvalidArgument("No data given: name a folder or \"synth:NAME\" with --data.");
     OutputFolder::require_own(out_, FolderKind::kTraining);  // before the data is read
-    return train_all(configuration, gpus_for(device_), output);
+    const std::vector<GpuDescription> gpus = gpus_for(device_);
+    if (from_log()) {
+      request_.choose(estimator_, click_model_);
+      request_.check(configuration.train, !gpus.empty());
+      if (configuration.data.folds.size() > 1)
+        throw InvalidArgument("A log is of one fold: name the one whose documents it shows with --fold.");
+    }
+    return train_all(configuration, gpus, output);
   }
 
  private:
+  static bool has_data(const TrainConfiguration& configuration) {
+    return !configuration.data.source.empty() || !configuration.data.train.empty();
+  }
+  bool from_log() const { return log_->count() > 0; }
+
+  /// Reads the lists of the log, too, where the model learns from one.
+  TrainFold load(const TrainConfiguration& configuration, std::int64_t fold) {
+    ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
+    if (!from_log()) return load_train_fold(configuration, fold, context);
+    const bool with_inputs = !has_data(configuration);
+    if (with_inputs && configuration.train.patience > 0)
+      throw InvalidArgument(
+          "patience needs a validation part, which a log does not have: set patience = 0.");
+    LogFold loaded = with_inputs ? fold_of_log(request_.log, context)
+                                 : LogFold{load_train_fold(configuration, fold, context, false), ""};
+    lists_ = read_log_lists(request_, loaded.fold.train, with_inputs);
+    feature_names_ = loaded.feature_names;
+    return std::move(loaded.fold);
+  }
+
   /// A model is in the folder itself where it is the only one.
   fs::path folder_of(const TrainConfiguration& configuration, std::int64_t fold, std::int64_t seed) const {
     const bool only = configuration.data.folds.size() * configuration.train.seeds.size() == 1;
@@ -127,10 +170,8 @@ class TrainCommand : public Command {
       for (const GpuDescription& gpu : gpus) sleep_while_waiting(gpu);
     }
     const GpuSlots slots(gpus, jobs);
-    FoldCacheOf<TrainFold> folds([&](std::int64_t fold) {
-      ExecutionContext context(threads);
-      return std::make_shared<const TrainFold>(load_train_fold(configuration, fold, context));
-    });
+    FoldCacheOf<TrainFold> folds(
+        [&](std::int64_t fold) { return std::make_shared<const TrainFold>(load(configuration, fold)); });
     const InterruptGuard guard;
     folds.get(models.front().fold);  // data that cannot be read leave no folder
     const OutputFolder folder(out_, FolderKind::kTraining);
@@ -192,6 +233,7 @@ class TrainCommand : public Command {
                                 {"seeds", configuration.train.seeds},
                                 {"folds", configuration.data.folds},
                                 {"conventions", describe_conventions(label_metrics(configuration.train))}};
+    if (from_log()) description["log"] = {{"file", request_.log}, {"estimator", request_.text()}};
     folder.write_manifest(description, command);
     write_file_atomically(fs::path(out_) / "config.toml", print_train_configuration(configuration));
   }
@@ -203,13 +245,17 @@ class TrainCommand : public Command {
                                         TrainingProgress& progress) const {
     const auto [fold, seed] = model;
     JobFolder folder(folder_of(configuration, fold, seed), kFolderOptions);
-    const Recipe recipe = training_recipe(configuration, data, fold, seed, device.has_value());
+    Recipe recipe = training_recipe(configuration, data, fold, seed, device.has_value());
+    if (lists_) recipe.emplace_back("log", request_.text() + ", lists " + lists_->fingerprint);
     if (resume_ && folder.finished()) {
       folder.check(recipe);
       log_info("{} was finished before.", folder.path().string());
       return read_trained_model(folder.path(), fold, seed);
     }
-    LabelTraining training(configuration.train, data.parts(), training_keys(fold, seed), {}, threads,
+    const TrialKeys keys = training_keys(fold, seed);
+    std::optional<ClickTargets> clicks;
+    if (lists_) clicks = click_targets(request_, *lists_, data.train, configuration.train, keys, threads);
+    LabelTraining training(configuration.train, data.parts(clicks ? &*clicks : nullptr), keys, {}, threads,
                            device);
     TrainingJob job(training);
     const std::string name = model_name(configuration, fold, seed);
@@ -217,8 +263,9 @@ class TrainCommand : public Command {
       progress.passed(name, training_point(line), seconds, last);
     };
     if (!play_passes(job, folder, recipe, resume_, told)) return std::nullopt;
-    job.finish(folder, recipe, model_metadata(configuration, data, training, fold, seed),
-               training_summary(training, data, fold, seed));
+    ModelMetadata about = model_metadata(configuration, data, training, fold, seed);
+    if (lists_) describe_log(request_, feature_names_, about);
+    job.finish(folder, recipe, about, training_summary(training, data, fold, seed));
     return read_trained_model(folder.path(), fold, seed);
   }
 
@@ -230,11 +277,18 @@ class TrainCommand : public Command {
   std::size_t jobs_ = 1;
   int threads_ = 0;
   std::string device_ = "auto";
+  CLI::Option* log_ = nullptr;
+  LogTrainingRequest request_;
+  std::string estimator_ = "ips";
+  std::string click_model_ = "pbm";
+  std::optional<LogLists> lists_;  // of a training from clicks
+  std::string feature_names_;      // in such a log
   SettingFlags flags_;
 };
 
 }  // namespace
 
-const CommandEntry kTrainCommand{"train", "fit a model to labels", make_command<TrainCommand>};
+const CommandEntry kTrainCommand{"train", "fit a model to labels, or to the clicks of a log",
+                                 make_command<TrainCommand>};
 
 }  // namespace olrank

@@ -28,6 +28,7 @@ import tempfile
 
 import choosing
 import gpu
+import learning
 import papers
 import records
 import tables
@@ -88,7 +89,7 @@ def console(name):
     return "```console\n" + "\n".join(records.read("measured", name)["console"]) + "\n```\n"
 
 
-KINDS = {**tables.KINDS, "papers": lambda name: papers.TABLES[name](), "choosing": lambda name: choosing.TABLES[name](), "gpu": lambda name: gpu.TABLES[name](), "record": recorded_table, "console": console}
+KINDS = {**tables.KINDS, "papers": lambda name: papers.TABLES[name](), "choosing": lambda name: choosing.TABLES[name](), "gpu": lambda name: gpu.TABLES[name](), "learning": lambda name: learning.TABLES[name](), "record": recorded_table, "console": console}
 
 
 def block_of(page, kind, name):

@@ -14,23 +14,12 @@
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "jobs/training/train_data.h"
+#include "logs/log_training.h"
 #include "models/files/model_file.h"
 #include "models/files/model_scorer.h"
+#include "option_names.h"
 
 namespace olrank {
-namespace {
-
-/// A training sees this data set for a test part that is not there.
-Dataset no_queries(std::int64_t features) {
-  static constexpr std::int64_t kNoOffset[] = {0};
-  Dataset::Contents contents;
-  contents.offsets = kNoOffset;
-  contents.features = features;
-  return Dataset(std::move(contents));
-}
-
-}  // namespace
-
 Model::Model(std::string bytes, const std::string& origin, bool trust_code)
     : bytes_(std::make_shared<const std::string>(std::move(bytes))),
       scorer_(std::make_shared<const ModelScorer>(parse_model(*bytes_, origin, code_if(trust_code)))) {}
@@ -126,8 +115,10 @@ void Model::save(const std::filesystem::path& file) const {
   write_file_atomically(file, *bytes_);
 }
 
-Model fit_model(const RankingData& train, const std::optional<RankingData>& validation,
-                const FitOptions& options) {
+namespace {
+
+Model fit(const std::optional<RankingData>& train, const std::optional<RankingData>& validation,
+          const FitOptions& options) {
   std::vector<SettingOverride> overrides = {{"data", "", "normalise", options.normalise, "normalise"}};
   for (const auto& [key, text] : options.settings) {
     if (key == "seeds")
@@ -135,34 +126,61 @@ Model fit_model(const RankingData& train, const std::optional<RankingData>& vali
     overrides.push_back({"train", "", key, text, "fit"});
   }
   const TrainConfiguration configuration = resolve_train_configuration(std::nullopt, overrides);
+  const bool from_log = !options.log.empty();
+  if (!train && !from_log) throw InvalidArgument("There are no training data: give some, or a log.");
   const CallersGpu kept(parse_device(options.device).on_gpus());
   const int threads = options.threads > 0 ? options.threads : available_threads();
   ExecutionContext context(threads);
-  if (validation && validation->features() != train.features()) {
+  if (validation && train && validation->features() != train->features()) {
     throw_error<InvalidArgument>("The training part has {} features and the validation part {}.",
-                                 train.features(), validation->features());
+                                 train->features(), validation->features());
   }
-  DataParts parts{train.dataset(), std::nullopt, no_queries(train.features())};
-  if (validation) parts.vali = validation->dataset();
+  if (!train && (validation || configuration.train.patience > 0))
+    throw InvalidArgument("A log has no validation part: set patience = 0, and give no validation part.");
   constexpr std::int64_t kFold = 1;
-  const TrainFold fold = train_fold_of(configuration, parts, kFold, context);
+  const auto loaded = [&]() -> LogFold {
+    if (!train) return fold_of_log(options.log, context);
+    DataParts parts{train->dataset(), std::nullopt, no_queries(train->features())};
+    if (validation) parts.vali = validation->dataset();
+    return {train_fold_of(configuration, parts, kFold, context, !from_log), ""};
+  }();
+  const TrainFold& fold = loaded.fold;
   const auto seed = static_cast<std::int64_t>(options.seed);
+  LogTrainingRequest request;
+  std::optional<ClickTargets> clicks;
+  if (from_log) {
+    request.log = options.log;
+    request.clip = options.clip;
+    request.choose(options.estimator, options.click_model);
+    request.check(configuration.train, parse_device(options.device).on_gpus());
+    const LogLists lists = read_log_lists(request, fold.train, !train);
+    clicks =
+        click_targets(request, lists, fold.train, configuration.train, training_keys(kFold, seed), threads);
+  }
   std::optional<LabelDevice> device;
   if (const auto gpu = gpu_for(options.device)) device = label_device(*gpu, gpu->free_bytes);
-  LabelTraining training(configuration.train, fold.parts(), training_keys(kFold, seed), {}, threads,
-                         device);
+  LabelTraining training(configuration.train, fold.parts(clicks ? &*clicks : nullptr),
+                         training_keys(kFold, seed), {}, threads, device);
   training.evaluate_first();
   while (!training.finished()) {
     training.advance();
     if (options.stopped && options.stopped()) throw Error("The training was stopped.");
   }
   ModelMetadata metadata = model_metadata(configuration, fold, training, kFold, seed);
+  if (from_log) describe_log(request, loaded.feature_names, metadata);
   if (!options.feature_names.empty()) {
-    require_feature_names(options.feature_names, train.features(), "feature_names");
+    require_feature_names(options.feature_names, fold.normaliser.features, "feature_names");
     for (auto& [key, text] : metadata)
       if (key == "feature_names") text = feature_names_text(options.feature_names);
   }
   return Model::from_bytes(model_bytes(training.model().tensors(training.theta()), metadata), true);
+}
+
+}  // namespace
+
+Model fit_model(const std::optional<RankingData>& train, const std::optional<RankingData>& validation,
+                const FitOptions& options) {
+  return with_option_names([&] { return fit(train, validation, options); });
 }
 
 }  // namespace olrank

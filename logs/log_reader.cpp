@@ -47,6 +47,30 @@ bool LogReader::next(FeedbackRecord& record) {
   return false;
 }
 
+LogDocs::LogDocs(const Dataset& data, bool named) : data_(data), named_(named), finder_(data) {
+  for (std::int64_t query = 0; query < data.queries(); ++query) queries_.emplace(data.qid(query), query);
+}
+
+std::string LogDocs::find_query(std::string_view name, std::int64_t& query) const {
+  const auto found = queries_.find(name);
+  if (found == queries_.end()) return fmt::format("The data has no query '{}'.", name);
+  query = found->second;
+  return "";
+}
+
+std::string LogDocs::find(std::int64_t query, std::span<const DocId> ids, std::vector<std::int32_t>& docs) {
+  const auto place_of = [](const std::string& text) {
+    return text.size() < 9 ? static_cast<std::int32_t>(std::stol(text)) : -1;
+  };
+  for (const DocId& id : ids) {
+    const std::int32_t doc = id.is_number && !named_ ? place_of(id.text) : finder_.by_label(query, id.text);
+    if (doc < 0 || doc >= data_.docs_of(query))
+      return fmt::format("Query '{}' of the data has no document '{}'.", data_.qid(query), id.text);
+    docs.push_back(doc);
+  }
+  return "";
+}
+
 namespace {
 
 class LoggedClicksReader {

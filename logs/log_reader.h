@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/clicks/reading_model.h"
+#include "core/data/join.h"
 #include "core/feedback/feedback_record.h"
 #include "core/io/fingerprint.h"
 #include "core/io/text_lines.h"
@@ -33,6 +34,23 @@ class LogReader {
  private:
   TextLines lines_;
   std::uint64_t records_ = 0;
+};
+
+/// Finds the documents of lists in the data that a log refers to.
+class LogDocs {
+ public:
+  /// `named` says that documents with numbers have them as names, not as places in the query.
+  explicit LogDocs(const Dataset& data, bool named = false);
+
+  /// Both say what is wrong, which is empty if nothing is.
+  std::string find_query(std::string_view name, std::int64_t& query) const;
+  std::string find(std::int64_t query, std::span<const DocId> ids, std::vector<std::int32_t>& docs);
+
+ private:
+  const Dataset& data_;
+  bool named_;
+  DocFinder finder_;
+  std::unordered_map<std::string_view, std::int64_t> queries_;
 };
 
 /// Numbers the documents of a log: one of a query is the same wherever its ID is the same.

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <memory>
-#include <unordered_map>
+#include <optional>
 
-#include "core/data/join.h"
 #include "core/io/fingerprint.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/log.h"
@@ -99,10 +98,7 @@ class ComparedPolicy {
 class Documents {
  public:
   Documents(const Dataset* data, ListPolicy policy) : data_(data), policy_(policy) {
-    if (data == nullptr) return;
-    finder_ = std::make_unique<DocFinder>(*data);
-    for (std::int64_t query = 0; query < data->queries(); ++query)
-      queries_.emplace(data->qid(query), query);
+    if (data != nullptr) docs_.emplace(*data);
   }
 
   /// Says what is wrong with the record; empty if nothing is.
@@ -126,22 +122,10 @@ class Documents {
       }
       return "";
     }
-    const auto query = queries_.find(record.query);
-    if (query == queries_.end()) return fmt::format("The data has no query '{}'.", record.query);
-    list.query = query->second;
-    const auto resolve_all = [&](std::span<const DocId> ids, std::vector<std::int32_t>& docs) {
-      for (const DocId& id : ids) {
-        const std::int32_t doc = id.is_number ? number_of(id.text) : finder_->by_label(list.query, id.text);
-        if (doc < 0 || doc >= data_->docs_of(list.query))
-          return fmt::format("Query '{}' of the data has no document '{}'.", record.query, id.text);
-        docs.push_back(doc);
-      }
-      return std::string();
-    };
-    if (std::string wrong = resolve_all(std::span(record.docs).first(record.shown()), list.shown);
-        !wrong.empty())
-      return wrong;
-    return resolve_all(order_of(record), list.order);
+    std::string wrong = docs_->find_query(record.query, list.query);
+    if (wrong.empty())
+      wrong = docs_->find(list.query, std::span(record.docs).first(record.shown()), list.shown);
+    return wrong.empty() ? docs_->find(list.query, order_of(record), list.order) : wrong;
   }
 
   std::int64_t candidates(const FeedbackRecord& record, const LoggedList& list) const {
@@ -164,14 +148,9 @@ class Documents {
     return nullptr;
   }
 
-  static std::int32_t number_of(const std::string& text) {
-    return text.size() < 9 ? static_cast<std::int32_t>(std::stol(text)) : -1;
-  }
-
   const Dataset* data_;
   ListPolicy policy_;
-  std::unique_ptr<DocFinder> finder_;
-  std::unordered_map<std::string_view, std::int64_t> queries_;
+  std::optional<LogDocs> docs_;
 };
 
 /// Goes over the lines of a log.

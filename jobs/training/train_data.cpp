@@ -20,17 +20,17 @@ namespace olrank {
 using nlohmann::ordered_json;
 
 TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
-                          ExecutionContext& context) {
+                          ExecutionContext& context, bool graded) {
   DataSettings data = configuration.data;
-  data.weights = true;
+  data.weights = graded;
   const DataParts raw = load_parts(data, fold, context);
   if (!raw.train.contents().weights.empty())
     log_info("Fold {}: the training loss weighs queries as the data say; figures of parts do not.", fold);
-  return train_fold_of(configuration, raw, fold, context);
+  return train_fold_of(configuration, raw, fold, context, graded);
 }
 
 TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,
-                        ExecutionContext& context) {
+                        ExecutionContext& context, bool graded) {
   if (configuration.train.patience > 0 && !raw.vali) {
     throw_error<InvalidArgument>(
         "Fold {} has no validation part, which patience = {} needs: add one, or set patience = 0.", fold,
@@ -38,7 +38,7 @@ TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts
   }
   if (raw.train.queries() == 0)
     throw_error<InvalidArgument>("The training part of fold {} has no queries.", fold);
-  require_order(LabelledQueries(raw.train));
+  if (graded) require_order(LabelledQueries(raw.train));
   require_model_features(raw.train.features());
   FittedNormaliser normaliser =
       fit_normaliser(configuration.data.normalise, raw.train, configuration.data.drop_constant, context);
@@ -49,6 +49,14 @@ TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts
   Dataset train = normaliser.apply(raw.train, context);
   Dataset test = normaliser.apply(raw.test, context);
   return {std::move(train), std::move(vali), std::move(test), most_grade, std::move(normaliser)};
+}
+
+Dataset no_queries(std::int64_t features) {
+  static constexpr std::int64_t kNoOffset[] = {0};
+  Dataset::Contents contents;
+  contents.offsets = kNoOffset;
+  contents.features = features;
+  return Dataset(std::move(contents));
 }
 
 LabelDevice label_device(const GpuDescription& gpu, std::int64_t bytes) {

@@ -21,16 +21,21 @@ struct TrainFold {
   int most_grade = 0;
   FittedNormaliser normaliser;
 
-  LabelData parts() const { return {train, vali ? &*vali : nullptr, most_grade}; }
+  LabelData parts(ClickTargets* clicks = nullptr) const {
+    return {train, vali ? &*vali : nullptr, most_grade, clicks};
+  }
 };
 
 /// Throws InvalidArgument where `patience` needs a validation part that the fold lacks, and as
-/// require_order() does.
+/// require_order() does, unless `graded` says that the model learns from something else.
 TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
-                          ExecutionContext& context);
+                          ExecutionContext& context, bool graded = true);
 /// Makes the fold from data that are there already.
 TrainFold train_fold_of(const TrainConfiguration& configuration, const DataParts& raw, std::int64_t fold,
-                        ExecutionContext& context);
+                        ExecutionContext& context, bool graded = true);
+
+/// A training sees this data set for a test part that is not there.
+Dataset no_queries(std::int64_t features);
 
 /// A GPU as a training takes it, with `bytes` of its memory for documents and for batches next to them.
 LabelDevice label_device(const GpuDescription& gpu, std::int64_t bytes);

@@ -64,13 +64,20 @@ struct FitOptions {
   int threads = 0;             // 0: all cores; changes no bit
   std::string device = "cpu";  // or cuda, or one of several GPUs, such as cuda:1, with bits of its own
   std::vector<std::string> feature_names = {};  // for the model's file; empty: f1, f2, …
+  /// A file with a log of shown lists: the model learns from its clicks instead of grades.
+  std::string log = {};
+  std::string estimator = "ips";    // or naive, dr, two-tower, regression-em
+  std::string click_model = "pbm";  // of ips and dr: or cascade, dcm, dbn, ubm, two-tower
+  double clip = 10.0;               // largest weight of a click or of a shown document
   /// Asked after every epoch: true ends the training, and fit_model() throws Error.
   std::function<bool()> stopped = {};
 };
 
-/// Fits a model to grades, as `olrank train` does with the same settings, data and seed. A validation part
-/// is for `patience`.
-Model fit_model(const RankingData& train, const std::optional<RankingData>& validation = std::nullopt,
+/// Fits a model to grades, or to a log, as `olrank train` does with the same settings, data and seed. A
+/// validation part is for `patience`. The documents of a log are those of `train`, unless it has their
+/// inputs: then there is no `train`.
+Model fit_model(const std::optional<RankingData>& train,
+                const std::optional<RankingData>& validation = std::nullopt,
                 const FitOptions& options = {});
 
 }  // namespace olrank

@@ -30,10 +30,11 @@ void require_finite(double sum_of_losses) {
 
 LabelObjective::LabelObjective(const ScoreModel& model, const LabelledQueries& labels,
                                const ListLossForm& form, int threads, std::unique_ptr<DeviceLists> device,
-                               std::vector<double> weights)
+                               std::vector<double> weights, const ClickTargets* clicks)
     : model_(model),
       labels_(labels),
       weights_(std::move(weights)),
+      clicks_(clicks),
       form_(form),
       context_(threads),
       device_(std::move(device)),
@@ -92,13 +93,27 @@ FeatureMatrix LabelObjective::documents_of(Worker& worker, std::span<const std::
   return {worker.values.data(), docs, features, worker.list_ends};
 }
 
+double LabelObjective::click_losses(std::span<const std::int64_t> queries, std::span<const float> scores,
+                                    std::span<double> slopes) const {
+  double sum = 0.0;
+  std::int64_t begin = 0;
+  for (const std::int64_t query : queries) {
+    const std::int64_t docs = labels_.data().docs_of(query);
+    sum += clicks_->loss(labels_.data().offset(query), scores.subspan(begin, docs),
+                         slopes.subspan(begin, docs));
+    begin += docs;
+  }
+  return sum;
+}
+
 double LabelObjective::add_block(Worker& worker, std::span<const float> theta,
                                  std::span<const std::int64_t> queries, std::span<double> gradient) const {
   const FeatureMatrix docs = documents_of(worker, queries);
   double loss = 0.0;
   const auto find_slopes = [&](std::span<const float> scores, std::span<double> slopes) {
-    loss =
-        list_losses(worker.context, form_, scores, worker.grades, worker.list_ends, slopes, worker.weights);
+    loss = clicks_ != nullptr ? click_losses(queries, scores, slopes)
+                              : list_losses(worker.context, form_, scores, worker.grades, worker.list_ends,
+                                            slopes, worker.weights);
   };
   if (!gradient.empty()) {
     model_.find_score_gradient(worker.context, theta, docs, find_slopes, gradient);

@@ -9,6 +9,7 @@
 #include "core/device/device_network.h"
 #include "core/online/click_model.h"
 #include "core/ops/list_loss.h"
+#include "models/labels/click_targets.h"
 #include "models/skeleton/belief.h"
 
 namespace olrank {
@@ -19,9 +20,10 @@ class LabelObjective {
  public:
   /// Model and labels have to outlive this. Its threads are its own. With the same lists on a device, the
   /// device computes. With weights, relative_weights() of the data, each loss is multiplied by its query's.
+  /// With clicks, which have to outlive this, too, the losses are theirs, and grades and form play no part.
   LabelObjective(const ScoreModel& model, const LabelledQueries& labels, const ListLossForm& form,
                  int threads, std::unique_ptr<DeviceLists> device = nullptr,
-                 std::vector<double> weights = {});
+                 std::vector<double> weights = {}, const ClickTargets* clicks = nullptr);
 
   std::int64_t queries() const { return labels_.queries(); }
   std::int64_t parameters() const { return model_.parameters(); }
@@ -70,11 +72,14 @@ class LabelObjective {
                        std::span<double> gradient);
   double add_block(Worker& worker, std::span<const float> theta, std::span<const std::int64_t> queries,
                    std::span<double> gradient) const;
+  double click_losses(std::span<const std::int64_t> queries, std::span<const float> scores,
+                      std::span<double> slopes) const;
   FeatureMatrix documents_of(Worker& worker, std::span<const std::int64_t> queries) const;
 
   const ScoreModel& model_;
   LabelledQueries labels_;
   std::vector<double> weights_;  // [queries], or empty
+  const ClickTargets* clicks_;   // null where grades count
   ListLossForm form_;
   ExecutionContext context_;
   std::unique_ptr<DeviceLists> device_;

@@ -104,6 +104,7 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
     : settings_(settings),
       train_(&data.train),
       vali_(data.vali),
+      clicks_(data.clicks),
       device_(device),
       form_(settings.loss_form(data.most_grade)),
       context_(threads),
@@ -125,8 +126,8 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
   model_ =
       make_model(settings, data.train.features(), keys.key(Purpose::kInitialisation), gpu, first_theta);
   objective_ = std::make_unique<LabelObjective>(*model_, labels_, form_, threads, make_lists(data.train),
-                                                relative_weights(data.train));
-  require_order(labels_);
+                                                relative_weights(data.train), clicks_);
+  if (clicks_ == nullptr) require_order(labels_);
   solver_ = make_label_solver(settings, *objective_, keys.key(Purpose::kBatch), std::move(first_theta));
 }
 
@@ -183,6 +184,11 @@ double LabelTraining::score(const Dataset& data, std::span<const float> theta) {
   return data.queries() > 0 ? sum / static_cast<double>(data.queries()) : 0.0;
 }
 
+std::span<const float> LabelTraining::score(const Dataset& data) {
+  score(data, theta());
+  return scores_;
+}
+
 LabelTraining::Point LabelTraining::point(std::optional<double> loss, std::span<const float> theta) {
   Point point{epoch_, loss, std::nullopt, {}};
   if (vali_ == nullptr) return point;
@@ -206,6 +212,10 @@ LabelTraining::Point LabelTraining::evaluate_first() {
 LabelTraining::Point LabelTraining::advance() {
   const double loss = solver_->advance();
   ++epoch_;
+  if (clicks_ != nullptr && clicks_->changes()) {
+    score(*train_, solver_->theta());
+    clicks_->revise(scores_);
+  }
   return point(loss, solver_->theta());
 }
 
@@ -234,6 +244,7 @@ void LabelTraining::fields(StateFields& state) {
   state.numbers("training.best_ndcg", best_ndcg_);
   state.any("training.best_theta", best_theta_);
   state.part(*solver_);
+  if (clicks_ != nullptr) clicks_->fields(state);
 }
 
 }  // namespace olrank

@@ -22,6 +22,8 @@ struct LabelData {
   const Dataset& train;
   const Dataset* vali = nullptr;
   int most_grade = 4;  // of all parts
+  /// In place of the grades of the training part, which then count in metrics alone.
+  ClickTargets* clicks = nullptr;
 };
 
 /// The GPU that a training computes on.
@@ -66,6 +68,8 @@ class LabelTraining : public Stateful {
   bool finished() const;
 
   const ScoreModel& model() const { return *model_; }
+  /// Scores of the documents by theta().
+  std::span<const float> score(const Dataset& data);
   bool on_gpu() const { return device_.has_value(); }
   const MetricOptions& metric_options() const { return evaluator_.options(); }
   /// The best by validation where `patience` is set, else the latest.
@@ -96,6 +100,7 @@ class LabelTraining : public Stateful {
   LabelSettings settings_;
   const Dataset* train_;
   const Dataset* vali_;
+  ClickTargets* clicks_;
   std::optional<LabelDevice> device_;
   ListLossForm form_;
   ExecutionContext context_;

@@ -46,9 +46,10 @@ void add_models(nb::module_& module) {
       .def("bytes", [](const Model& self) { return to_bytes(self.bytes()); })
       .def("save", [](const Model& self, const std::string& file) { self.save(file); });
   module.def("fit_model",
-             [](const RankingData& train, const std::optional<RankingData>& validation,
+             [](const std::optional<RankingData>& train, const std::optional<RankingData>& validation,
                 std::map<std::string, std::string> settings, std::string normalise, std::uint64_t seed,
-                int threads, std::string device, std::vector<std::string> feature_names) {
+                int threads, std::string device, std::vector<std::string> feature_names, std::string log,
+                std::string estimator, std::string click_model, double clip) {
                const auto stopped = std::make_shared<std::atomic<bool>>(false);
                FitOptions options = {std::move(settings),
                                      std::move(normalise),
@@ -56,6 +57,10 @@ void add_models(nb::module_& module) {
                                      threads,
                                      std::move(device),
                                      std::move(feature_names),
+                                     std::move(log),
+                                     std::move(estimator),
+                                     std::move(click_model),
+                                     clip,
                                      [stopped] { return stopped->load(); }};
                Background<Model> training(
                    [train, validation, options] { return fit_model(train, validation, options); });

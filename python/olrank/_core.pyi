@@ -169,7 +169,7 @@ class Model:
     def save(self, file: str, /) -> None: ...
 
 def fit_model(
-    train: RankingData,
+    train: RankingData | None,
     validation: RankingData | None,
     settings: dict[str, str],
     normalise: str,
@@ -177,6 +177,10 @@ def fit_model(
     threads: int,
     device: str,
     feature_names: list[str],
+    log: str,
+    estimator: str,
+    click_model: str,
+    clip: float,
     /,
 ) -> Model: ...
 

@@ -94,22 +94,31 @@ def load_model(path: str | os.PathLike[str], *, trust_code: bool = False) -> Mod
 
 
 def fit(
-    train: Dataset,
+    train: Dataset | None,
     validation: Dataset | None = None,
     *,
+    log: str | os.PathLike[str] | None = None,
+    estimator: str = "ips",
+    click_model: str = "pbm",
+    clip: float = 10.0,
     normalise: str = "query-minmax",
     seed: int = 1,
     threads: int = 0,
     device: str = "cpu",
     **settings: Unpack[TrainSettings],
 ) -> Model:
-    """Fits a model to grades, with the same result as `olrank train`. `olrank.settings("train")` lists the keywords.
+    """Fits a model to grades, or to a log, with the same result as `olrank train`. `olrank.settings("train")` lists the keywords.
 
-    `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1".
+    `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1". With a `log` the model learns from its clicks, and
+    the documents of the lists are those of `train`, whose grades play no part; the log of a service has its own, and takes
+    None. `estimator` is naive, ips, dr, two-tower or regression-em: docs/TRAINING.md, "From clicks". `click_model` is of ips
+    and dr, and `clip` the largest weight.
     """
     for name, part in (("train", train), ("validation", validation)):
         if not isinstance(part, Dataset) and (part is not None or name == "train"):
             raise TypeError(f"{name} is of the type {type(part).__name__}: give a Dataset, such as Dataset.from_arrays() makes.")
     texts = as_texts(dict(settings))
-    parts = (train._engine, None if validation is None else validation.in_order(train.feature_names)._engine)
-    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, train.feature_names or []))
+    names = None if train is None else train.feature_names
+    parts = (None if train is None else train._engine, None if validation is None else validation.in_order(names)._engine)
+    clicks = ("" if log is None else as_path(log), estimator, click_model, clip)
+    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, names or [], *clicks))

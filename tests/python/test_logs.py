@@ -48,6 +48,24 @@ def test_fit_clicks_is_the_command(shown):
     assert olrank.fit_clicks(folder / "trace.jsonl", "pbm") == expected
 
 
+def test_a_model_learns_from_a_log_as_the_command_does(shown, tmp_path):
+    folder, data = shown
+    command = ["train", "--data-train", folder / "data.txt", "--data-test", folder / "data.txt", "--log", folder / "trace.jsonl", "--estimator", "dr",
+               "--click-model", "cascade", "--clip", "5", "--network", "linear", "--epochs", "5", "--out", tmp_path / "out", "--quiet"]
+    subprocess.run([os.environ["OLRANK_PROGRAM"], *command], check=True, capture_output=True)
+    model = olrank.fit(data, log=folder / "trace.jsonl", estimator="dr", click_model="cascade", clip=5, network="linear", epochs=5)
+    assert np.array_equal(model.score(data.X, data.group), olrank.load_model(tmp_path / "out").score(data.X, data.group))
+    for call, sentence in (
+        (lambda: olrank.fit(None), "no training data"),
+        (lambda: olrank.fit(None, log=folder / "trace.jsonl"), "has no inputs of documents"),
+        (lambda: olrank.fit(data, log=folder / "trace.jsonl", estimator="best"), "^estimator must be naive"),
+        (lambda: olrank.fit(data, log=folder / "trace.jsonl", clip=0.5), "^clip must be at least 1"),
+        (lambda: olrank.fit(data, log=folder / "trace.jsonl", loss="ranknet"), "is of grades"),
+    ):
+        with pytest.raises(olrank.Error, match=sentence):
+            call()
+
+
 def test_what_is_wrong_is_said(shown, tmp_path):
     folder, data = shown
     trace = folder / "trace.jsonl"

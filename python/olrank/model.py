@@ -120,5 +120,5 @@ def fit(
     texts = as_texts(dict(settings))
     names = None if train is None else train.feature_names
     parts = (None if train is None else train._engine, None if validation is None else validation.in_order(names)._engine)
-    clicks = ("" if log is None else as_path(log), estimator, click_model, clip)
-    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, names or [], *clicks))
+    file = "" if log is None else as_path(log)
+    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, names or [], file, estimator, click_model, clip))

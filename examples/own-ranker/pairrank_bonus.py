@@ -26,7 +26,8 @@ class Bonus:
 
 
 def main(source="synth:mslr-like?queries=500&test_queries=200", rounds=2000, seeds=10, out="runs/bonus"):
-    config = {"data": {"source": source}, "protocol": {"rounds": rounds, "seeds": list(range(1, seeds + 1))}, "ranker": [{"kind": "pairrank"}]}
+    protocol = {"rounds": rounds, "seeds": list(range(1, seeds + 1))}
+    config = {"data": {"source": source}, "clicks": {"models": ["navigational"]}, "protocol": protocol, "ranker": [{"kind": "pairrank"}]}
     return olrank.run(config, out=out, rankers={"bonus": Bonus})
 
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +12,7 @@
 
 #include "core/io/folder.h"
 #include "core/metrics/external_metric.h"
+#include "core/random/rng_stream.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 
@@ -142,7 +142,8 @@ std::string_view word_of(std::string_view name) {
   return name.substr(0, name.find('@'));
 }
 
-/// Metrics of programs. Names keep their numbers for as long as the process lives.
+/// Metrics of programs. The number of a name is a hash of it, so that all processes put them into one
+/// order.
 class OwnMetrics {
  public:
   struct Registered {
@@ -151,14 +152,15 @@ class OwnMetrics {
   };
 
   std::int64_t number_of(std::string_view name) {
+    constexpr std::uint64_t kNumbers = std::uint64_t{1} << 39;  // reports have room for as many
+    auto number = static_cast<std::int64_t>(1 + name_hash(name.data(), name.size()) % kNumbers);
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto found = std::find(names_.begin(), names_.end(), name);
-    if (found == names_.end()) found = names_.emplace(names_.end(), name);
-    return found - names_.begin() + 1;
+    while (names_.try_emplace(number, name).first->second != name) ++number;
+    return number;
   }
   std::string name_of(const NamedMetric& metric) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return names_.at(metric.cutoff - 1);
+    return names_.at(metric.cutoff);
   }
   std::shared_ptr<const Registered> registered(const std::string& name) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -170,17 +172,14 @@ class OwnMetrics {
     return registered_.emplace(name, std::make_shared<const Registered>(std::move(metric))).second;
   }
   void remove(const std::string& name) {
-    std::shared_ptr<const Registered> last;  // ends without the lock
+    const auto last = registered(name);  // ends without the lock
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = registered_.find(name);
-    if (found == registered_.end()) return;
-    last = std::move(found->second);
-    registered_.erase(found);
+    registered_.erase(name);
   }
 
  private:
   std::mutex mutex_;
-  std::deque<std::string> names_;
+  std::map<std::int64_t, std::string> names_;
   std::map<std::string, std::shared_ptr<const Registered>> registered_;
 };
 

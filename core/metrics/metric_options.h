@@ -28,7 +28,7 @@ enum class MetricKind { kNdcg, kDcg, kErr, kPrecision, kMap, kMrr, kArp, kPairAc
 struct NamedMetric {
   MetricKind kind = MetricKind::kNdcg;
   std::int64_t cutoff =
-      0;  // 0: the whole list; of a program's own metric its number in this process, from 1
+      0;  // 0: the whole list; of a metric of a program its number, a hash of the name
 
   /// Names it as users write it.
   std::string name() const;

@@ -1,7 +1,6 @@
 """Eight people with tastes of their own: pairrank with features of the person against pairrank without, ten seeds."""
 
 import json
-import math
 
 import numpy as np
 
@@ -35,20 +34,20 @@ class Personal:
     def __init__(self, features, cutoff, seed, fold):
         self.inner = olrank.Ranker("pairrank", features=features * (1 + PEOPLE), cutoff=cutoff, seed=seed, fold=fold, normalise="none")
 
-    def _documents(self, X, person):
-        places = np.zeros((len(X), 1 + PEOPLE, X.shape[1]), dtype=np.float32)
-        places[:, 0] = places[:, 1 + person] = X
-        return places.reshape(len(X), -1)
+    def _documents(self, query):
+        places = np.zeros((len(query.X), 1 + PEOPLE, query.X.shape[1]), dtype=np.float32)
+        places[:, 0] = places[:, 1 + query.person] = query.X
+        return places.reshape(len(query.X), -1)
 
     def rank(self, query, round):
-        self.shown = self.inner.rank(self._documents(query.X, query.person), qid=f"{query.qid} {query.person}")
+        self.shown = self.inner.rank(self._documents(query), qid=f"{query.qid} {query.person}")
         return self.shown.docs
 
     def learn(self, query, shown, clicks, round):
         self.inner.learn(self.shown, clicks)
 
     def score(self, X, query):
-        return self.inner.score(self._documents(X, query.person))
+        return self.inner.score(self._documents(query))
 
 
 def gain(seed, rounds, source, **own):
@@ -60,14 +59,14 @@ def gain(seed, rounds, source, **own):
 
 
 def main(rounds=4000, seeds=10, source="synth:small?queries=200"):
-    gains = {"pairrank": [], "personal": []}
-    for seed in range(1, seeds + 1):
-        gains["pairrank"].append(gain(seed, rounds, source))
-        gains["personal"].append(gain(seed, rounds, source, rankers={"personal": Personal}))
-    gains["difference"] = np.subtract(gains["personal"], gains["pairrank"])
-    t = {2: 12.706, 10: 2.262}[seeds]  # 97.5 % of Student's t
-    return {name: {"mean": float(np.mean(all)), "half_width": float(t * np.std(all, ddof=1) / math.sqrt(seeds))} for name, all in gains.items()}
+    numbers = range(1, seeds + 1)
+    gains = {"pairrank": np.array([gain(seed, rounds, source) for seed in numbers])}
+    gains["personal"] = np.array([gain(seed, rounds, source, rankers={"personal": Personal}) for seed in numbers])
+    gains["difference"] = gains["personal"] - gains["pairrank"]
+    t = {2: 12.706, 10: 2.262}[seeds] / seeds**0.5  # 97.5 % of Student's t
+    means = {name: {"mean": of.mean(), "half_width": t * of.std(ddof=1)} for name, of in gains.items()}
+    return {"rounds": rounds, "seeds": list(numbers), "people": PEOPLE, "ndcg": means}
 
 
 if __name__ == "__main__":
-    print(json.dumps({"rounds": 4000, "seeds": list(range(1, 11)), "people": PEOPLE, "ndcg": main()}, indent=1))
+    print(json.dumps(main(), indent=1))

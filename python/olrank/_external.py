@@ -71,29 +71,14 @@ class UserQuery:
     for every ranker. Built-in users decide by the same coins.
     """
 
-    __slots__ = ("_engine",)
+    __slots__ = ("_engine", "number", "qid", "ids", "person")
 
     def __init__(self, engine: _core.UserQuery) -> None:
         self._engine = engine
-
-    @property
-    def person(self) -> int:
-        """Who asks in this round, from 0 to the user's `people` − 1, each as often, and the same for every ranker."""
-        return self._engine.person
-
-    @property
-    def number(self) -> int:
-        """Of the query within the training part."""
-        return self._engine.number
-
-    @property
-    def qid(self) -> str:
-        return self._engine.qid
-
-    @property
-    def ids(self) -> list[str]:
-        """Names of the documents; empty where they have none."""
-        return self._engine.ids
+        self.number = engine.number  # of the query within the training part
+        self.qid = engine.qid
+        self.ids = engine.ids  # names of the documents; empty where they have none
+        self.person = engine.person  # who asks, from 0 to the user's `people` − 1, each as often, and the same for every ranker
 
     @property
     def X(self) -> npt.NDArray[np.float32]:
@@ -236,10 +221,7 @@ def _takes_query(score: Callable[..., Any]) -> bool:
 def in_configuration(name: str, parameters: Mapping[str, Any]) -> str:
     """The setting `own` of a ranker with these parameters."""
     told = ", ".join(f"{key}={value.item() if isinstance(value, np.generic) else value!r}" for key, value in parameters.items())
-    try:
-        parameters_of(name, told)
-    except InvalidArgument:
-        raise InvalidArgument(f"Ranker '{name}' has parameters that a configuration cannot hold ({told}): give numbers, texts and lists of them.") from None
+    parameters_of(name, told)  # whether it reads back
     return f"{name}({told})"
 
 
@@ -315,44 +297,35 @@ class Own:
                 sweep[name] = {"own": [in_configuration(of, fixed | dict(zip(axes, chosen, strict=True))) for chosen in itertools.product(*values)]}
         return whole | {"ranker": rows} | ({"sweep": sweep} if sweep else {})
 
-    def registered(self) -> contextlib.AbstractContextManager[None]:
-        return registered(self.users, self.rankers, self.metrics, self.descriptions)
+    @contextlib.contextmanager
+    def registered(self) -> Iterator[None]:
+        """Makes them known to the engine for as long as this lasts."""
+        for name, metric in self.metrics.items():
+            if not callable(metric):
+                raise TypeError(f"Metric '{name}' must be a function of grades and scores, not {metric!r}.")
+        for name, user in self.users.items():
+            people = getattr(user, "people", 1)
+            if isinstance(people, bool) or not isinstance(people, int) or people < 1:
+                raise TypeError(f"User '{name}' has people = {people!r}: it must be a whole number of at least 1.")
+            if not callable(getattr(user, "click", None)) or isinstance(user, type):
+                raise TypeError(f"User '{name}' must be an object with click(query, shown, round), not {user!r}.")
+        for name, ranker in self.rankers.items():
+            if not callable(ranker):
+                raise TypeError(f"Ranker '{name}' must be a class, called as RANKER(features=…, cutoff=…, seed=…, fold=…), not {ranker!r}.")
+        with contextlib.ExitStack() as stack:
+            for name, user in self.users.items():
+                _core.register_user(name, self.descriptions[name], functools.partial(_clicks_of, user), getattr(user, "people", 1))
+                stack.callback(_core.unregister_user, name)
+            for name, ranker in self.rankers.items():
+                _core.register_ranker(name, self.descriptions[name], _maker_of(name, ranker))
+                stack.callback(_core.unregister_ranker, name)
+            for name, metric in self.metrics.items():
+                _core.register_metric(name, self.descriptions[name], functools.partial(_mean_of, name, metric))
+                stack.callback(_core.unregister_metric, name)
+            yield
 
 
 def _values_of(name: str, key: str, axis: Any) -> Sequence[Any]:
     if isinstance(axis, Mapping):
         raise InvalidArgument(f"The sweep of ranker '{name}' has a range for '{key}', and the engine does not know its scale: list the values.")
     return axis if isinstance(axis, (list, tuple)) else [axis]
-
-
-@contextlib.contextmanager
-def registered(
-    users: Mapping[str, User],
-    rankers: Mapping[str, Callable[..., OnlineRanker]],
-    metrics: Mapping[str, Metric],
-    descriptions: Mapping[str, str],
-) -> Iterator[None]:
-    """Makes them known to the engine for as long as this lasts."""
-    for name, metric in metrics.items():
-        if not callable(metric):
-            raise TypeError(f"Metric '{name}' must be a function of grades and scores, not {metric!r}.")
-    for name, user in users.items():
-        people = getattr(user, "people", 1)
-        if isinstance(people, bool) or not isinstance(people, int) or people < 1:
-            raise TypeError(f"User '{name}' has people = {people!r}: it must be a whole number of at least 1.")
-        if not callable(getattr(user, "click", None)) or isinstance(user, type):
-            raise TypeError(f"User '{name}' must be an object with click(query, shown, round), not {user!r}.")
-    for name, ranker in rankers.items():
-        if not callable(ranker):
-            raise TypeError(f"Ranker '{name}' must be a class, called as RANKER(features=…, cutoff=…, seed=…, fold=…), not {ranker!r}.")
-    with contextlib.ExitStack() as stack:
-        for name, user in users.items():
-            _core.register_user(name, descriptions[name], functools.partial(_clicks_of, user), getattr(user, "people", 1))
-            stack.callback(_core.unregister_user, name)
-        for name, ranker in rankers.items():
-            _core.register_ranker(name, descriptions[name], _maker_of(name, ranker))
-            stack.callback(_core.unregister_ranker, name)
-        for name, metric in metrics.items():
-            _core.register_metric(name, descriptions[name], functools.partial(_mean_of, name, metric))
-            stack.callback(_core.unregister_metric, name)
-        yield

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import pathlib
+import re
 import sys
 import traceback
 
@@ -215,7 +216,7 @@ def test_a_metric_of_ones_own_has_a_curve(tmp_path):
     final = [row for row in rows if row["round"] == ""]
     assert len(final) == 1 and float(final[0]["mean"]) == pytest.approx(np.mean(last)) and float(final[0]["low"]) < float(final[0]["mean"])
     assert {row["round"] for row in rows} == {"", "0", "10", "20"}
-    assert "offline & online & own-1 & spread" in results.to_latex() and "offline-spread" in json.dumps(results.compare())
+    assert {"& spread", "& own-1"} <= set(re.findall(r"& (?:spread|own-1)", results.to_latex())) and "offline-spread" in json.dumps(results.compare())
     assert any("spread" in name for name in results.figures())
 
     half = config | {"protocol": config["protocol"] | {"rounds": 10}}
@@ -259,7 +260,7 @@ def test_rows_of_a_configuration_have_parameters_of_own_rankers(tmp_path):
     text = "[[ranker]]\nname = 'x'\nkind = 'w'\nstep = 4\n[data]\nsource = 'synth:small?queries=30&test_queries=20'\n"
     (tmp_path / "own.toml").write_text(text + "[protocol]\nrounds = 2\nseeds = [1]\n")
     assert olrank.run(tmp_path / "own.toml", progress=False, rankers={"w": Weights}, out=tmp_path / "x").trials[0].own_ranker().step == 4
-    for row, message in (({"kind": "w", "step": np.ones(2)}, "cannot hold"), ({"kind": "external", "name": "w", "own": "w(step=x())"}, "values of Python")):
+    for row, message in (({"kind": "w", "step": np.ones(2)}, "values of Python"), ({"kind": "external", "name": "w", "own": "w(step=x())"}, "values of Python")):
         with pytest.raises(olrank.InvalidArgument, match=message):
             play(CONFIG | {"ranker": [row]}, rankers={"w": Weights})
     with pytest.raises(TypeError, match="stop"):
@@ -296,4 +297,4 @@ def test_the_example_wraps_pairrank(tmp_path):
 
 def test_a_learner_with_personal_features_serves_people_with_tastes():
     found = example("personal").main(rounds=400, seeds=2, source="synth:small?queries=10")
-    assert found["difference"]["mean"] > 0 and set(found) == {"pairrank", "personal", "difference"}
+    assert found["ndcg"]["difference"]["mean"] > 0 and found["people"] == 8

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,7 +13,6 @@
 
 #include "core/io/folder.h"
 #include "core/metrics/external_metric.h"
-#include "core/random/rng_stream.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 
@@ -153,7 +153,7 @@ class OwnMetrics {
 
   std::int64_t number_of(std::string_view name) {
     constexpr std::uint64_t kNumbers = std::uint64_t{1} << 39;  // reports have room for as many
-    auto number = static_cast<std::int64_t>(1 + name_hash(name.data(), name.size()) % kNumbers);
+    auto number = static_cast<std::int64_t>(1 + std::hash<std::string_view>{}(name) % kNumbers);
     const std::lock_guard<std::mutex> lock(mutex_);
     while (names_.try_emplace(number, name).first->second != name) ++number;
     return number;

@@ -27,8 +27,7 @@ enum class MetricKind { kNdcg, kDcg, kErr, kPrecision, kMap, kMrr, kArp, kPairAc
 /// A metric and its cutoff: "ndcg@5", or "map", which looks at the whole list.
 struct NamedMetric {
   MetricKind kind = MetricKind::kNdcg;
-  std::int64_t cutoff =
-      0;  // 0: the whole list; of a metric of a program its number, a hash of the name
+  std::int64_t cutoff = 0;  // 0: the whole list; of a metric of a program its number, a hash of the name
 
   /// Names it as users write it.
   std::string name() const;

@@ -204,7 +204,7 @@ std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& devi
         fmt::format("# module {} has the content {}\n", ranker.network.module, fingerprint_of(*file).hex());
   // The rankers of a program are as it describes them.
   if (row_of(ranker.kind).is_external)
-    recipe += fmt::format("# registered: {}\n", registered_ranker(ranker.name).description);
+    recipe += fmt::format("# registered: {}\n", registered_ranker(ranker.name, ranker.own).description);
   if (device.takes(ranker)) recipe += kComputedOnGpu;
   return recipe;
 }
@@ -373,6 +373,10 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   // Trials of versions without this setting stay as they are.
   if (configuration.protocol.metrics.empty()) elsewhere.emplace_back("metrics");
   plan.protocol = settings_without(ProtocolSettings::schema(), &configuration.protocol, elsewhere);
+  for (const NamedMetric& metric : plan.trial.metrics) {
+    if (metric.kind == MetricKind::kOwn)
+      plan.protocol += fmt::format("# metric {}: {}\n", metric.name(), own_metric_description(metric));
+  }
   if (const std::string restriction = blas::restriction(); !restriction.empty())
     plan.protocol += restriction + "\n";
   if (configuration.groups.are_set()) {

@@ -45,10 +45,13 @@ ordered_json trial_json(const TrialIdentity& trial) {
 
 ordered_json figures_json(const CurvePoint& point) {
   const std::string figure = fmt::format("ndcg@{}", point.cutoff);
-  return {{"offline", {{figure, number_or_null(point.offline_ndcg)}}},
-          {"online",
-           {{figure, number_or_null(point.online_ndcg)},
-            {"c" + figure, number_or_null(point.discounted_ndcg)}}}};
+  ordered_json json = {{"offline", {{figure, number_or_null(point.offline_ndcg)}}},
+                       {"online",
+                        {{figure, number_or_null(point.online_ndcg)},
+                         {"c" + figure, number_or_null(point.discounted_ndcg)}}}};
+  for (const CurveMetric& metric : point.metrics)
+    json["metrics"][metric.name] = number_or_null(metric.value);
+  return json;
 }
 
 /// The first rounds allocate what later ones reuse.

@@ -178,7 +178,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
 
 void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
   if (row_of(given.kind).is_external) {
-    registered_ranker(given.name);
+    registered_ranker(given.name, given.own);
     return;  // it is made once its data are there
   }
   RankerSettings settings = given;

@@ -142,6 +142,7 @@ constexpr std::string_view kMeanLoss = "loss = \"mean\"";
 constexpr std::array kUses = {
     SettingUse{"start_from", [](const RankerKindRow& row) { return row.starts_from_model; }},
     SettingUse{"trust_code", [](const RankerKindRow& row) { return row.starts_from_model; }},
+    SettingUse{"own", [](const RankerKindRow& row) { return row.is_external; }},
     SettingUse{"network", has_scoring_function},
     SettingUse{"module", may_have_network, is_module, kModule},
     SettingUse{"module_state", may_have_network, is_module, kModule},

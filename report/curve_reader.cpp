@@ -66,7 +66,8 @@ void read_metrics(const json& evaluation, MeasureValues& values) {
     const auto metrics = object.find("metrics");
     if (metrics == object.end()) return;
     for (const auto& [name, value] : metrics->items()) {
-      if (const auto metric = metric_named(name)) values[measure(*metric)] = nullable(value);
+      const auto metric = metric_named(name);
+      values[measure(metric ? *metric : own_metric(name))] = nullable(value);
     }
   };
   read(evaluation, measure_of);

@@ -35,8 +35,8 @@ struct RecordedCurve {
 /// The number, or NaN where there is none.
 double number_or_nan(const nlohmann::json& object, const char* key);
 
-/// Reads an evaluation: a line of a curve, or the last one in a summary. Unknown metrics are ignored.
-/// Throws an exception of the JSON parser or of std::stoll if it is damaged.
+/// Reads an evaluation: a line of a curve, or the last one in a summary. Unknown metrics are those of a
+/// program. Throws an exception of the JSON parser or of std::stoll if it is damaged.
 CurveEvaluation read_evaluation(const nlohmann::json& evaluation, std::int64_t& cutoff);
 
 /// kFalseCertain or kDecisionsDiffer over a whole trial, from the counts of its evaluations. NaN if nothing

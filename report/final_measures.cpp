@@ -103,7 +103,8 @@ std::vector<FinalMeasure> final_measures(std::int64_t cutoff, std::span<const Na
        [](const TrialResults& trial) { return area(trial, Measure::kOfflineNdcg); }}};
   for (const NamedMetric& metric : metrics) {
     const Better better = metric.larger_is_better() ? Better::kLarger : Better::kSmaller;
-    measures.push_back(last_value(measure_of(metric), metric.is_share() ? 4 : 2, better));
+    measures.push_back(last_value(measure_of(metric),
+                                  metric.is_share() || metric.kind == MetricKind::kOwn ? 4 : 2, better));
   }
   measures.insert(
       measures.end(),

@@ -15,7 +15,6 @@
 namespace olrank {
 namespace {
 
-constexpr Measure kLatexMeasures[] = {Measure::kOfflineNdcg, Measure::kDiscountedNdcg};
 /// A ranker's name of more characters breaks into lines, so that one user's table fits a column.
 constexpr std::size_t kLongestName = 22;
 constexpr const char* kNameColumn = "p{0.34\\columnwidth}";
@@ -65,11 +64,12 @@ std::string deviations(const Report& report) {
 class LatexTable {
  public:
   LatexTable(const Report& report, std::vector<std::string> users)
-      : report_(report), users_(std::move(users)), columns_(2 * users_.size()) {
+      : report_(report), users_(std::move(users)) {
     for (const DataResults& data : report.data) {
       blocks_.push_back({&data, {}, {}});
       for (const std::string& name : users_) add_user(blocks_.back(), name);
     }
+    columns_ = measures_.size() * users_.size();
     if (columns_ == 2) separators_ = "\\setlength{\\tabcolsep}{4pt}\n";
   }
 
@@ -92,12 +92,18 @@ class LatexTable {
     std::set<std::size_t> rankers;
   };
 
-  void add_user(Block& block, const std::string& name) const {
+  void add_user(Block& block, const std::string& name) {
     const auto& users = block.data->users;
     const auto user =
         std::find_if(users.begin(), users.end(), [&](const UserResults& one) { return one.user == name; });
     block.tables.push_back(user == users.end() ? FinalTable{} : final_table(*user, block.data->cutoff));
     block.rankers.insert(block.tables.back().rows.begin(), block.tables.back().rows.end());
+    if (user == users.end()) return;
+    for (const NamedMetric& metric : user->metrics(block.data->cutoff)) {
+      const bool known =
+          std::find(measures_.begin(), measures_.end(), measure_of(metric)) != measures_.end();
+      if (metric.kind == MetricKind::kOwn && !known) measures_.push_back(measure_of(metric));
+    }
   }
 
   std::string name_column() const {
@@ -118,13 +124,18 @@ class LatexTable {
     if (users_.size() > 1) {
       std::string rules;
       for (std::size_t i = 0; i < users_.size(); ++i) {
-        text_ += fmt::format(" & \\multicolumn{{2}}{{c}}{{{}}}", escape_latex(users_[i]));
-        rules += fmt::format("\\cmidrule(lr){{{}-{}}}", 2 + 2 * i, 3 + 2 * i);
+        const std::size_t measures = measures_.size();
+        text_ += fmt::format(" & \\multicolumn{{{}}}{{c}}{{{}}}", measures, escape_latex(users_[i]));
+        rules += fmt::format("\\cmidrule(lr){{{}-{}}}", 2 + measures * i, 1 + measures * (i + 1));
       }
       text_ += " \\\\\n" + rules + "\n";
     }
     text_ += "ranker";
-    for (std::size_t i = 0; i < users_.size(); ++i) text_ += " & offline & online";
+    for (std::size_t i = 0; i < users_.size(); ++i) {
+      text_ += " & offline & online";
+      for (std::size_t own = 2; own < measures_.size(); ++own)
+        text_ += " & " + escape_latex(metric_of(measures_[own])->title());
+    }
     text_ += " \\\\\n";
   }
 
@@ -138,7 +149,7 @@ class LatexTable {
       text_ += ranker_name(ranker);
       std::string differences;
       for (const FinalTable& table : block.tables) {
-        for (const Measure measure : kLatexMeasures) cell(table, ranker, measure, differences);
+        for (const Measure measure : measures_) cell(table, ranker, measure, differences);
       }
       text_ += " \\\\\n";
       if (differences.find('$') != std::string::npos) text_ += differences + " \\\\[2pt]\n";
@@ -216,7 +227,9 @@ class LatexTable {
 
   const Report& report_;
   std::vector<std::string> users_;
-  std::size_t columns_;
+  std::vector<Measure> measures_ = {Measure::kOfflineNdcg,
+                                    Measure::kDiscountedNdcg};  // and a program's own
+  std::size_t columns_ = 0;
   std::vector<Block> blocks_;
   std::string separators_;
   std::string text_;

@@ -119,6 +119,7 @@ std::string meaning_of(const NamedMetric& metric) {
       return fmt::format("Share of relevant documents among the first {}", metric.cutoff);
     case MetricKind::kNdcg:
     case MetricKind::kDcg:
+    case MetricKind::kOwn:
       break;
   }
   return metric.title();

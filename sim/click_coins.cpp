@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "core/online/online_ranker.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 
@@ -83,20 +84,43 @@ ClickTable built_in_table(std::string_view user, int grades) {
 ExternalClickModel::ExternalClickModel(std::string name, std::shared_ptr<const ExternalUser> user)
     : name_(std::move(name)), user_(std::move(user)) {}
 
+std::int64_t ExternalClickModel::person(PhiloxKey key, std::uint32_t round) const {
+  constexpr std::uint32_t kWho = (1U << 31) - 1;  // the number of a coin that users hardly reach
+  const auto people = static_cast<double>(user_->people());
+  return static_cast<std::int64_t>(UserCoins({key.word[0], key.word[1]}, round).own(0, kWho) * people);
+}
+
 void ExternalClickModel::click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key,
                                std::uint32_t round, ClickLog& log) const {
-  log.clicks = user_->click({round, grades.of_doc, shown, UserCoins({key.word[0], key.word[1]}, round)});
   log.examined.assign(shown.size(), 1);
+  ShownToUser list{round, grades.of_doc, shown, UserCoins({key.word[0], key.word[1]}, round)};
+  list.examined = log.examined;
+  list.person = person(key, round);
+  if (const QueryDocs* docs = grades.docs) {
+    list.query = docs->query;
+    list.qid = docs->qid();
+    list.ids = docs->ids();
+    list.features = docs->features.features;
+    if (!docs->features.is_sparse())
+      list.inputs = {docs->features.values, static_cast<std::size_t>(docs->docs() * list.features)};
+  }
+  log.clicks = user_->click(list);
   if (log.clicks.size() != shown.size()) {
     throw_error<InvalidArgument>(
         "User '{}' returned {} clicks in round {}, but was shown {} documents: return 0 or 1 for each.",
         name_, log.clicks.size(), round, shown.size());
   }
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
-    if (log.clicks[rank] <= 1) continue;
-    throw_error<InvalidArgument>(
-        "User '{}' returned {} for document {} in round {}: return 1 for a click and 0 for no click.",
-        name_, log.clicks[rank], shown[rank], round);
+    if (log.clicks[rank] > 1) {
+      throw_error<InvalidArgument>(
+          "User '{}' returned {} for document {} in round {}: return 1 for a click and 0 for no click.",
+          name_, log.clicks[rank], shown[rank], round);
+    }
+    if (log.examined[rank] > 1 || log.examined[rank] < log.clicks[rank]) {
+      throw_error<InvalidArgument>(
+          "User '{}' examined rank {} by {} in round {}: it is 0 or 1, and 1 where there is a click.",
+          name_, rank + 1, log.examined[rank], round);
+    }
   }
 }
 

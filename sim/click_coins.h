@@ -87,6 +87,7 @@ class ExternalClickModel : public ClickModel {
 
   void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
              ClickLog& log) const override;
+  std::int64_t person(PhiloxKey key, std::uint32_t round) const override;
 
  private:
   std::string name_;

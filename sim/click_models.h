@@ -142,6 +142,9 @@ class ChangingUser : public ClickModel {
 
   void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
              ClickLog& log) const override;
+  std::int64_t person(PhiloxKey key, std::uint32_t round) const override {
+    return intents_[intent_of(round)]->person(key, round);
+  }
 
  private:
   std::vector<std::unique_ptr<ClickModel>> intents_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace olrank {
@@ -42,14 +43,22 @@ struct ShownToUser {
   std::span<const std::uint8_t> grades;  // [V] true grades of all the query's documents
   std::span<const std::int32_t> shown;   // documents, 0 to V − 1, best first
   UserCoins coins;
+  std::int64_t query = 0;                  // number within the training part
+  std::string_view qid = {};               // its name there
+  std::vector<std::string_view> ids = {};  // [V] names of the documents; empty where they have none
+  std::int64_t features = 0;
+  std::span<const float> inputs = {};  // [V × features], normalised, row by row; empty for sparse data
+  std::int64_t person = 0;             // who asks, below people(): each as often, the same for all rankers
+  std::span<std::uint8_t> examined = {};  // [shown], 1: a user who skips some sets theirs to 0
 };
 
 /// A simulated user of a program that uses olrank as a library. Several threads call click() at once, and
 /// trials are repeated and resumed to the same bits, so clicks follow from what is passed alone: a user has
 /// no state that changes, and draws from `coins`.
 ///
-/// All shown documents count as examined: with [groups], every rank has the exposure 1, unless
-/// `groups.examination` says how likely this user examines each rank.
+/// Shown documents count as examined unless click() writes otherwise into `examined`: by these go the
+/// regret on examined documents and, with [groups], the exposure of ranks that `groups.examination` leaves
+/// out.
 class ExternalUser {
  public:
   ExternalUser() = default;
@@ -59,6 +68,8 @@ class ExternalUser {
 
   /// 0 or 1 for each shown document, in the same order.
   virtual std::vector<std::uint8_t> click(const ShownToUser& list) const = 0;
+  /// Each round is one of so many people's, at least 1.
+  virtual std::int64_t people() const { return 1; }
 };
 
 /// Makes a user known, so that clicks.models = ["NAME"] plays trials with it; the name is part of its

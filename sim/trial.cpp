@@ -1,10 +1,13 @@
 #include "sim/trial.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <limits>
 #include <string_view>
 #include <utility>
 
+#include "core/metrics/external_metric.h"
 #include "core/metrics/list_metrics.h"
 #include "core/metrics/named_values.h"
 #include "sim/trial_figures.h"
@@ -18,7 +21,8 @@ MetricOptions offline_options(const TrialSettings& settings, const TrialData& da
   MetricOptions options;
   options.cutoffs = {settings.cutoff};
   options.empty_queries = settings.empty_queries;
-  options.named = settings.metrics;
+  std::copy_if(settings.metrics.begin(), settings.metrics.end(), std::back_inserter(options.named),
+               [](const NamedMetric& metric) { return metric.kind != MetricKind::kOwn; });
   const bool whole = std::any_of(options.named.begin(), options.named.end(),
                                  [](const NamedMetric& metric) { return metric.whole_list(); });
   options.metrics = whole ? MetricSet::kAll : MetricSet::kTop;
@@ -36,6 +40,7 @@ Trial::Trial(const TrialSettings& settings, const TrialData& data, const TrialUs
              const TrialKeys& keys, OnlineRanker& ranker, ExecutionContext& execution)
     : settings_(settings),
       data_(data),
+      train_names_(names_of(data.train)),
       users_(users),
       click_key_(keys.key(Purpose::kClick)),
       ranker_(ranker),
@@ -50,11 +55,14 @@ bool Trial::evaluation_due() const {
 }
 
 QueryDocs Trial::query_docs(std::int64_t query) {
-  return {query, data_.train.offset(query), data_.train.rows_of(query)};
+  return {.query = query,
+          .first_doc = data_.train.offset(query),
+          .features = data_.train.rows_of(query),
+          .names = &train_names_};
 }
 
 void Trial::score_eval_set() {
-  ranker_.score(execution_, data_.eval_set.all_rows(), eval_scores_);
+  ranker_.score_part(execution_, data_.eval_set.all_rows(), names_of(data_.eval_set), eval_scores_);
 }
 
 std::int64_t Trial::query_of(std::int64_t round) const {
@@ -81,7 +89,8 @@ const PlayedRound& Trial::play_round(RoundDetail* detail, bool full_detail) {
 void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail) {
   played_.query = users_.queries->query_of(played_.round);
   QueryDocs query = query_docs(played_.query);
-  const QueryGrades grades{data_.train.grades_of(played_.query)};
+  query.person = users_.clicks->person(click_key_, played_.round);
+  const QueryGrades grades{data_.train.grades_of(played_.query), &query};
   FairRound fair;
   if (users_.fairness != nullptr) {
     played_.groups = std::span(data_.groups).subspan(query.first_doc, query.docs());
@@ -265,8 +274,18 @@ const CurvePoint& Trial::finish_evaluation() {
     const MetricReport& report = evaluator_.evaluate(data_.eval_set, eval_scores_, execution_);
     point_.offline_ndcg = report.ndcg.front();
     point_.random.offline_ndcg = report.random_ndcg.front();
-    for (std::size_t i = 0; i < settings_.metrics.size(); ++i)
-      point_.metrics.push_back({settings_.metrics[i].name(), report.named[i], report.random_named[i]});
+    std::size_t named = 0;
+    for (const NamedMetric& metric : settings_.metrics) {
+      if (metric.kind == MetricKind::kOwn) {
+        const Dataset& part = data_.eval_set;
+        const double value =
+            own_metric_value(metric, {round_, part.offsets(), part.all_grades(), eval_scores_});
+        point_.metrics.push_back({metric.name(), value, std::nan("")});
+      } else {
+        point_.metrics.push_back({metric.name(), report.named[named], report.random_named[named]});
+        ++named;
+      }
+    }
     if (data_.offline)
       point_.cosine = cosine_to_offline(ranker_.model(), data_.eval_set, eval_scores_, *data_.offline);
   }

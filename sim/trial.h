@@ -146,6 +146,7 @@ class Trial : public Stateful {
 
   TrialSettings settings_;
   const TrialData& data_;
+  PartNames train_names_;
   TrialUsers users_;
   PhiloxKey click_key_;
   OnlineRanker& ranker_;

@@ -149,6 +149,7 @@ void estimate(const ClickModel& user, const Dataset& train, std::int64_t lists, 
               std::vector<double>& sums, std::vector<std::int64_t>& counts) {
   const PhiloxKey list_key = keys.key(Purpose::kProbe);
   const PhiloxKey click_key = keys.key(Purpose::kClick);
+  const PartNames names = names_of(train);
   std::vector<std::int32_t> docs;
   ClickLog log;
   for (std::int64_t list = 1; list <= lists; ++list) {
@@ -159,7 +160,11 @@ void estimate(const ClickModel& user, const Dataset& train, std::int64_t lists, 
     std::iota(docs.begin(), docs.end(), 0);
     coins.shuffle(std::span(docs));
     const auto shown = std::span<const std::int32_t>(docs).first(std::min(docs.size(), sums.size()));
-    user.click({train.grades_of(query)}, shown, click_key, round, log);
+    const QueryDocs of_query{.query = query,
+                             .first_doc = train.offset(query),
+                             .features = train.rows_of(query),
+                             .names = &names};
+    user.click({train.grades_of(query), &of_query}, shown, click_key, round, log);
     for (std::size_t rank = 0; rank < shown.size(); ++rank) {
       sums[rank] += log.examined[rank];
       ++counts[rank];

@@ -253,6 +253,8 @@ double Evaluator::value_of(const NamedMetric& metric, const List& list, double i
     case MetricKind::kPairAccuracy:
       if (list.pairs == 0) return kLeftOut;
       return static_cast<double>(list.pairs - list.misordered) / static_cast<double>(list.pairs);
+    case MetricKind::kOwn:  // measured by own_metric_value()
+      break;
   }
   return kLeftOut;
 }

@@ -4,7 +4,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 
+#include "core/io/folder.h"
+#include "core/metrics/external_metric.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 
@@ -134,6 +142,52 @@ std::string_view word_of(std::string_view name) {
   return name.substr(0, name.find('@'));
 }
 
+/// Metrics of programs. The number of a name is a hash of it, so that all processes put them into one
+/// order.
+class OwnMetrics {
+ public:
+  struct Registered {
+    std::string description;
+    ExternalMetric metric;
+  };
+
+  std::int64_t number_of(std::string_view name) {
+    constexpr std::uint64_t kNumbers = std::uint64_t{1} << 39;  // reports have room for as many
+    auto number = static_cast<std::int64_t>(1 + std::hash<std::string_view>{}(name) % kNumbers);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    while (names_.try_emplace(number, name).first->second != name) ++number;
+    return number;
+  }
+  std::string name_of(const NamedMetric& metric) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return names_.at(metric.cutoff);
+  }
+  std::shared_ptr<const Registered> registered(const std::string& name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = registered_.find(name);
+    return found == registered_.end() ? nullptr : found->second;
+  }
+  bool add(const std::string& name, Registered metric) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return registered_.emplace(name, std::make_shared<const Registered>(std::move(metric))).second;
+  }
+  void remove(const std::string& name) {
+    const auto last = registered(name);  // ends without the lock
+    const std::lock_guard<std::mutex> lock(mutex_);
+    registered_.erase(name);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::int64_t, std::string> names_;
+  std::map<std::string, std::shared_ptr<const Registered>> registered_;
+};
+
+OwnMetrics& own_metrics() {
+  static OwnMetrics metrics;
+  return metrics;
+}
+
 [[noreturn]] void refuse(std::string_view name, std::string_view origin) {
   const MetricRow* row = row_named(word_of(name));
   if (row == nullptr) {
@@ -155,10 +209,12 @@ std::string_view word_of(std::string_view name) {
 }  // namespace
 
 std::string NamedMetric::name() const {
+  if (kind == MetricKind::kOwn) return own_metrics().name_of(*this);
   return with_cutoff(row_of(kind).name, cutoff);
 }
 
 std::string NamedMetric::title() const {
+  if (kind == MetricKind::kOwn) return name();
   return with_cutoff(row_of(kind).title, cutoff);
 }
 
@@ -176,10 +232,51 @@ std::optional<NamedMetric> metric_named(std::string_view name) {
   return NamedMetric{row->kind, cutoff};
 }
 
+NamedMetric own_metric(std::string_view name) {
+  return {MetricKind::kOwn, own_metrics().number_of(name)};
+}
+
+std::string own_metric_description(const NamedMetric& metric) {
+  const auto registered = own_metrics().registered(metric.name());
+  return registered ? registered->description : "";
+}
+
+double own_metric_value(const NamedMetric& metric, const ScoredPart& part) {
+  const std::string name = metric.name();
+  const auto registered = own_metrics().registered(name);
+  if (!registered) throw_error<InvalidArgument>("No metric named '{}' is registered.", name);
+  const double value = registered->metric(part);
+  if (std::isfinite(value)) return value;
+  throw_error<InvalidArgument>("Metric '{}' is {} after round {}: return a finite number.", name, value,
+                               part.round);
+}
+
+void register_metric(const std::string& name, const std::string& description, ExternalMetric metric) {
+  if (!is_folder_name(name)) {
+    throw_error<InvalidArgument>(
+        "A metric cannot be named '{}': files of figures have that name, so use letters, digits and "
+        "- _ . + =, without a leading dot.",
+        name);
+  }
+  if (row_named(name) != nullptr)
+    throw_error<InvalidArgument>("The metric '{}' is built in: choose another name.", name);
+  if (description.empty() || description.find('\n') != std::string::npos)
+    throw_error<InvalidArgument>("The description of metric '{}' must be one line.", name);
+  if (!metric) throw_error<InvalidArgument>("The metric '{}' is empty: register a function.", name);
+  if (!own_metrics().add(name, {description, std::move(metric)}))
+    throw_error<InvalidArgument>(
+        "There is a registered metric '{}' already: choose another name, or unregister it.", name);
+}
+
+void unregister_metric(const std::string& name) {
+  own_metrics().remove(name);
+}
+
 std::vector<NamedMetric> parse_metrics(std::span<const std::string> names, std::string_view origin) {
   std::vector<NamedMetric> metrics;
   for (const std::string& name : names) {
-    const std::optional<NamedMetric> metric = metric_named(name);
+    std::optional<NamedMetric> metric = metric_named(name);
+    if (!metric && own_metrics().registered(name)) metric = own_metric(name);
     if (!metric) refuse(name, origin);
     if (std::find(metrics.begin(), metrics.end(), *metric) != metrics.end())
       throw_error<InvalidArgument>("{}: The metric '{}' is listed twice. Remove one of them.", origin,

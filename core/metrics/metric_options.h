@@ -22,12 +22,12 @@ struct EnumNames<EmptyQueries> {
 };
 
 /// The metrics that have a name, in the order in which they are shown. docs/METRICS.md defines them.
-enum class MetricKind { kNdcg, kDcg, kErr, kPrecision, kMap, kMrr, kArp, kPairAccuracy };
+enum class MetricKind { kNdcg, kDcg, kErr, kPrecision, kMap, kMrr, kArp, kPairAccuracy, kOwn };
 
 /// A metric and its cutoff: "ndcg@5", or "map", which looks at the whole list.
 struct NamedMetric {
   MetricKind kind = MetricKind::kNdcg;
-  std::int64_t cutoff = 0;  // 0: the whole list
+  std::int64_t cutoff = 0;  // 0: the whole list; of a metric of a program its number, a hash of the name
 
   /// Names it as users write it.
   std::string name() const;
@@ -37,7 +37,9 @@ struct NamedMetric {
   bool whole_list() const { return cutoff == 0; }
   bool larger_is_better() const { return kind != MetricKind::kArp; }
   /// Whether all values lie between 0 and 1.
-  bool is_share() const { return kind != MetricKind::kDcg && kind != MetricKind::kArp; }
+  bool is_share() const {
+    return kind != MetricKind::kDcg && kind != MetricKind::kArp && kind != MetricKind::kOwn;
+  }
 
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes what the default compares with for a pointer
   friend auto operator<=>(const NamedMetric&, const NamedMetric&) = default;
@@ -45,6 +47,14 @@ struct NamedMetric {
 
 /// The metric of this name, if there is one.
 std::optional<NamedMetric> metric_named(std::string_view name);
+/// A program's own metric of this name, registered here (core/metrics/external_metric.h) or only read from
+/// results.
+NamedMetric own_metric(std::string_view name);
+/// The description of a registered metric.
+std::string own_metric_description(const NamedMetric& metric);
+struct ScoredPart;
+/// The value of a registered metric. Throws InvalidArgument if it is not finite.
+double own_metric_value(const NamedMetric& metric, const ScoredPart& part);
 
 /// The metrics of these names. Throws InvalidArgument, beginning with `origin`, for an unknown name, a
 /// missing or surplus cutoff, and a metric that is listed twice.

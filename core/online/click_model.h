@@ -11,9 +11,12 @@
 
 namespace olrank {
 
+struct QueryDocs;
+
 /// The true grades of a query's documents. A separate type, so that no ranker gets grades by mistake.
 struct QueryGrades {
   std::span<const std::uint8_t> of_doc;  // [V]
+  const QueryDocs* docs = nullptr;       // for users of a program, who see the documents, too
 };
 
 /// The user's reaction to a shown list. `examined` is for tests only; rankers never see it.
@@ -35,6 +38,9 @@ class ClickModel : public Interface {
   /// its memory.
   virtual void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key,
                      std::uint32_t round, ClickLog& log) const = 0;
+
+  /// Whose round it is, from 0, of a user that is several people.
+  virtual std::int64_t person(PhiloxKey /*key*/, std::uint32_t /*round*/) const { return 0; }
 
   /// None for users without such a form.
   virtual std::optional<ExaminationLaw> examination_law(std::int64_t /*ranks*/) const {

@@ -31,6 +31,15 @@ struct QueryIdentity {
   bool is_known() const { return query >= 0; }
 };
 
+/// The names of a part's queries and documents in its files.
+struct PartNames {
+  std::span<const std::string> qids;  // [queries]
+  PackedTexts docs = {};              // [docs], or empty
+};
+inline PartNames names_of(const Dataset& part) {
+  return {part.contents().qids, part.contents().doc_names};
+}
+
 /// The features of a query's documents: all that a ranker gets. Grades are a separate type, QueryGrades,
 /// that only users and metrics get.
 struct QueryDocs {
@@ -40,9 +49,19 @@ struct QueryDocs {
   std::span<const std::int64_t> numbers = {};  // [V] those numbers, unless they follow first_doc
   const FairRound* fair = nullptr;             // the documents' groups, where exposure is measured
   const QueryIdentity* identity = nullptr;     // where names are not those numbers
+  const PartNames* names = nullptr;            // in trials, for rankers and users of a program
+  std::int64_t person = 0;                     // who asks, of a user that is several people
 
   std::int64_t docs() const { return features.docs; }
   std::int64_t number(std::int32_t doc) const { return numbers.empty() ? first_doc + doc : numbers[doc]; }
+  std::string_view qid() const { return names == nullptr ? std::string_view() : names->qids[query]; }
+  /// Names of the documents; none where they have none.
+  std::vector<std::string_view> ids() const {
+    std::vector<std::string_view> ids;
+    if (names == nullptr || names->docs.empty()) return ids;
+    for (std::int64_t doc = 0; doc < docs(); ++doc) ids.push_back(names->docs[first_doc + doc]);
+    return ids;
+  }
 };
 
 /// A user's clicks on a shown list: all that a ranker learns from.
@@ -144,6 +163,11 @@ class OnlineRanker : public Stateful {
 
   /// The latest model's scores of any documents.
   virtual void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const = 0;
+  /// The same of a whole part, for rankers whose scores depend on the query.
+  virtual void score_part(ExecutionContext& context, FeatureMatrix docs, const PartNames& /*names*/,
+                          std::span<float> scores) const {
+    score(context, docs, scores);
+  }
 
   /// Starts scoring documents with the current model while the following rounds run; returns false if that
   /// is not supported, and the caller uses score() instead. finish_scores() comes before the next

@@ -16,10 +16,11 @@ constexpr std::string_view kExternalArchitecture = "external";
 struct RegisteredRanker {
   std::string description;
   ExternalRankerFactory factory;
+  std::string parameters = {};  // of `own`
 };
 
-/// Throws InvalidArgument if no ranker has this name.
-RegisteredRanker registered_ranker(const std::string& name);
+/// The ranker of a setting `own`; where that is empty, of this name. Throws InvalidArgument if none has it.
+RegisteredRanker registered_ranker(const std::string& name, const std::string& own);
 
 std::unique_ptr<OnlineRanker> make_external(const RankerRequest& request);
 

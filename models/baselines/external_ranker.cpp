@@ -50,7 +50,12 @@ void unregister_ranker(const std::string& name) {
   registry.rankers.erase(found);
 }
 
-RegisteredRanker registered_ranker(const std::string& name) {
+RegisteredRanker registered_ranker(const std::string& named, const std::string& own) {
+  const std::size_t open = own.find('(');
+  if (open != std::string::npos && own.back() != ')')
+    throw_error<InvalidArgument>("Ranker '{}' has own = \"{}\": write NAME or NAME(PARAMETERS).", named,
+                                 own);
+  const std::string name = own.empty() ? named : own.substr(0, open);
   RankerRegistry& registry = ranker_registry();
   const std::lock_guard<std::mutex> lock(registry.mutex);
   const auto found = registry.rankers.find(name);
@@ -60,7 +65,9 @@ RegisteredRanker registered_ranker(const std::string& name) {
         "own.",
         name);
   }
-  return found->second;
+  RegisteredRanker ranker = found->second;
+  if (open != std::string::npos) ranker.parameters = own.substr(open + 1, own.size() - open - 2);
+  return ranker;
 }
 
 }  // namespace olrank

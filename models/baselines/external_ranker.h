@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,16 @@ struct ExternalQuery {
   std::int64_t query = 0;   // number within its part of the data
   std::int64_t docs = 0;    // V
   std::int64_t features = 0;
-  std::span<const float> inputs;  // [V × features], normalised, row by row
+  std::span<const float> inputs;           // [V × features], normalised, row by row
+  std::string_view qid = {};               // its name there
+  std::vector<std::string_view> ids = {};  // [V] names of the documents; empty where they have none
+  std::int64_t person = 0;                 // who asks, where the user is several people; 0 in evaluations
+};
+
+/// A ranker is certain that `first` is better than `second`; documents of one query.
+struct ExternalOrder {
+  std::int32_t first = 0;
+  std::int32_t second = 0;
 };
 
 /// A ranker of a program that uses olrank as a library. A trial makes one and calls it from one thread;
@@ -42,6 +52,16 @@ class ExternalRanker {
   /// alone.
   virtual void score(std::span<const float> inputs, std::int64_t docs, std::int64_t features,
                      std::span<float> scores) const = 0;
+  /// The same of one query's documents, for scores that depend on the query; `round` is the latest one.
+  /// Returns false where score() serves.
+  virtual bool score_query(const ExternalQuery& /*query*/, std::span<float> /*scores*/) const {
+    return false;
+  }
+  /// After rank(), the orders of the same query that the ranker is certain of, each pair once and no
+  /// circle: reports then have figures of certainty. None: the ranker knows no such orders.
+  virtual std::optional<std::vector<ExternalOrder>> certain_orders(const ExternalQuery& /*query*/) {
+    return std::nullopt;
+  }
 
   /// Its whole state, any bytes, for checkpoints.
   virtual std::string save() const = 0;
@@ -59,7 +79,8 @@ struct ExternalRankerRequest {
   std::int64_t cutoff = 0;    // documents shown in a round
   std::uint64_t seed = 0;     // of the trial
   std::uint64_t fold = 0;
-  std::uint64_t user = 0;  // a hash of the user's name, so that draws differ between users
+  std::uint64_t user = 0;       // a hash of the user's name, so that draws differ between users
+  std::string parameters = {};  // those in the setting own = "NAME(PARAMETERS)"
 };
 
 /// Several threads may call it at once. Short trials that measure the speed get rankers of their own, too.

@@ -58,6 +58,10 @@ const Schema& RankerSettings::schema() {
           .field("trust_code", &S::trust_code,
                  "whether the model that the ranker or the service starts from may contain a TorchScript "
                  "module, whose code can read and write your files")
+          .field("own", &S::own,
+                 "of a program that brings a ranker of its own: its registered name, if that is not "
+                 "`name`, and "
+                 "parameters for it, `NAME(PARAMETERS)`")
           .include(&S::network, NetworkSettings::schema())
           .include(&S::posterior, PosteriorSettings::schema())
           .include(&S::explore, ExplorationSettings::schema())
@@ -76,6 +80,7 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
         row_of(ranker.kind).training == Training::kHistory && ranker.trainer.loss == LossForm::kMean;
     return ranker.trainer.restart == (by_batches ? Restart::kFirst : Restart::kWarm);
   }
+  if (key == "own") return ranker.own.empty();
   if (key == "observe_at") return ranker.posterior.observe_at == ObserveAt::kBefore;
   if (key == "module_state") return ranker.network.module_state == ModuleState::kRefuse;
   if (key == "debias") return ranker.feedback.debias.empty();

@@ -71,6 +71,7 @@ struct RankerSettings {
   RankerKind kind = RankerKind::kClickGp;
   std::string start_from;   // a model file or a folder with one; empty: first parameters are drawn
   bool trust_code = false;  // of that model, if it is a TorchScript module
+  std::string own;          // of kind external: "NAME" or "NAME(PARAMETERS)" of the registered ranker
   NetworkSettings network;
   PosteriorSettings posterior;
   ExplorationSettings explore;

@@ -6,16 +6,19 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <tuple>
 
 #include "arrays.h"
 #include "background.h"
 #include "gil.h"
 #include "olrank/error.h"
+#include "olrank/external_metric.h"
 #include "olrank/external_ranker.h"
 #include "olrank/external_user.h"
 #include "parts.h"
@@ -31,41 +34,83 @@ std::shared_ptr<nb::object> shared(nb::object object) {
           }};
 }
 
-/// click() is given everything about a query that a user may know.
-struct UserQuery {
+/// A query and its documents, for users and rankers.
+struct QueryView {
+  std::int64_t number = 0;
+  std::string qid;
+  std::vector<std::string> ids;
+  std::int64_t features = 0;
+  std::int64_t person = 0;
+  std::vector<float> inputs;
+};
+
+/// click() is given everything about a query that a user may know. Most users do not look at the features,
+/// which are copied for those that do.
+struct UserQuery : QueryView {
   std::vector<std::uint8_t> grades;
   UserCoins coins;
+  std::span<const float> uncopied = {};  // during click()
+};
+struct DuringClick {
+  UserQuery& query;
+  ~DuringClick() { query.uncopied = {}; }
 };
 
 /// rank() and learn() are given a query.
-struct RankerQuery {
-  std::int64_t number = 0;
-  std::int64_t docs = 0;
-  std::int64_t features = 0;
-  std::vector<float> inputs;
-};
+struct RankerQuery : QueryView {};
+
+template <class Query>
+QueryView view_of_query(const Query& query) {
+  return {query.query,    std::string(query.qid), {query.ids.begin(), query.ids.end()},
+          query.features, query.person,           {}};
+}
+
+nb::object features_of(const QueryView& query, nb::handle self) {
+  const auto columns = static_cast<std::size_t>(query.features);
+  return to_view<float>(query.inputs, {columns == 0 ? 0 : query.inputs.size() / columns, columns}, self);
+}
+
+template <class Query>
+void add_query(nb::class_<Query>& type) {
+  type.def_ro("number", &Query::number, "Of the query within its part of the data.")
+      .def_ro("qid", &Query::qid, "Its name there.")
+      .def_ro("ids", &Query::ids, "Names of the documents; empty where they have none.")
+      .def_ro("person", &Query::person, "Who asks, from 0, where the user is several people.");
+}
 
 /// A user in Python. The wrapper turns what click() returns into an array.
 class PythonUser : public ExternalUser {
  public:
-  explicit PythonUser(nb::object click) : click_(shared(std::move(click))) {}
+  PythonUser(nb::object click, std::int64_t people) : click_(shared(std::move(click))), people_(people) {}
+  std::int64_t people() const override { return people_; }
 
   std::vector<std::uint8_t> click(const ShownToUser& list) const override {
     const Acquired acquired;
-    const nb::object query = nb::cast(UserQuery{{list.grades.begin(), list.grades.end()}, list.coins});
+    const nb::object query = nb::cast(
+        UserQuery{view_of_query(list), {list.grades.begin(), list.grades.end()}, list.coins, list.inputs});
+    const DuringClick during{nb::cast<UserQuery&>(query)};
     const nb::object shown = to_array(std::vector(list.shown.begin(), list.shown.end()));
-    const auto clicks = nb::cast<Values<std::uint8_t>>((*click_)(query, shown, list.round));
-    return copy_of(clicks);
+    nb::object told = (*click_)(query, shown, list.round);
+    if (nb::isinstance<nb::tuple>(told)) {
+      const auto examined = nb::cast<Values<std::uint8_t>>(told[1]);
+      std::copy_n(examined.data(), list.examined.size(), list.examined.begin());  // of as many, as checked
+      told = told[0];
+    }
+    return copy_of(nb::cast<Values<std::uint8_t>>(told));
   }
 
  private:
   std::shared_ptr<nb::object> click_;
+  std::int64_t people_;
 };
 
-/// A ranker in Python, behind a wrapper with rank, learn, score, save and load.
+/// A ranker in Python, behind a wrapper with rank, learn, score, certain_orders, save and load.
 class PythonRanker : public ExternalRanker {
  public:
-  explicit PythonRanker(nb::object wrapper) : wrapper_(shared(std::move(wrapper))) {}
+  explicit PythonRanker(nb::object wrapper)
+      : scores_queries_(nb::cast<bool>(wrapper.attr("scores_queries"))),
+        knows_orders_(nb::cast<bool>(wrapper.attr("knows_orders"))),
+        wrapper_(shared(std::move(wrapper))) {}
 
   std::vector<std::int32_t> rank(const ExternalQuery& query) override {
     const Acquired acquired;
@@ -83,12 +128,26 @@ class PythonRanker : public ExternalRanker {
   void score(std::span<const float> inputs, std::int64_t docs, std::int64_t features,
              std::span<float> scores) const override {
     const Acquired acquired;
-    const nb::object documents =
-        to_array(std::vector(inputs.begin(), inputs.end()),
-                 {static_cast<std::size_t>(docs), static_cast<std::size_t>(features)});
-    const auto given = nb::cast<Values<float>>(wrapper_->attr("score")(documents));
-    const auto values = span_of(given);
-    std::copy(values.begin(), values.end(), scores.begin());  // the wrapper has checked their number
+    const nb::object all = nb::cast(RankerQuery{{0, {}, {}, features, 0, {inputs.begin(), inputs.end()}}});
+    take_scores(wrapper_->attr("score")(all.attr("X"), nb::none()), scores);
+  }
+
+  bool score_query(const ExternalQuery& query, std::span<float> scores) const override {
+    if (!scores_queries_) return false;
+    const Acquired acquired;
+    const nb::object asked = query_of(query);
+    take_scores(wrapper_->attr("score")(asked.attr("X"), asked), scores);
+    return true;
+  }
+
+  std::optional<std::vector<ExternalOrder>> certain_orders(const ExternalQuery& query) override {
+    if (!knows_orders_) return std::nullopt;
+    const Acquired acquired;
+    const auto pairs =
+        nb::cast<Values<std::int32_t>>(wrapper_->attr("certain_orders")(query_of(query), query.round));
+    std::vector<ExternalOrder> orders;
+    for (std::size_t at = 0; at < pairs.size(); at += 2) orders.push_back({pairs(at), pairs(at + 1)});
+    return orders;
   }
 
   std::string save() const override {
@@ -103,25 +162,52 @@ class PythonRanker : public ExternalRanker {
   }
 
  private:
-  static nb::object query_of(const ExternalQuery& query) {
-    return nb::cast(
-        RankerQuery{query.query, query.docs, query.features, {query.inputs.begin(), query.inputs.end()}});
+  /// The latest one is kept: rank(), certain_orders() and learn() of a round are about one query.
+  nb::object query_of(const ExternalQuery& query) const {
+    if (latest_ == nullptr || latest_inputs_ != query.inputs.data() || latest_person_ != query.person) {
+      RankerQuery view{view_of_query(query)};
+      view.inputs.assign(query.inputs.begin(), query.inputs.end());
+      latest_ = shared(nb::cast(std::move(view)));
+      latest_inputs_ = query.inputs.data();
+      latest_person_ = query.person;
+    }
+    return *latest_;
+  }
+  static void take_scores(const nb::object& given, std::span<float> scores) {
+    const auto values = nb::cast<Values<float>>(given);
+    std::copy_n(values.data(), scores.size(), scores.begin());  // the wrapper has checked their number
   }
 
+  bool scores_queries_;
+  bool knows_orders_;
   std::shared_ptr<nb::object> wrapper_;
+  mutable std::shared_ptr<nb::object> latest_;
+  mutable const float* latest_inputs_ = nullptr;
+  mutable std::int64_t latest_person_ = 0;
 };
 
-void add_user(const std::string& name, const std::string& description, nb::object click) {
-  register_user(name, description, std::make_shared<PythonUser>(std::move(click)));
+void add_user(const std::string& name, const std::string& description, nb::object click,
+              std::int64_t people) {
+  register_user(name, description, std::make_shared<PythonUser>(std::move(click), people));
 }
 
 void add_ranker(const std::string& name, const std::string& description, nb::object make) {
-  register_ranker(name, description,
-                  [make = shared(std::move(make))](const ExternalRankerRequest& request) {
-                    const Acquired acquired;
-                    return std::make_unique<PythonRanker>(
-                        (*make)(request.features, request.cutoff, request.seed, request.fold));
-                  });
+  register_ranker(
+      name, description, [make = shared(std::move(make))](const ExternalRankerRequest& request) {
+        const Acquired acquired;
+        return std::make_unique<PythonRanker>(
+            (*make)(request.features, request.cutoff, request.seed, request.fold, request.parameters));
+      });
+}
+
+void add_metric(const std::string& name, const std::string& description, nb::object mean) {
+  register_metric(name, description, [mean = shared(std::move(mean))](const ScoredPart& part) {
+    const Acquired acquired;
+    const auto array = [](const auto& values) {
+      return to_array(std::vector(values.begin(), values.end()));
+    };
+    return nb::cast<double>((*mean)(array(part.grades), array(part.scores), array(part.offsets)));
+  });
 }
 
 /// The events of an experiment until somebody takes them.
@@ -234,8 +320,22 @@ void add_experiments(nb::module_& module) {
       .value("noise", UserDecision::kNoise)
       .value("examination", UserDecision::kExamination)
       .value("perseverance", UserDecision::kPerseverance);
-  nb::class_<UserQuery>(module, "UserQuery", "What a simulated user knows about the query of a round.")
+  nb::class_<UserQuery> of_user(module, "UserQuery",
+                                "What a simulated user knows about the query of a round.");
+  add_query(of_user);
+  of_user
       .def_prop_ro("grades", view_of(&UserQuery::grades), "The true grades of all documents of the query.")
+      .def_prop_ro(
+          "X",
+          [](nb::handle self) {
+            auto& query = nb::cast<UserQuery&>(self);
+            if (query.inputs.empty()) query.inputs.assign(query.uncopied.begin(), query.uncopied.end());
+            if (query.inputs.empty())
+              throw InvalidArgument(
+                  "query.X of a user is first read during click(), and there is none of sparse documents.");
+            return features_of(query, self);
+          },
+          "Features of the documents [V × d], normalised.")
       .def(
           "uniform",
           [](const UserQuery& self, std::int32_t doc, UserDecision decision) {
@@ -248,21 +348,18 @@ void add_experiments(nb::module_& module) {
             return self.coins.own(doc, number);
           },
           nb::arg("doc"), nb::arg("number"));
-  nb::class_<RankerQuery>(module, "RankerQuery", "What a ranker knows about the query of a round.")
-      .def_ro("number", &RankerQuery::number, "Of the query within its part of the data.")
-      .def_prop_ro(
-          "X",
-          [](nb::handle self) {
-            const auto& query = nb::cast<const RankerQuery&>(self);
-            return to_view<float>(
-                query.inputs,
-                {static_cast<std::size_t>(query.docs), static_cast<std::size_t>(query.features)}, self);
-          },
-          "Features of the documents [V × d], normalised.");
+  nb::class_<RankerQuery> of_ranker(module, "RankerQuery",
+                                    "What a ranker knows about the query of a round.");
+  add_query(of_ranker);
+  of_ranker.def_prop_ro(
+      "X", [](nb::handle self) { return features_of(nb::cast<const RankerQuery&>(self), self); },
+      "Features of the documents [V × d], normalised.");
   module.def("register_user", &add_user);
   module.def("unregister_user", &unregister_user);
   module.def("register_ranker", &add_ranker);
   module.def("unregister_ranker", &unregister_ranker);
+  module.def("register_metric", &add_metric);
+  module.def("unregister_metric", &unregister_metric);
   module.def("play",
              [](std::string configuration, std::string origin, std::string out, const std::string& earlier,
                 std::string command, const nb::object& tell, std::string shard, bool plays) {

@@ -19,7 +19,7 @@ from olrank import _core  # noqa: E402
 atexit.register(_core.end_interpreter)
 
 from olrank._core import RankerQuery  # noqa: E402
-from olrank._external import OnlineRanker, User, UserQuery  # noqa: E402
+from olrank._external import CertainRanker, Metric, OnlineRanker, User, UserQuery  # noqa: E402
 from olrank.client import Client, ServiceError  # noqa: E402
 from olrank.data import Dataset, Query, load_ir_dataset, load_letor, load_lightgbm, load_table, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
@@ -35,12 +35,14 @@ __version__ = _core.version()
 
 __all__ = [
     "Callback",
+    "CertainRanker",
     "Client",
     "DataError",
     "Dataset",
     "Error",
     "Evaluation",
     "InvalidArgument",
+    "Metric",
     "Model",
     "NumericError",
     "OnlineRanker",

@@ -193,6 +193,21 @@ class UserDecision(Enum):
 
 class UserQuery:
     @property
+    def number(self) -> int:
+        """Of the query within its part of the data."""
+    @property
+    def qid(self) -> str:
+        """Its name there."""
+    @property
+    def ids(self) -> list[str]:
+        """Names of the documents; empty where they have none."""
+    @property
+    def person(self) -> int:
+        """Who asks, from 0, where the user is several people."""
+    @property
+    def X(self) -> npt.NDArray[np.float32]:
+        """Features of the documents [V × d], normalised."""
+    @property
     def grades(self) -> npt.NDArray[np.uint8]: ...
     def uniform(self, doc: int, decision: UserDecision) -> float: ...
     def own(self, doc: int, number: int) -> float: ...
@@ -203,15 +218,25 @@ class RankerQuery:
     @property
     def number(self) -> int:
         """Of the query within its part of the data."""
-
+    @property
+    def qid(self) -> str:
+        """Its name there."""
+    @property
+    def ids(self) -> list[str]:
+        """Names of the documents; empty where they have none."""
+    @property
+    def person(self) -> int:
+        """Who asks, from 0, where the user is several people."""
     @property
     def X(self) -> npt.NDArray[np.float32]:
         """Features of the documents [V × d], normalised."""
 
-def register_user(name: str, description: str, click: Callable[..., Any], /) -> None: ...
+def register_user(name: str, description: str, click: Callable[..., Any], people: int, /) -> None: ...
 def unregister_user(name: str, /) -> None: ...
 def register_ranker(name: str, description: str, make: Callable[..., Any], /) -> None: ...
 def unregister_ranker(name: str, /) -> None: ...
+def register_metric(name: str, description: str, mean: Callable[..., float], /) -> None: ...
+def unregister_metric(name: str, /) -> None: ...
 def play(
     configuration: str, origin: str, out: str, earlier: str, command: str, tell: Callable[[str], None], shard: str, plays: bool, /
 ) -> tuple[str, list[str], list[str], int]: ...

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from olrank import _core, _toml
-from olrank._external import OnlineRanker, User, description_of, registered
+from olrank._external import Own
 from olrank.errors import Error, InvalidArgument
 
 _log = logging.getLogger("olrank")
@@ -42,23 +42,6 @@ class Executor(Protocol):
     """Anything with submit(function, argument) that returns a future with done(), result() and cancel()."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any: ...
-
-
-@dataclass(frozen=True)
-class Own:
-    """Users and rankers of the caller's."""
-
-    users: Mapping[str, User]
-    rankers: Mapping[str, Callable[..., OnlineRanker]]
-    # As the caller names their classes: a worker may name the module of a script otherwise.
-    descriptions: Mapping[str, str]
-
-    @staticmethod
-    def of(users: Mapping[str, User], rankers: Mapping[str, Callable[..., OnlineRanker]]) -> Own:
-        return Own(users, rankers, {name: description_of(thing) for name, thing in [*users.items(), *rankers.items()]})
-
-    def registered(self) -> contextlib.AbstractContextManager[None]:
-        return registered(self.users, self.rankers, self.descriptions)
 
 
 @dataclass(frozen=True)
@@ -192,7 +175,8 @@ class _Gathered:
         known = len(task.files.get(f"{task.trial}/curve.jsonl", b"").splitlines())  # those of an earlier run were told then
         for line in played.files.get(f"{task.trial}/curve.jsonl", b"").splitlines()[known:]:
             one = json.loads(line)
-            self._event("evaluation", trial=trial, round=one["round"], offline=one["offline"], online=one["online"])
+            told = {part: one[part] for part in ("offline", "online", "metrics") if part in one}
+            self._event("evaluation", trial=trial, round=one["round"], **told)
         done = self._finished - (self._planned - self._missing)
         left = (time.monotonic() - self._started) / done * (self._missing - done)
         trials = {"finished": self._finished, "total": self._planned}

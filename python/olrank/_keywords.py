@@ -9,6 +9,7 @@ class RankerSettings(TypedDict, total=False):
 
     start_from: str
     trust_code: bool
+    own: str
     network: Literal["linear", "mlp", "module"]
     module: str
     module_state: Literal["refuse", "reset"]

@@ -50,13 +50,15 @@ def write(configuration: Mapping[str, Any]) -> str:
 def _keys(table: str, entries: Mapping[str, Any]) -> list[str]:
     lines = []
     for key, value in entries.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and table != "sweep":  # of one ranker, or a range
             raise InvalidArgument(f"{table}.{key} must be one value or a list of values, not a table.")
         lines.append(f"{key} = {_value(f'{table}.{key}', value)}")
     return lines
 
 
 def _value(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_value(f'{name}.{key}', entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(name, entry) for entry in value) + "]"
     if isinstance(value, str) or hasattr(value, "__fspath__"):

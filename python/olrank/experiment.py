@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from olrank import _core, _distributed, _toml
 from olrank._arrays import as_path
-from olrank._external import OnlineRanker, User, loaded, registered
+from olrank._external import Metric, OnlineRanker, Own, User, loaded, parameters_of
 from olrank.data import Dataset
 from olrank.errors import Error, InvalidArgument
 from olrank.progress import Progress
@@ -214,6 +214,7 @@ def run(
     force: bool = False,
     users: Mapping[str, User] | None = None,
     rankers: Mapping[str, Callable[..., OnlineRanker]] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
     callbacks: Sequence[Callback] = (),
     executor: _distributed.Executor | None = None,
 ) -> Results:
@@ -224,9 +225,10 @@ def run(
     with the returned object. `resume` continues a run that was interrupted, `force` replaces its results. Ctrl-C stops
     between rounds, with checkpoints, and raises KeyboardInterrupt.
 
-    `users` maps names to objects with click(query, shown, round), and `rankers` to classes with rank(query, round),
-    learn(query, shown, clicks, round) and score(X). They join those that the configuration names; where it names none,
-    they are all. `[[ranker]] kind = "external"` and `clicks.models` may name them, too.
+    `users` maps names to objects with click(query, shown, round), `rankers` to classes with rank(query, round),
+    learn(query, shown, clicks, round) and score(X) or score(X, query), and `metrics` to functions of a query's grades and scores.
+    They join those that the configuration names; where it names no users or rankers, they are all. A [[ranker]] whose `kind` is a
+    name of `rankers` has further keys as arguments of the class. `clicks.models` and `protocol.metrics` may name them, too.
 
     `callbacks` are called after each evaluation with its figures, the round and the trial; olrank.callbacks has ready ones.
 
@@ -235,26 +237,20 @@ def run(
     The folder is here, and has the bits of a local run.
     """
     _require_callbacks(callbacks)
-    users, rankers = dict(users or {}), dict(rankers or {})
+    own = Own.of(users, rankers, metrics)
     config, out, temporary, earlier = _prepared(config, out, "run", resume, force)
-    text, origin, table = _read(config)
-    if users or rankers:
-        table = _with_own(table, users, rankers)
-        text = _toml.write(table)
+    text, origin, table = _read(config, own)
     bar = Progress() if progress else None
     take = _taker(bar, callbacks, Path(as_path(table["run"]["out"] if out is None else out)), temporary)
     try:
         if executor is None:
-            with registered(users, rankers):
+            with own.registered():
                 folder, _, failures, signal = _core.play(
                     text, origin, "" if out is None else as_path(out), earlier, "olrank.run(…)", take, "", True
                 )
         else:
             here = Path(as_path(table["run"]["out"] if out is None else out))
-            own = _distributed.Own.of(users, rankers)
-            folder, failures, signal = _distributed.play(
-                executor, table, text, origin, here, earlier, own, take
-            )
+            folder, failures, signal = _distributed.play(executor, table, text, origin, here, earlier, own, take)
     except InvalidArgument as error:
         error.args = (in_words_of_python(str(error)),)
         raise
@@ -301,22 +297,19 @@ def tune(
     force: bool = False,
     users: Mapping[str, User] | None = None,
     rankers: Mapping[str, Callable[..., OnlineRanker]] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
     callbacks: Sequence[Callback] = (),
     executor: _distributed.Executor | None = None,
 ) -> Tuning:
     """Tries the values of the configuration's [sweep] on the validation set and tests the winners, as `olrank tune` does.
 
     The area under the learning curve `by` decides ("offline", "online", "both"; or "worst"), once for each ranker or `per`
-    "fold-and-user". Everything else is as in run(): data sets, own users and rankers, callbacks, trials on an `executor`, `resume`, `force`, Ctrl-C.
+    "fold-and-user". Everything else is as in run(): data sets, own users, rankers and metrics, callbacks, trials on an `executor`, `resume`, `force`, Ctrl-C.
     """
     _require_callbacks(callbacks)
+    own = Own.of(users, rankers, metrics)
     prepared, out, temporary, earlier = _prepared(config, out, "tuning", resume, force)
-    text, origin, table = _read(prepared)
-    users, rankers = dict(users or {}), dict(rankers or {})
-    if users or rankers:
-        table = _with_own(table, users, rankers)
-        text = _toml.write(table)
-    own = _distributed.Own.of(users, rankers)
+    text, origin, table = _read(prepared, own)
     folder = Path(as_path(table["run"]["out"] if out is None else out))
     bar = Progress() if progress else None
     take = _taker(bar, callbacks, folder, temporary)
@@ -358,16 +351,25 @@ def tune(
         bar.end(done=True)
     if not complete:
         _log.warning("Trials failed: their messages are above.")
-    return Tuning(folder, json.loads(winners)["winners"], temporary)
+    found = json.loads(winners)["winners"]
+    for winner in found:
+        if told := winner["chosen"].pop("own", None):  # "counts(step=0.1)"
+            winner["chosen"] |= parameters_of(winner["ranker"], told.partition("(")[2].removesuffix(")"))
+    return Tuning(folder, found, temporary)
 
 
-def _read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[str, str, dict[str, Any]]:
-    if config is None:
-        return "", "configuration", {}
+def _read(config: Config, own: Own | None = None) -> tuple[str, str, dict[str, Any]]:
+    """The configuration as text, where it is from, and its tables, with what is the caller's own."""
+    text, origin, table = "", "configuration", {}
     if isinstance(config, Mapping):
-        return _toml.write(config), "configuration", dict(config)
-    text = _toml.read(config)
-    return text, as_path(config), _toml.parse(text, as_path(config))
+        table = dict(config)
+    elif config is not None:
+        text, origin = _toml.read(config), as_path(config)
+        table = _toml.parse(text, origin)
+    if own is not None and (own.users or own.rankers or own.metrics):
+        table = own.in_table(table)
+        text = ""
+    return text or _toml.write(table), origin, table
 
 
 Config = Mapping[str, Any] | str | os.PathLike[str] | None
@@ -408,22 +410,6 @@ def _folder_of(
     return Path(temporary.name) / what, temporary, earlier
 
 
-def _with_own(table: dict[str, Any], users: Mapping[str, User], rankers: Mapping[str, Any]) -> dict[str, Any]:
-    whole = dict(table)
-    if users:
-        clicks = dict(whole.get("clicks", {}))
-        models = clicks.get("models", [])
-        models = [models] if isinstance(models, str) else list(models)
-        clicks["models"] = models + [name for name in users if name not in models]
-        whole["clicks"] = clicks
-    if rankers:
-        tables = whole.get("ranker", [])
-        tables = [tables] if isinstance(tables, Mapping) else list(tables)
-        named = {one.get("name") for one in tables if isinstance(one, Mapping)}
-        whole["ranker"] = tables + [{"name": name, "kind": "external"} for name in rankers if name not in named]
-    return whole
-
-
 def in_words_of_python(message: str) -> str:
     """The program's sentence with arguments in place of its flags, and functions in place of its commands."""
     for word, of_python in (
@@ -457,7 +443,7 @@ def _taker(bar: Progress | None, callbacks: Sequence[Callback], out: Path, keep:
             places = (out / part / below for part in ("test", "tuning"))  # of tune(), whose winners have names of their own
             folder = next((place for place in places if place.exists()), out / below)
             trial = Trial(of["ranker"], of["clicks"], of["fold"], of["seed"], folder, keep)
-            figures = _flat({part: event[part] for part in ("offline", "online") if part in event})
+            figures = _flat({part: event[part] for part in ("offline", "online", "metrics") if part in event})
             for callback in callbacks:
                 callback({name: value for name, value in figures.items() if value is not None}, event["round"], trial)
 

@@ -124,6 +124,13 @@ class Ranker:
             warnings.warn("A clickgp remembers documents of queries that have a name: give rank() a qid.", stacklevel=2)
         return self._engine.rank(self._docs(X), "" if qid is None else str(qid), bool(widths), ranks)
 
+    def shown_list(self, X: ArrayLike, shown: ArrayLike, qid: object = None) -> Shown:
+        """A list in an order of yours, which learn() takes as one of rank(): rows of X, best first, at most `cutoff`."""
+        rows = as_numbers(shown, "shown")
+        if rows.ndim != 1 or not np.array_equal(rows, rows.astype(np.int32)):
+            raise InvalidArgument("shown must be rows of the query, whole numbers from 0.")
+        return self._engine.shown_list(self._table(X), np.ascontiguousarray(rows, dtype=np.int32), "" if qid is None else str(qid))
+
     def learn(self, shown: Shown, clicks: ArrayLike, rewards: ArrayLike | None = None) -> int:
         """Learns from what a user did with a list of this ranker: one truth value for each shown document.
 
@@ -156,12 +163,9 @@ class Ranker:
                 name = str(record["qid"])
                 if name not in place:
                     raise InvalidArgument(f"The data have no query '{name}'.")
-                shown = as_numbers(record["shown"], "shown")
-                if shown.ndim != 1 or not np.array_equal(shown, shown.astype(np.int32)):
-                    raise InvalidArgument("shown must be rows of the query, whole numbers from 0.")
-                clicks = as_clicks(record["clicks"], len(shown))
                 begin, end = offsets[place[name] : place[name] + 2]
-                self.learn(self._engine.shown_list(X[begin:end], shown.astype(np.int32), name), clicks, record.get("rewards"))
+                clicks = as_clicks(record["clicks"], np.size(record["shown"]))
+                self.learn(self.shown_list(X[begin:end], record["shown"], name), clicks, record.get("rewards"))
             except (InvalidArgument, TypeError) as error:
                 raise type(error)(f"{where}: {error}") from None
         return self

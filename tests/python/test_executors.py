@@ -53,6 +53,10 @@ class Counts:
         return X @ self.weights
 
 
+def spread(grades, scores):
+    return float(scores.max() - scores.min())
+
+
 class Here(concurrent.futures.Executor):
     """Plays each task in this process as soon as it is submitted, but loses the first `losses` of every trial."""
 
@@ -113,10 +117,12 @@ def local(tmp_path_factory):
 
 def test_processes_write_the_folder_of_a_local_run(tmp_path):
     config = CONFIG | {"protocol": CONFIG["protocol"] | {"seeds": 7}}
-    own = {"users": {"reader": Reader()}, "rankers": {"counts": Counts}}
+    own = {"users": {"reader": Reader()}, "rankers": {"counts": Counts}, "metrics": {"spread": spread}}
+    told = []
     olrank.run(config, progress=False, out=tmp_path / "local", **own)
     with pool(2) as executor:
-        results = olrank.run(config, progress=False, out=tmp_path / "pool", executor=executor, **own)
+        results = olrank.run(config, progress=False, out=tmp_path / "pool", executor=executor, callbacks=[lambda *one: told.append(one[0])], **own)
+    assert all("metrics.spread" in figures for figures in told) and results.trials[0].curve[-1]["metrics"]["spread"] > 0
     assert {(trial.ranker, trial.user, trial.seed) for trial in results.trials} == {
         (ranker, user, 7) for ranker in ("linear", "net", "counts") for user in ("navigational", "reader")
     }

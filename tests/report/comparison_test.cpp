@@ -174,7 +174,13 @@ TEST(CurveReader, ReadsAddedMetricsAndTheirRandomOrders) {
   EXPECT_EQ(values[random_measure_of(ndcg)], 0.25);
   EXPECT_EQ(values[measure_of(map)], 0.375);
   EXPECT_TRUE(std::isnan(values[random_measure_of(map)]));
-  EXPECT_EQ(values.added(), (std::vector{measure_of(ndcg), measure_of(map), random_measure_of(ndcg)}));
+  // A metric that this version does not know is taken as one of a program.
+  const NamedMetric own = own_metric("future@3");
+  EXPECT_EQ(values[measure_of(own)], 1.0);
+  EXPECT_EQ(title_of(measure_of(own), 5), "Offline future@3");
+  EXPECT_EQ(slug_of(measure_of(own)), "offline-future-at-3");
+  EXPECT_EQ(values.added(), (std::vector{measure_of(ndcg), measure_of(map), measure_of(own),
+                                         random_measure_of(ndcg), random_measure_of(own)}));
   EXPECT_EQ(title_of(measure_of(map), 5), "Offline MAP");
   EXPECT_EQ(slug_of(random_measure_of(ndcg)), "random-offline-ndcg-at-10");
   EXPECT_EQ(random_baseline(measure_of(ndcg)), random_measure_of(ndcg));

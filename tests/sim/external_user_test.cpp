@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
 #include <thread>
 
 #include "core/error.h"
+#include "core/online/online_ranker.h"
 #include "core/random/rng_stream.h"
 #include "sim/click_coins.h"
 #include "sim/trial_figures.h"
@@ -142,6 +144,61 @@ TEST(ExternalUserTest, SeesGradesListAndRound) {
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 1}));
   EXPECT_EQ(log.examined, (std::vector<std::uint8_t>{1, 1}));
+}
+
+TEST(ExternalUserTest, SeesTheQueryAndItsDocuments) {
+  const std::vector<float> values = {1, 2, 3, 4};
+  const std::vector<std::string> qids = {"", "", "jackets"};
+  const std::string text = "xab";
+  const std::vector<std::uint64_t> ends = {1, 2, 3};
+  const PartNames names{qids, {text, ends}};
+  const QueryDocs docs{.query = 2, .first_doc = 1, .features = {values.data(), 2, 2}, .names = &names};
+  const std::vector<std::uint8_t> grades = {1, 0};
+  const Registered user("mine", [&](const ShownToUser& list) -> std::vector<std::uint8_t> {
+    EXPECT_EQ(list.query, 2);
+    EXPECT_EQ(list.qid, "jackets");
+    EXPECT_EQ(list.ids, (std::vector<std::string_view>{"a", "b"}));
+    EXPECT_EQ(list.features, 2);
+    EXPECT_EQ(std::vector(list.inputs.begin(), list.inputs.end()), values);
+    return {0, 0};
+  });
+  ClickLog log;
+  make_user("mine", {}, {}, 2)->click({grades, &docs}, in_order(2), user_key(), 1, log);
+}
+
+TEST(ExternalUserTest, SaysWhatItHasExamined) {
+  std::vector<std::uint8_t> examined = {1, 0, 1};
+  const Registered user("mine", [&](const ShownToUser& list) -> std::vector<std::uint8_t> {
+    std::copy_n(examined.begin(), list.examined.size(), list.examined.begin());
+    return {1, 0, 0};
+  });
+  ClickLog log;
+  const std::vector<std::uint8_t> grades = {2, 0, 1};
+  const auto play = [&] { make_user("mine", {}, {}, 2)->click({grades}, in_order(3), user_key(), 9, log); };
+  play();
+  EXPECT_EQ(log.examined, examined);
+  examined = {0, 1, 1};
+  EXPECT_EQ(message_of<InvalidArgument>(play),
+            "User 'mine' examined rank 1 by 0 in round 9: it is 0 or 1, and 1 where there is a click.");
+  examined = {1, 1, 3};
+  EXPECT_EQ(message_of<InvalidArgument>(play),
+            "User 'mine' examined rank 3 by 3 in round 9: it is 0 or 1, and 1 where there is a click.");
+}
+
+TEST(ExternalUserTest, ItsExaminationGivesTheExposureOfRanks) {
+  const Registered user("mine", [](const ShownToUser& list) -> std::vector<std::uint8_t> {
+    EXPECT_EQ(list.inputs.size(), list.grades.size() * static_cast<std::size_t>(list.features));
+    for (std::size_t rank = 2; rank < list.examined.size(); ++rank) list.examined[rank] = list.round % 2;
+    return std::vector<std::uint8_t>(list.shown.size(), 0);
+  });
+  const TrialData data = small_trial_data("synth:small?queries=12&test_queries=5");
+  const Examination examination =
+      examination_of(*make_user("mine", {}, {}, data.max_grade), data.train, 4, 100, 1, "mine");
+  EXPECT_EQ(examination.by_rank[0], 1.0);
+  EXPECT_EQ(examination.by_rank[1], 1.0);
+  // A hundred lists, of which every second one is examined; a few are shorter than these ranks.
+  EXPECT_NEAR(examination.by_rank[2], 0.5, 0.05);
+  EXPECT_NEAR(examination.by_rank[3], 0.5, 0.05);
 }
 
 TEST(ExternalUserTest, TakesPartLikeABuiltInUser) {

@@ -6,8 +6,10 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/metrics/external_metric.h"
 #include "sim/trace.h"
 #include "tests/sim/small_trial.h"
+#include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"
 
@@ -73,6 +75,43 @@ TEST(TrialTest, AddedMetricsChangeNothingElse) {
             nlohmann::ordered_json::parse(curve_line(plain.trial.latest_point(), &stage.trial.clock())));
   EXPECT_EQ(stage.state(), plain.state());
   EXPECT_EQ(stage.trial.queries_csv(), plain.trial.queries_csv());
+}
+
+TEST(TrialTest, AMetricOfAProgramIsMeasuredInEachEvaluation) {
+  double value = 0.0;
+  register_metric("spread", "of a test", [&](const ScoredPart& part) {
+    EXPECT_EQ(part.offsets.size(), 21U);
+    EXPECT_EQ(part.grades.size(), part.scores.size());
+    return value + static_cast<double>(part.round);
+  });
+  TrialSettings with = settings();
+  with.metrics = parse_metrics(std::vector<std::string>{"map", "spread", "ndcg@10"}, "a test");
+  StubRanker ranker(data().train.features());
+  TrialStage stage(with, data(), ranker);
+  std::vector<std::string> lines;
+  stage.play_to(10, true, lines);
+  const CurvePoint& point = stage.trial.latest_point();
+  auto line = nlohmann::ordered_json::parse(curve_line(point, &stage.trial.clock()));
+  EXPECT_EQ(line["metrics"]["spread"], 10.0);
+  EXPECT_EQ(line["metrics"]["ndcg@10"], line["offline"]["ndcg@10"]);
+  EXPECT_FALSE(line["random"]["metrics"].contains("spread"));
+  value = std::nan("");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { stage.trial.evaluate(); }),
+            "Metric 'spread' is nan after round 10: return a finite number.");
+  const auto refused = [](const std::string& name, const std::string& about = "of a test") {
+    return message_of<InvalidArgument>(
+        [&] { register_metric(name, about, [](const ScoredPart&) { return 0.0; }); });
+  };
+  EXPECT_EQ(refused("spread"),
+            "There is a registered metric 'spread' already: choose another name, or unregister it.");
+  EXPECT_EQ(refused("map"), "The metric 'map' is built in: choose another name.");
+  EXPECT_NE(refused("a/b").find("A metric cannot be named 'a/b'"), std::string::npos);
+  EXPECT_EQ(refused("x", ""), "The description of metric 'x' must be one line.");
+  unregister_metric("spread");
+  EXPECT_NE(message_of<InvalidArgument>([&] {
+              parse_metrics(std::vector<std::string>{"spread"}, "a test");
+            }).find("Unknown metric 'spread'"),
+            std::string::npos);
 }
 
 TEST(TrialTest, FirstPointIsUntrainedRanker) {

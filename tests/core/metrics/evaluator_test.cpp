@@ -115,6 +115,8 @@ std::optional<double> slow_named(const slow::Query& query, const NamedMetric& me
       return slow::relevant_position(query, options);
     case MetricKind::kPairAccuracy:
       return slow::pair_accuracy(query, options);
+    case MetricKind::kOwn:
+      break;
   }
   return std::nullopt;
 }

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -244,6 +248,139 @@ TEST(ExternalRankerTest, RefusesScoresThatAreNotFinite) {
   EXPECT_EQ(message_of<InvalidArgument>(
                 [&] { ranker->score(context.execution, queries_of_mine().query(0).features, scores); }),
             "Ranker 'mine' gave document 2 of 10 the score inf after round 5: scores must be finite.");
+}
+
+/// A perceptron that knows some orders, and scores each query by its name and number.
+class Sure : public Perceptron {
+ public:
+  Sure(const ExternalRankerRequest& request, std::vector<ExternalOrder> orders)
+      : Perceptron(request), orders_(std::move(orders)) {}
+
+  std::vector<std::int32_t> rank(const ExternalQuery& query) override {
+    std::vector<std::int32_t> list(query.docs);
+    std::iota(list.begin(), list.end(), 0);
+    return list;
+  }
+  std::optional<std::vector<ExternalOrder>> certain_orders(const ExternalQuery& query) override {
+    EXPECT_EQ(query.docs, 10);
+    return orders_;
+  }
+  bool score_query(const ExternalQuery& query, std::span<float> scores) const override {
+    for (std::size_t doc = 0; doc < scores.size(); ++doc)
+      scores[doc] = static_cast<float>(query.qid.size() + 10 * query.query) + query.inputs[doc * 6];
+    if (query.ids.size() > 1 && query.ids[1] == "bad") scores[1] = std::nanf("");
+    return true;
+  }
+
+ private:
+  std::vector<ExternalOrder> orders_;
+};
+
+RankedList sure_list(OnlineRanker& ranker, TestContext& context) {
+  return ranker.rank(context.round, queries_of_mine().query(0), 3);
+}
+
+std::string refused_orders(const std::vector<ExternalOrder>& orders) {
+  const RegisteredMine mine(
+      [&](const ExternalRankerRequest& request) { return std::make_unique<Sure>(request, orders); });
+  TestContext context;
+  return message_of<InvalidArgument>([&] { sure_list(*make_mine(), context); });
+}
+
+TEST(ExternalRankerTest, ItsCertainOrdersAreCounted) {
+  // The list is 0 to 9, of which four are shown. (2, 1) goes against it, and 5 is never shown.
+  const RegisteredMine mine([](const ExternalRankerRequest& request) {
+    return std::make_unique<Sure>(request, std::vector<ExternalOrder>{{0, 1}, {2, 1}, {3, 5}, {0, 1}});
+  });
+  TestContext context;
+  const auto ranker = make_mine();
+  const RankedList list = sure_list(*ranker, context);
+  for (std::int32_t doc = 0; doc < 10; ++doc) EXPECT_EQ(list.docs[doc], doc);
+  ASSERT_TRUE(list.certainty.has_value());
+  EXPECT_EQ(list.certainty->shown_pairs, 6);
+  EXPECT_EQ(list.certainty->certain_pairs, 2);
+  EXPECT_EQ(list.certainty->blocks, 1);
+  EXPECT_EQ(list.certainty->block_size[0], 10);
+  std::vector<std::pair<int, int>> orders;
+  for (const CertainOrder& order : list.certain_orders) orders.emplace_back(order.first, order.second);
+  std::sort(orders.begin(), orders.end());
+  EXPECT_EQ(orders, (std::vector<std::pair<int, int>>{{0, 1}, {2, 1}}));
+}
+
+TEST(ExternalRankerTest, AllOrdersMakeBlocksOfOne) {
+  std::vector<ExternalOrder> all;
+  for (std::int32_t a = 0; a < 10; ++a) {
+    for (std::int32_t b = a + 1; b < 10; ++b) all.push_back({b, a});  // all against the list
+  }
+  const RegisteredMine mine(
+      [&](const ExternalRankerRequest& request) { return std::make_unique<Sure>(request, all); });
+  TestContext context;
+  const auto ranker = make_mine();
+  const RankedList list = sure_list(*ranker, context);
+  EXPECT_EQ(list.docs[0], 0);
+  EXPECT_EQ(list.certainty->certain_pairs, 6);
+  EXPECT_EQ(list.certainty->blocks, 10);
+  EXPECT_EQ(list.certainty->block_size[3], 1);
+}
+
+TEST(ExternalRankerTest, RefusesWhatIsNoOrder) {
+  EXPECT_EQ(refused_orders({}), kNoError);
+  EXPECT_EQ(refused_orders({{0, 1}, {1, 10}}),
+            "Ranker 'mine' is certain of (1, 10) in round 3: the query has 10 documents.");
+  EXPECT_EQ(refused_orders({{-1, 1}}),
+            "Ranker 'mine' is certain of (-1, 1) in round 3: the query has 10 documents.");
+  EXPECT_EQ(refused_orders({{4, 4}}),
+            "Ranker 'mine' is certain of (4, 4) in round 3: an order has two documents.");
+  EXPECT_EQ(refused_orders({{7, 8}, {0, 1}, {1, 2}, {2, 0}}),
+            "Ranker 'mine' is certain of (0, 1) in round 3: its orders go in a circle.");
+}
+
+TEST(ExternalRankerTest, ScoresAPartQueryByQuery) {
+  const RegisteredMine mine([](const ExternalRankerRequest& request) {
+    return std::make_unique<Sure>(request, std::vector<ExternalOrder>{});
+  });
+  const std::vector<float> values = {1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0};
+  const std::vector<std::int64_t> ends = {1, 3};
+  const std::vector<std::string> qids = {"a", "four"};
+  FeatureMatrix docs{values.data(), 3, 6};
+  docs.list_ends = ends;
+  TestContext context;
+  std::vector<float> scores(3);
+  const auto ranker = make_mine();
+  ranker->score_part(context.execution, docs, {qids}, scores);
+  EXPECT_EQ(scores, (std::vector<float>{2, 16, 17}));
+  const std::string text = "onetwobad";
+  const std::vector<std::uint64_t> word_ends = {3, 6, 9};
+  EXPECT_EQ(
+      message_of<InvalidArgument>([&] {
+        ranker->score_part(context.execution, docs, {qids, {text, word_ends}}, scores);
+      }),
+      "Ranker 'mine' gave document 1 of 2 of query 'four' the score nan after round 0: scores must be "
+      "finite.");
+}
+
+TEST(ExternalRankerTest, TakesParametersFromItsSettings) {
+  ExternalRankerRequest made;
+  const RegisteredMine mine([&](const ExternalRankerRequest& request) {
+    made = request;
+    return make_perceptron(request);
+  });
+  const auto make = [](const std::string& own) {
+    RankerSettings settings = external_settings();
+    settings.name = "fast";
+    settings.own = own;
+    return make_ranker(settings, queries_of_mine().features(), TrialKeys::of(2, 3, "someone"),
+                       kShownByMine);
+  };
+  make("mine(step=2)");
+  EXPECT_EQ(made.name, "fast");
+  EXPECT_EQ(made.parameters, "step=2");
+  make("mine");
+  EXPECT_EQ(made.parameters, "");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { make("mine(step=2"); }),
+            "Ranker 'fast' has own = \"mine(step=2\": write NAME or NAME(PARAMETERS).");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { make("yours(step=2)"); }).substr(0, 40),
+            "No ranker named 'yours' is registered: k");
 }
 
 TEST(ExternalRankerTest, RefusesNames) {

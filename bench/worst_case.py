@@ -1,4 +1,4 @@
-"""Shows what rankers do in their bad trials: the tables of docs/DEFAULTS.md. Plays every ranker of a configuration on several
+"""Shows what rankers do in their bad trials: the tables of docs/evidence/DEFAULTS.md. Plays every ranker of a configuration on several
 families of generated data, with three users and 20 seeds, and prints for each family and user the mean and the 10th
 percentile over seeds of the final offline NDCG, the mean NDCG of the lists shown, and how many trials ended below a random
 order. A gain is such an NDCG on a scale where a random order has 0 and the best mean of the table's rankers 1; the last

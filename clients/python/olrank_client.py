@@ -51,8 +51,11 @@ class Client:
             raise ValueError(f"ca is for a URL of https, not '{url}'")
         address, port = parts.hostname, parts.port or (443 if secure else 80)
         tls = ssl.create_default_context(cafile=ca) if secure else None
-        self._connect = (lambda: http.client.HTTPSConnection(address, port, context=tls)) if secure else \
-            (lambda: http.client.HTTPConnection(address, port))
+
+        def connect() -> http.client.HTTPConnection:
+            return http.client.HTTPSConnection(address, port, context=tls) if secure else http.client.HTTPConnection(address, port)
+
+        self._connect = connect
         self._timeout = timeout
         self._place = parts.path.rstrip("/") + (f"/surface/{surface}" if surface else "")
         self._headers = {"Content-Type": "application/json"}

@@ -106,7 +106,7 @@ void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& conte
   settings.trainer.learning_rate = 0.1;
   if (context.protocol == ProtocolName::kPaper) settings.trainer.learning_rate = 0.01;
   if (context.protocol != ProtocolName::kRecommended) return;
-  // Chosen by their worst case: docs/DEFAULTS.md.
+  // Chosen by their worst case: docs/evidence/DEFAULTS.md.
   settings.feedback.pairs = PairRule::kMatched;
   settings.trainer.learning_rate = 0.003;
 }

@@ -44,7 +44,7 @@ struct LabelSettings {
   EmptyQueries empty_queries = EmptyQueries::kZero;
   std::vector<std::int64_t> seeds = {1};
 
-  /// Adam fits the usual parameterisation better: docs/DEFAULTS.md, "Training from labels".
+  /// Adam fits the usual parameterisation better: docs/evidence/DEFAULTS.md, "Training from labels".
   LabelSettings() { network.parameterisation = Parameterisation::kStandard; }
 
   static const Schema& schema();

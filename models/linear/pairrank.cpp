@@ -302,7 +302,7 @@ std::unique_ptr<OnlineRanker> make_pairrank(const RankerRequest& request) {
 void set_pairrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
   set_newton_defaults(settings.trainer);
   if (context.protocol == ProtocolName::kReference) return;
-  // Chosen by their worst case, those of the paper's pairs by the first sweeps: docs/DEFAULTS.md.
+  // Chosen by their worst case, those of the paper's pairs by the first sweeps: docs/evidence/DEFAULTS.md.
   settings.posterior.lambda = 100.0;
   if (context.protocol == ProtocolName::kPaper) {
     settings.explore.alpha = 0.003;
@@ -328,7 +328,7 @@ std::unique_ptr<OnlineRanker> make_p2linrank(const RankerRequest& request) {
 void set_p2linrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
   set_newton_defaults(settings.trainer);
   if (context.protocol == ProtocolName::kReference) return;
-  // Chosen by their worst case: docs/DEFAULTS.md.
+  // Chosen by their worst case: docs/evidence/DEFAULTS.md.
   settings.posterior.noise_variance = 0.003;
   settings.posterior.lambda = 100.0;
   if (context.protocol == ProtocolName::kRecommended) settings.feedback.pairs = PairRule::kMatched;

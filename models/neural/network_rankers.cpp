@@ -169,7 +169,7 @@ std::unique_ptr<OnlineRanker> make_confident_network(const RankerRequest& reques
 }
 
 void set_olranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
-  // Chosen by the committed sweeps: docs/DEFAULTS.md.
+  // Chosen by the committed sweeps: docs/evidence/DEFAULTS.md.
   if (context.protocol == ProtocolName::kPaper) settings.explore.alpha = 0.03;
   if (context.protocol == ProtocolName::kRecommended) set_recommended_network(settings, context.chosen);
 }
@@ -187,7 +187,7 @@ std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {
 }
 
 void set_p2neurrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
-  // Chosen by the committed sweeps: docs/DEFAULTS.md.
+  // Chosen by the committed sweeps: docs/evidence/DEFAULTS.md.
   if (context.protocol == ProtocolName::kPaper) settings.posterior.lambda = 1.0;
   if (context.protocol == ProtocolName::kRecommended) set_recommended_network(settings, context.chosen);
 }

@@ -19,7 +19,7 @@ namespace olrank {
 class ModuleModel;
 
 /// The form of the network, its prior, its training and its pairs under protocol `recommended`, where some
-/// settings are chosen: docs/DEFAULTS.md.
+/// settings are chosen: docs/evidence/DEFAULTS.md.
 void set_recommended_network(RankerSettings& settings, const RankerSettings& chosen);
 
 /// θ₀, drawn by initialisation_of(); `key` is of Purpose::kInitialisation.

@@ -137,14 +137,15 @@ class ServeCommand : public Command {
   /// file.
   std::vector<ServiceOptions> services() {
     static const std::set<std::string> kOfProcess = {
-        "state",       "surfaces",   "address",         "port",     "token-file",
-        "connections", "access-log", "request-seconds", "max-body", "idle-seconds",
-        "json",        "quiet",      "verbose",         "wide",     "progress"};
-    static const std::set<std::string> kOfOne = {"log",        "role",     "follow",
-                                                 "learn-only", "to-round", "accept-loss"};
+        "state",      "surfaces",        "address",  "port",         "token-file",    "connections",
+        "access-log", "request-seconds", "max-body", "idle-seconds", "drain-seconds", "json",
+        "quiet",      "verbose",         "wide",     "progress",     "help"};
+    static const std::set<std::string> kOfOne = {
+        "role",         "follow",   "follow-ca",   "follow-token-file",
+        "wait-seconds", "to-round", "accept-loss", "learn-only"};
     for (const CLI::Option* option : app_->get_options()) {
       if (option->count() > 0 && !kOfProcess.contains(option->get_single_name()))
-        throw_error<InvalidArgument>("--{} belongs into the tables of --surfaces {}.",
+        throw_error<InvalidArgument>("--{} belongs in the tables of --surfaces {}.",
                                      option->get_single_name(), surfaces_);
     }
     check_usage();
@@ -156,17 +157,27 @@ class ServeCommand : public Command {
         throw_error<InvalidArgument>(
             "{}: Write the name of a surface as [shop-de], once, in letters, digits, - and _.",
             table.origin);
-      std::vector<std::string> flags;
-      for (const TomlDocument::Entry& entry : table.entries) {
-        if (kOfProcess.contains(entry.key) || kOfOne.contains(entry.key))
-          throw_error<InvalidArgument>("{}: '{}' is no flag of a surface: {}.", entry.key_origin, entry.key,
-                                       kOfOne.contains(entry.key) ? "start its folder alone for it"
-                                                                  : "it is one of the whole process");
-        flags.push_back(fmt::format("--{}={}", entry.key, text_of(entry.value)));
-      }
       ServeCommand one;
       CLI::App app;
       one.declare(app);
+      std::vector<std::string> flags;
+      for (const TomlDocument::Entry& entry : table.entries) {
+        const bool is_of_one =
+            kOfOne.contains(entry.key) || (entry.key.starts_with("log") && entry.key != "log-unshown");
+        if (entry.key.find('=') != std::string::npos)
+          throw_error<InvalidArgument>("{}: '{}' is no flag of a surface.", entry.key_origin, entry.key);
+        if (kOfProcess.contains(entry.key) || is_of_one)
+          throw_error<InvalidArgument>(
+              "{}: '{}' is no flag of a surface: {}.", entry.key_origin, entry.key,
+              is_of_one ? "start its folder alone for it" : "it is one of the whole process");
+        const CLI::Option* option = app.get_option_no_throw("--" + entry.key);
+        const auto* texts = std::get_if<std::vector<std::string>>(&entry.value);
+        if (option == nullptr || texts == nullptr || option->get_items_expected_max() <= 1) {
+          flags.push_back(fmt::format("--{}={}", entry.key, text_of(entry.value)));
+        } else {
+          for (const std::string& text : *texts) flags.push_back(fmt::format("--{}={}", entry.key, text));
+        }
+      }
       try {
         std::reverse(flags.begin(), flags.end());  // as CLI11 takes them
         app.parse(std::move(flags));
@@ -179,6 +190,7 @@ class ServeCommand : public Command {
       }
       one.options_.surface = table.name;
       one.options_.http = options_.http;
+      one.options_.drain_seconds = options_.drain_seconds;
       services.push_back(std::move(one.options_));
     }
     if (services.empty()) throw_error<InvalidArgument>("{}: The file names no surface.", surfaces_);
@@ -295,6 +307,7 @@ class ServeCommand : public Command {
       throw InvalidArgument(
           "--role requires --log: without a shared log, a process both ranks and learns.");
     }
+    if (!follows && !options_.follow_ca.empty()) throw InvalidArgument("--follow-ca requires --follow.");
     if (follows && shares)
       throw InvalidArgument(
           "--follow and --log contradict each other: a process gets its model from one place. Remove one "
@@ -339,7 +352,7 @@ class ServeCommand : public Command {
       const std::size_t comma = rest.find(',');
       request_.feature_names.emplace_back(rest.substr(0, comma));
       std::string& name = request_.feature_names.back();
-      if (const std::size_t equals = name.find('=');
+      if (const std::size_t equals = find_origin(name);
           equals != std::string::npos && !name.starts_with('-')) {
         request_.origins.push_back(name);
         name.resize(equals);

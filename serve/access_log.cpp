@@ -27,7 +27,8 @@ AccessLog::AccessLog(const std::string& path) : path_(path) {
 }
 
 void AccessLog::open() {
-  const int descriptor = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  const int descriptor =
+      ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
   if (descriptor < 0) throw IoError("open", path_, errno);
   file_.reset(::fdopen(descriptor, "a"));
   std::setvbuf(file_.get(), nullptr, _IOLBF, BUFSIZ);
@@ -143,11 +144,15 @@ HttpFile::HttpFile(std::string_view url, std::string path, std::string token, st
     throw_error<InvalidArgument>("--follow-ca requires a URL of https, not '{}'.", url);
   rest.remove_prefix(rest.find("//") + 2);
   while (rest.ends_with('/')) rest.remove_suffix(1);
+  if (const std::size_t slash = rest.find('/'); slash != std::string_view::npos) {
+    path_ = std::string(rest.substr(slash)) + path_;
+    rest = rest.substr(0, slash);
+  }
   const std::size_t bracket = rest.rfind(']');
   const std::size_t colon = rest.find(':', bracket == std::string_view::npos ? 0 : bracket);
   host_ = rest.substr(0, colon);
   port_ = colon != std::string_view::npos ? rest.substr(colon + 1) : secure_ ? "443" : "80";
-  if (host_.empty() || port_.empty() || rest.find('/') != std::string_view::npos) refuse();
+  if (host_.empty() || port_.empty() || path_.find_first_of("?# \t\r\n") != std::string::npos) refuse();
 }
 
 std::string HttpFile::url() const {

@@ -45,10 +45,10 @@ std::string read_token(const std::filesystem::path& file);
 /// A file of a service, asked for again and again.
 class HttpFile {
  public:
-  /// `url` is http://HOST[:PORT] or https://HOST[:PORT]; `token` may be empty. `authorities` is a file of
-  /// certificates that may sign the service's; empty: those of the system. `timeout` limits each time
-  /// without progress: a large file may take as long as its line is slow. Throws InvalidArgument for
-  /// another scheme.
+  /// `url` is http://HOST[:PORT] or https://HOST[:PORT], with the path of a surface or a proxy behind it;
+  /// `token` may be empty. `authorities` is a file of certificates that may sign the service's; empty:
+  /// those of the system. `timeout` limits each time without progress: a large file may take as long as its
+  /// line is slow. Throws InvalidArgument for another scheme.
   HttpFile(std::string_view url, std::string path, std::string token, std::string authorities = "",
            std::chrono::milliseconds timeout = std::chrono::seconds(5));
 

@@ -95,22 +95,24 @@ class HttpServer::Server {
   void leave(Place place, bool admitted) { (admitted ? admitted_ : newcomers_).erase(place); }
 
   const std::vector<Surface>& surfaces() const { return surfaces_; }
+  bool rotates() const { return moved_.has_value(); }
   void work(Route::Cost cost, std::function<void()> job) {
     (cost == Route::kComputing ? computing_ : waiting_).add(std::move(job));
   }
   void count(const Surface* surface, const RequestHead& head, const Answer& answer, Clock::duration taken) {
     const double seconds = std::chrono::duration<double>(taken).count();
     const std::string_view path = known_path(head.path());
-    (surface != nullptr ? *surface : surfaces_.front())
-        .service->counters()
-        .count_request(path, answer.status, seconds);
+    // The figures are those of surfaces: a request to none of several has no place among them.
+    if (surface == nullptr && surfaces_.front().name.empty()) surface = &surfaces_.front();
+    if (surface != nullptr) surface->service->counters().count_request(path, answer.status, seconds);
     if (!access_log_) return;
     const bool is_known = head.method == "GET" || head.method == "POST" || head.method == "HEAD";
     access_log_->add(is_known ? head.method : "other",
-                     surface != nullptr && !surface->name.empty()
+                     surface != nullptr && !surface->name.empty() && path.starts_with('/')
                          ? fmt::format("{}{}{}", kSurface, surface->name, path)
                          : std::string(path),
-                     answer.status, seconds, answer.body.size(), head.value("traceparent"));
+                     answer.status, seconds, answer.body.size(),
+                     head.count("traceparent") == 1 ? head.value("traceparent") : "");
   }
 
  private:
@@ -119,7 +121,7 @@ class HttpServer::Server {
   void await_rotation() {
     if (!moved_) moved_.emplace(context_, SIGHUP);
     moved_->async_wait([this](SystemError error, int) {
-      if (error) return;
+      if (error || stopping_) return;
       access_log_->reopen();
       await_rotation();
     });
@@ -168,6 +170,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     scanner_ = {};
     scanned_ = 0;
     head_ = {};
+    surface_ = nullptr;
     route_ = nullptr;
     if (buffer_.size() > 0) {
       start_request(buffer_.size());
@@ -337,18 +340,20 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void start_work() {
     phase_ = kWorking;
     begin_ = Clock::now();
-    if (route_->cost == Route::kNothing && surface_ != nullptr)
-      return send(answer_request(*route_, *surface_->service, head_, ""), false);
+    if (route_->cost == Route::kNothing) return send(answered(""), false);
     const auto busy = net::make_work_guard(socket_.get_executor());
     server_.work(route_->cost, [self = shared_from_this(), busy]() mutable {
-      Answer answer = self->surface_ != nullptr ? answer_request(*self->route_, *self->surface_->service,
-                                                                 self->head_, self->parser_->get().body())
-                                                : answer_for_all(*self->route_, self->server_.surfaces());
+      Answer answer = self->answered(self->parser_->get().body());
       // The session goes along, so that it ends on the reading thread.
       net::post(busy.get_executor(), [self = std::move(self), answer = std::move(answer)]() mutable {
         self->send(std::move(answer), false);
       });
     });
+  }
+
+  Answer answered(const std::string& body) const {
+    if (surface_ != nullptr) return answer_request(*route_, *surface_->service, head_, body);
+    return answer_for_all(*route_, server_.surfaces(), server_.settings().token.empty());
   }
 
   void reject(const ApiError& error) {
@@ -500,7 +505,11 @@ void HttpServer::Server::stop() {
 HttpServer::HttpServer(std::vector<Surface> surfaces, const HttpSettings& settings, Listener& listener)
     : server_(std::make_unique<Server>(std::move(surfaces), settings, listener)) {}
 
-HttpServer::~HttpServer() = default;
+HttpServer::~HttpServer() {
+  const bool rotates = server_->rotates();
+  server_.reset();  // gives SIGHUP its default action
+  if (rotates) std::signal(SIGHUP, SIG_IGN);
+}
 
 void HttpServer::run() {
   server_->run();

@@ -64,7 +64,8 @@ const Route* route_of(std::string_view path) {
 }  // namespace
 
 const Surface* take_surface(RequestHead& head, std::span<const Surface> surfaces) {
-  std::string_view path = head.target;
+  std::string_view path = head.path();
+  const std::size_t begin = path.empty() ? 0 : path.data() - head.target.data();
   std::string_view name;
   if (path.starts_with(kSurface)) {
     path.remove_prefix(kSurface.size());
@@ -73,7 +74,7 @@ const Surface* take_surface(RequestHead& head, std::span<const Surface> surfaces
   const auto found =
       std::find_if(surfaces.begin(), surfaces.end(), [&](const Surface& one) { return one.name == name; });
   if (found == surfaces.end()) return nullptr;
-  if (!name.empty()) head.target.erase(0, kSurface.size() + name.size());
+  if (!name.empty()) head.target.erase(begin, kSurface.size() + name.size());
   return &*found;
 }
 
@@ -86,6 +87,7 @@ const Route& find_route(const RequestHead& head, std::span<const Surface> surfac
     for (const Surface& one : surfaces) {
       if (!one.name.empty()) names.push_back(one.name);
     }
+    if (names.empty()) throw ApiError(404, "", "Unknown path.");
     throw ApiError(404, "",
                    fmt::format("Name a surface in the path, as in {}{}/v1/rank. The surfaces are {}.",
                                kSurface, names.back(), joined(names)));
@@ -179,13 +181,13 @@ std::string links_to(std::span<const Surface> surfaces) {
 
 }  // namespace
 
-Answer answer_for_all(const Route& route, std::span<const Surface> surfaces) {
+Answer answer_for_all(const Route& route, std::span<const Surface> surfaces, bool names_them) {
   Answer answer;
   answer.type = route.type;
   try {
     if (route.path == kPagePath) {
       answer.policy = "default-src 'none'";
-      answer.body = links_to(surfaces);
+      answer.body = links_to(names_them ? surfaces : std::span<const Surface>());
     } else if (route.path == kMetricsPath) {
       answer.body = metrics_of(surfaces);
     } else {

@@ -63,8 +63,9 @@ std::string_view known_path(std::string_view path);
 /// Does not throw. Thread-safe.
 Answer answer_request(const Route& route, Service& service, const RequestHead& head,
                       const std::string& body);
-/// The answer for a process with named surfaces: health, metrics with a label, and a page of links.
-Answer answer_for_all(const Route& route, std::span<const Surface> surfaces);
+/// The answer for a process with named surfaces: health, metrics with a label, and a page, which needs no
+/// token, of links if it `names_them`.
+Answer answer_for_all(const Route& route, std::span<const Surface> surfaces, bool names_them);
 Answer answer_rejection(const ApiError& error);
 
 }  // namespace olrank

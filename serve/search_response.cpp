@@ -1,6 +1,8 @@
 #include "serve/search_response.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "core/throw_error.h"
@@ -29,12 +31,21 @@ constexpr std::array<Link, 11> kChain = {{{false, ""},
 
 }  // namespace
 
+std::size_t find_origin(std::string_view text) {
+  std::size_t found = std::string_view::npos;
+  for (const std::string_view root : {"=_score", "=_source", "=fields.", "=matched:"}) {
+    const std::size_t at = text.find(root);
+    found = std::min(found, at);
+  }
+  return found;
+}
+
 HitOrigins parse_hit_origins(const std::vector<std::string>& origins,
                              const std::unordered_map<std::string, std::int64_t>& names) {
   HitOrigins result;
   if (!origins.empty()) result.kinds.assign(names.size(), HitOrigins::kLog);
   for (const std::string& origin : origins) {
-    const std::size_t equals = origin.find('=');
+    const std::size_t equals = find_origin(origin);
     std::string place = origin.substr(equals + 1);
     const bool is_matched = place.starts_with(kMatched) && place.size() > kMatched.size();
     const bool is_maybe = !is_matched && place.ends_with('?');
@@ -42,7 +53,8 @@ HitOrigins parse_hit_origins(const std::vector<std::string>& origins,
     const auto is_path = [&](std::string_view root) {
       return place.starts_with(root) && place.size() > root.size();
     };
-    if (!is_matched && place != "_score" && !is_path("_source.") && !is_path("fields."))
+    if (place.starts_with("fields._ltrlog") ||
+        (!is_matched && place != "_score" && !is_path("_source.") && !is_path("fields.")))
       throw_error<InvalidArgument>(
           "--feature-names {}: '{}' is no place of a number in a hit: choose _score, _source.PATH, "
           "fields.PATH or "
@@ -51,6 +63,7 @@ HitOrigins parse_hit_origins(const std::vector<std::string>& origins,
     const std::int64_t feature = names.at(origin.substr(0, equals));
     if (!result.places.emplace(place, feature).second)
       throw_error<InvalidArgument>("--feature-names {}: Another feature has this origin, too.", origin);
+    result.longest = std::max(result.longest, place.size());
     result.kinds[feature] = is_matched || is_maybe ? HitOrigins::kMaybe : HitOrigins::kNumber;
   }
   return result;
@@ -66,7 +79,9 @@ bool SearchResponseReader::key(std::string& name) {
   }
   wanted_ = place_ == kRequest || place_ == kLog || name == kChain[place_].key ||
             (place_ == kHit && name == kId) || (place_ == kFeature && (name == "name" || name == "value"));
-  is_followed_ = !wanted_ && !limits_.origins.places.empty() && (place_ == kHit || place_ == kFields);
+  is_followed_ = !wanted_ && !limits_.origins.places.empty() &&
+                 (place_ == kFields ||
+                  (place_ == kHit && (name == "_score" || name == "_source" || name == kMatchedQueries)));
   if (is_followed_) path_ = place_ == kFields ? "fields." + name : name;
   if (!wanted_) return true;
   key_ = name;
@@ -184,8 +199,13 @@ void SearchResponseReader::add_feature() {
 }
 
 void SearchResponseReader::take(const std::string& place, double value) {
+  if (place.size() > limits_.origins.longest) return;  // a long key would be hashed for each of its values
   const auto found = limits_.origins.places.find(place);
   if (found == limits_.origins.places.end()) return;
+  if (!std::isfinite(static_cast<float>(value)))
+    throw ApiError(422, fmt::format("{}.{}", hit_place(), place),
+                   "The number is out of range for a 32-bit float.");
+  if (given_[found->second] && place.starts_with(kMatched)) return;
   if (given_[found->second])
     throw ApiError(
         422, hit_place(),
@@ -252,13 +272,14 @@ std::string SearchResponseReader::field() const {
 
 bool SearchResponseReader::null() {
   if (skip_ > 0 || !wanted_) return true;
+  if (!is_passed() && (place_ == kHit || place_ == kFields)) return true;  // a hit without fields
   return is_passed() ? rank_.null() : RequestReader::null();
 }
 
 bool SearchResponseReader::text(std::string& value) {
   if (skip_ > 0 || !wanted_) {
     if (is_followed_ && path_ == kMatchedQueries) take(fmt::format("{}{}", kMatched, value), 1.0);
-    if (is_followed_ && limits_.origins.places.contains(path_))
+    if (is_followed_ && path_.size() <= limits_.origins.longest && limits_.origins.places.contains(path_))
       throw ApiError(422, hit_place() + "." + excerpt(path_),
                      "The value is a string; a feature is a number.");
     return true;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -54,8 +55,8 @@ std::unique_ptr<OnlineRanker> make_served_ranker(const ResolvedService& service)
 /// These happen around the requests of a service.
 struct Serving {
   std::function<void()> begin;
-  std::function<void()> tick;                 // every 20 ms; StateLost ends the service
-  std::function<std::string(bool lost)> end;  // returns what could not be kept
+  std::function<void()> tick;                                 // every 20 ms; StateLost ends the service
+  std::function<std::string(std::chrono::seconds most)> end;  // returns what could not be kept
 };
 
 void serve(const std::vector<Surface>& surfaces, const ServiceOptions& options, Listener& listener,
@@ -97,7 +98,12 @@ void serve(const std::vector<Surface>& surfaces, const ServiceOptions& options, 
     if (!lost) guarded([&one] { one.service->close_windows(); });
     if (!lost) unkept.push_back(guarded([&one] { one.service->keep_windows(); }));
   }
-  for (const Serving& part : parts) unkept.push_back(part.end(lost != nullptr));
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(lost ? 0 : options.drain_seconds);
+  for (const Serving& part : parts) {
+    const auto left = std::chrono::ceil<std::chrono::seconds>(until - std::chrono::steady_clock::now());
+    unkept.push_back(part.end(std::max(left, std::chrono::seconds(0))));
+  }
   if (lost) std::rethrow_exception(lost);
   std::erase(unkept, "");
   if (!unkept.empty())
@@ -359,10 +365,9 @@ class LearnerProcess {
               log_->require_writable();
               if (archive_) archive_->require_running();
             },
-            [this](bool lost) {
+            [this](std::chrono::seconds most) {
               if (archive_) archive_->stop();
-              if (learner_->stop(std::chrono::seconds(lost ? 0 : options_.drain_seconds)))
-                return std::string();
+              if (learner_->stop(most)) return std::string();
               return fmt::format(
                   "{}: The checkpoint is an earlier one or missing: the next start learns the records "
                   "behind it from the log again.",
@@ -517,7 +522,7 @@ void run_replica(Service::Parts parts, const ServiceOptions& options, Impression
   Service service(std::move(parts), lists, log, follower);
   serve({{"", &service}}, options, listener,
         {{[&follower] { follower.start(); }, [&follower] { follower.require_running(); },
-          [&follower](bool) { return follower.stop(), std::string(); }}});
+          [&follower](std::chrono::seconds) { return follower.stop(), std::string(); }}});
 }
 
 /// A replica of a shared log: it has no state of its own.
@@ -596,10 +601,21 @@ void follow(const ServiceOptions& options, Listener& listener) {
 
 }  // namespace
 
+namespace {
+
+/// Refuses an access log that cannot be opened before anything else. Where it is a file, SIGHUP opens it
+/// again once the service runs, and does nothing before and after.
+void try_access_log(const std::string& path) {
+  if (path.empty()) return;
+  if (AccessLog(path).is_file()) std::signal(SIGHUP, SIG_IGN);
+}
+
+}  // namespace
+
 void run_service(const ServiceOptions& options) {
   // Before the folder, so that a start whose port is taken leaves nothing behind.
   Listener listener(options.http);
-  if (!options.http.access_log.empty()) AccessLog{options.http.access_log};  // refused before anything else
+  try_access_log(options.http.access_log);
   if (!options.follow.empty()) return follow(options, listener);
   if (options.shared && options.shared->role == ServiceRole::kReplica) return replicate(options, listener);
   LearnerProcess(options, true).run(listener);
@@ -607,12 +623,21 @@ void run_service(const ServiceOptions& options) {
 
 void run_services(std::span<const ServiceOptions> options) {
   Listener listener(options.front().http);
-  if (const std::string& path = options.front().http.access_log; !path.empty()) AccessLog{path};
+  try_access_log(options.front().http.access_log);
   std::vector<std::unique_ptr<LearnerProcess>> processes;
   std::vector<Surface> surfaces;
   std::vector<Serving> parts;
   for (const ServiceOptions& one : options) {
-    processes.push_back(std::make_unique<LearnerProcess>(one, true));
+    const auto named = [&one](const std::exception& error) {
+      return one.surface.empty() ? error.what() : fmt::format("[{}]: {}", one.surface, error.what());
+    };
+    try {
+      processes.push_back(std::make_unique<LearnerProcess>(one, true));
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(named(error));
+    } catch (const IoError& error) {
+      throw IoError(named(error));
+    }
     surfaces.push_back({one.surface, &processes.back()->open()});
     parts.push_back(processes.back()->serving());
   }

@@ -175,7 +175,9 @@ std::string start_file(const ResolvedService& service) {
 /// A service goes on from a snapshot with the settings of that one, but for those that are given.
 void take_snapshot(const ServiceRequest& request, const std::string& bytes, ServiceIdentity& identity) {
   const SnapshotFile snapshot = open_snapshot(bytes, request.model);
-  identity.cutoff = parse_identity(snapshot.identity, request.model).cutoff;
+  const ServiceIdentity earlier = parse_identity(snapshot.identity, request.model);
+  identity.cutoff = earlier.cutoff;
+  identity.feature_origins = earlier.feature_origins;
   identity.ranker = snapshot.settings;
   assign_overrides(request.ranker, identity.ranker);
   refuse_ignored(identity.ranker, request.ranker);
@@ -247,7 +249,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   identity.features = normaliser.features;
   identity.feature_schema = request.schema;
   identity.feature_names = feature_names_of(request, model ? &*model : nullptr, normaliser.features);
-  identity.feature_origins = origins_of(request);
+  if (!request.feature_names.empty()) identity.feature_origins = origins_of(request);
   identity.normalisation = normaliser_text(normaliser);
   identity.cutoff = request.cutoff.value_or(identity.cutoff);
   identity.seed = request.seed.value_or(identity.seed);
@@ -326,7 +328,13 @@ ResolvedService with_schema(const ServiceIdentity& stored, const ServiceRequest&
   identity.feature_schema = request.schema;
   identity.features = std::ssize(schema.columns());
   identity.feature_names = feature_names_text(schema.columns());
-  identity.feature_origins.clear();
+  std::vector<std::string> origins = parse_feature_names(stored.feature_origins);
+  std::erase_if(origins, [&](const std::string& origin) {
+    const auto columns = schema.columns();
+    return std::find(columns.begin(), columns.end(), origin.substr(0, find_origin(origin))) ==
+           columns.end();
+  });
+  identity.feature_origins = origins.empty() ? "" : feature_names_text(origins);
   FittedNormaliser normaliser = parse_normaliser(stored.normalisation, "service");
   normaliser.features = identity.features;
   identity.normalisation = normaliser_text(normaliser);

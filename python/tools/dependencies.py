@@ -14,11 +14,17 @@ def dynamic_metadata(_settings: Mapping[str, Any], _project: Mapping[str, Any]) 
 
 def _minor_version() -> str:
     """That of the LibTorch that python/CMakeLists.txt takes: OLRANK_TORCH_DIR, that of a build for the CPU, or the one that is fetched."""
+    given = os.environ.get("OLRANK_TORCH_DIR", "")
     cache = pathlib.Path("build/cpu/CMakeCache.txt")
-    built = re.search(r"^OLRANK_TORCH_DIR:\w+=(.+)$", cache.read_text(encoding="utf-8"), re.M) if cache.is_file() else None
-    given = pathlib.Path(os.environ.get("OLRANK_TORCH_DIR") or (built[1] if built else ""))
-    for version in (given / "torch/version.py", given / "version.py"):  # a torch package, or the folder around it
-        found = re.search(r"__version__\s*=\s*['\"]([0-9]+\.[0-9]+)\.", version.read_text(encoding="utf-8")) if version.is_file() else None
-        if found:
-            return found[1]
-    return "2.11"
+    if not given and os.environ.get("OLRANK_CUDA", "").lower() not in ("on", "1") and cache.is_file():
+        built = re.search(r"^OLRANK_TORCH_DIR:\w+=(.+)$", cache.read_text(encoding="utf-8"), re.M)
+        given = built[1] if built else ""
+    if not given:
+        return "2.11"
+    for folder in (pathlib.Path(given) / "torch", pathlib.Path(given)):  # a torch package, or the folder around it
+        for header in ("headeronly/version.h", "csrc/api/include/torch/version.h"):
+            file = folder / "include/torch" / header
+            found = re.findall(r"define TORCH_VERSION_(?:MAJOR|MINOR) (\d+)", file.read_text(encoding="utf-8")) if file.is_file() else []
+            if len(found) == 2:
+                return ".".join(found)
+    raise RuntimeError(f"{given} has no headers of LibTorch that say its version: name a folder with LibTorch 2.11 to 2.15.")

@@ -345,7 +345,7 @@ TEST(RerankRequest, RefusesHitsWithoutTheOriginOfAFeature) {
       {R"("_source": {"cost": {"net": "1"}})",
        "._source.cost.net: The value is a string; a feature is a number."},
       {R"("_score": 1e60, "_source": {"cost": {"net": 1}})",
-       ".fields._ltrlog.bm25: The number is out of range for a 32-bit float."},
+       "._score: The number is out of range for a 32-bit float."},
   };
   for (const auto& [part, sentence] : cases)
     EXPECT_EQ(error_of(request_of("{" + log + part + R"(, "_id": "a"})"), limits_with(kOrigins)),
@@ -356,7 +356,20 @@ TEST(RerankRequest, RefusesHitsWithoutTheOriginOfAFeature) {
             "422 " + at +
                 ".fields._ltrlog[0].log: The log has 0 of the 1 features that the model expects; it lacks "
                 "'title'.");
-  for (const std::string origin : {"price=score", "price=", "price=_source.", "price=matched:", "price=?"})
+  // A hit's own keys do not stand for places, and queries that match twice match.
+  RankRequest request;
+  parse_rerank_request(
+      request_of(R"({"_id": "a", "_score": 1, "matched:new": 7, "_source.cost.net": 9, "fields": null,
+                                      "_source": {"cost": {"net": 2}, "matched_queries": ["new"]}, "matched_queries": ["old", "old"]},
+                                     {"_id": "b", "_score": 1, "_source": {"cost": {"net": 2}}, "matched_queries": ["new", "new"]})"),
+      limits_with({"bm25=_score", "price=_source.cost.net", "new=matched:new", "title=_source.t?",
+                   "sold=_source.s?"}),
+      request);
+  EXPECT_EQ(request.values, (std::vector<float>{0, 1, 2, 0, 0, 0, 1, 2, 0, 1}));
+  EXPECT_EQ(find_origin("colour=red=_source.red"), 10U);
+  EXPECT_EQ(find_origin("colour=red"), std::string_view::npos);
+  for (const std::string origin :
+       {"price=fields._ltrlog", "price=score", "price=", "price=_source.", "price=matched:", "price=?"})
     EXPECT_THROW(limits_with({origin}), InvalidArgument) << origin;
   EXPECT_THROW(limits_with({"price=_score", "sold=_score?"}), InvalidArgument);
 }

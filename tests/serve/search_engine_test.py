@@ -102,7 +102,7 @@ class SearchEngine(ServiceTest):
         with service.client() as client:
             self.assertEqual(client.rerank("rain jacket", {"hits": {"hits": hits}}, explore=False)["docs"], before)
         self.assertEqual(service.stop(), 0)
-        self.assertIn("--feature-names words=words: 'words' is no place of a number in a hit", self.refused("--feature-names", "a,words=words"))
+        self.assertIn("--feature-names words=_source: '_source' is no place of a number in a hit", self.refused("--feature-names", "a,words=_source"))
         self.assertIn("feature_names is", self.refused("--feature-names", "bm25=_score,words=fields.length,new"))
 
     def test_names_belong_to_the_state(self):

@@ -1,11 +1,13 @@
 """Several services in one process: each has its own ranker, arms, log and checkpoint, and none sees another's."""
 
+import json
 import random
 import re
+import socket
 import unittest
 import urllib.request
 
-from running_service import ServiceError, ServiceTest, Users, learned_state, logged
+from running_service import RunningService, ServiceError, ServiceTest, Users, learned_state, logged, wait_until
 
 TABLES = """
 [shop-de]
@@ -106,6 +108,43 @@ class Surfaces(ServiceTest):
             self.assertEqual(client.stats()["open_impressions"], 1)
         self.assertEqual(service.stop(), 0)
 
+    def raw(self, service, request):
+        """The status of each answer on one connection."""
+        with socket.create_connection(service.address) as connection:
+            connection.sendall(request.encode())
+            connection.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        return re.findall(rb"HTTP/1.1 (\d+)", answer)
+
+    def test_places_of_surfaces(self):
+        accesses = self.folder / "accesses.jsonl"
+        service = self.start_with("[a]\nfeatures = 2\n[b]\nfeatures = 2\n", "--access-log", accesses)
+        head = " HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        self.assertEqual(self.raw(service, "GET http://localhost/surface/a/v1/stats" + head), [b"200"])
+        self.assertEqual(self.raw(service, "GET /surface/a/healthz?x=1" + head + "GET /surface/b/nothing" + head), [b"200", b"404"])
+        self.assertEqual(self.raw(service, "GET /surface/a/healthz" + head + "GARBAGE\r\n\r\n"), [b"200", b"400"])
+        with service.client() as client:
+            metrics = client.metrics()
+        self.assertNotIn('surface="a",route="other"', metrics)
+        self.assertIn('olrank_requests_total{surface="b",route="other",status="404"} 1\n', metrics)
+        follower = RunningService(None, "--follow", service.url + "/surface/b")
+        self.services.append(follower)
+        with follower.client() as client:
+            wait_until(client.is_ready, "the follower has no model")
+        self.assertEqual(follower.stop(), 0)
+        self.assertEqual(service.stop(), 0)
+        paths = [json.loads(line)["path"] for line in accesses.read_text().splitlines()]
+        self.assertEqual(paths[:5], ["/surface/a/v1/stats", "/surface/a/healthz", "other", "/surface/a/healthz", "other"])
+
+    def test_a_service_of_its_own_has_no_surfaces(self):
+        service = self.start("--features", "2")
+        with service.client(surface="x") as client:
+            for ask in (client.stats, client.is_ready, client.metrics):
+                with self.assertRaises(ServiceError) as refusal:
+                    ask()
+                self.assertEqual(str(refusal.exception), "404: Unknown path.")
+        self.assertEqual(service.stop(), 0)
+
     def test_wrong_files_end_with_a_sentence(self):
         file = self.folder / "surfaces.toml"
         for tables, flags, sentence in (
@@ -118,7 +157,11 @@ class Surfaces(ServiceTest):
                 ("[a]\nfeature = 3\n", [], "--feature"),
                 ("[a]\nfeatures = 0\n", [], "surfaces.toml:1:1: --features must be from 1 to 1000000, not 0."),
                 ("[a]\nfeatures = 3\n[a]\nfeatures = 2\n", [], "surfaces.toml:3:"),
-                ("[a]\nfeatures = 3\n", ["--ranker", "pairrank"], "--ranker belongs into the tables of --surfaces"),
+                ("[a]\nfeatures = 3\narm-model = [\"m=x\", \"n=y\"]\narms = \"m=50,n=50\"\n", [], "[a]: Cannot read 'x'"),
+                ("[a]\nfeatures = 3\nhelp = true\n", [], "'help' is no flag of a surface: it is one of the whole process."),
+                ("[a]\nfeatures = 3\nfollow-ca = \"x\"\n", [], "'follow-ca' is no flag of a surface"),
+                ("[a]\nfeatures = 3\n\"state=/x\" = 3\n", [], "'state=/x' is no flag of a surface."),
+                ("[a]\nfeatures = 3\n", ["--ranker", "pairrank"], "--ranker belongs in the tables of --surfaces"),
                 ("[a]\n", [], "contains no service yet")):
             file.write_text(tables)
             self.assertIn(sentence, self.refused("--surfaces", file, *flags), tables)

@@ -53,13 +53,14 @@ def citation_errors(path, counts):
 
 
 def unlinked_pages(pages):
-    """Pages of docs that the README does not link to, and pages of its folders that no page of docs links to."""
+    """Pages of docs that the README does not link to, and pages of its folders that neither a page of docs links to nor one that the
+    README names."""
     def links(page):
         targets = (target.partition("#")[0] for target in LINK.findall(page.read_text()))
         return {os.path.normpath(page.parent / target) for target in targets}
 
     near = links(pathlib.Path("README.md"))
-    far = near.union(*(links(page) for page in pages if page.parent == pathlib.Path("docs")))
+    far = near.union(*(links(page) for page in pages if page.parent == pathlib.Path("docs") or str(page) in near))
     for page in pages:
         if page.parts[0] == "docs" and str(page) not in (near if len(page.parts) == 2 else far):
             yield f"README.md: no link to {page}"

@@ -115,7 +115,7 @@ def fit(
     and dr, and `clip` the largest weight.
     """
     for name, part in (("train", train), ("validation", validation)):
-        if not isinstance(part, Dataset) and (part is not None or name == "train"):
+        if not isinstance(part, Dataset) and part is not None:
             raise TypeError(f"{name} is of the type {type(part).__name__}: give a Dataset, such as Dataset.from_arrays() makes.")
     texts = as_texts(dict(settings))
     names = None if train is None else train.feature_names

@@ -13,14 +13,14 @@ import sys
 BUDGET = {
     "core": 27_739,  # goal 26,000
     "models": 23_140,  # goal 21,400
-    "serve": 14_386,  # goal 10,600
+    "serve": 14_460,  # goal 10,600
     "cuda": 13_247,  # goal 13,000
     "jobs": 9_891,  # goal 8,700
     "report": 8_915,  # goal 7,700
     "recommend": 7_827,  # goal 7,400
     "bench": 7_711,  # goal 6,000
-    "apps": 6_065,  # goal 5,800
-    "python": 5_300,  # goal 4,100
+    "apps": 6_078,  # goal 5,800
+    "python": 5_306,  # goal 4,100
     "logs": 3_796,  # goal 3,200
     "scripts": 3_751,  # goal 1,900
     "sim": 3_295,
@@ -33,8 +33,8 @@ BUDGET = {
     "third_party": 148,
     ".ci": 55,
 }
-PRODUCT_LINES = 143_744  # goal 126,000
-TEST_LINES = 75_236  # goal 64,000
+PRODUCT_LINES = 143_837  # goal 126,000
+TEST_LINES = 75_294  # goal 64,000
 FILES = 1_620  # goal 1,500
 PRODUCT_CPP_FILES = 844  # goal 650
 SETTINGS = 200

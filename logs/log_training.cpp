@@ -22,7 +22,7 @@
 namespace olrank {
 namespace {
 
-/// What a click model expects of each document in all lists of a log.
+/// A click model expects this of each document in all lists of a log.
 struct Exposures {
   std::vector<double> examined;  // how often users saw it
   std::vector<double> clicked;   // how often they clicked it then

@@ -163,7 +163,7 @@ class OnlineRanker : public Stateful {
 
   /// The latest model's scores of any documents.
   virtual void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const = 0;
-  /// The same of a whole part, for rankers whose scores depend on the query.
+  /// Scores the documents of a whole part, for rankers whose scores depend on the query.
   virtual void score_part(ExecutionContext& context, FeatureMatrix docs, const PartNames& /*names*/,
                           std::span<float> scores) const {
     score(context, docs, scores);

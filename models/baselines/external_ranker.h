@@ -52,7 +52,7 @@ class ExternalRanker {
   /// alone.
   virtual void score(std::span<const float> inputs, std::int64_t docs, std::int64_t features,
                      std::span<float> scores) const = 0;
-  /// The same of one query's documents, for scores that depend on the query; `round` is the latest one.
+  /// Scores one query's documents, where scores depend on the query; `round` is the latest one.
   /// Returns false where score() serves.
   virtual bool score_query(const ExternalQuery& /*query*/, std::span<float> /*scores*/) const {
     return false;

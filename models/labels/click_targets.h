@@ -16,7 +16,7 @@ struct ClickCell {
   double clicked = 0.0;  // at most `shown`
 };
 
-/// What clicks say of the documents of a training part, which a model learns in place of grades. With the
+/// The clicks on the documents of a training part, which a model learns in place of grades. With the
 /// scores s of a query, its loss is one of
 ///   shares   −Σ_d t_d ln softmax_d(s), of targets t_d ≥ 0. It is linear in them: unbiased targets make it
 ///            unbiased. Joachims, Swaminathan and Schnabel, WSDM 2017; the softmax of Bruch et al., ICTIR

@@ -89,9 +89,9 @@ TEST_F(LogTrainingTest, DrIsIpsAndARegressionForWhatWasNotSeen) {
   dr.estimator = LogEstimator::kDr;
   const Values by_ips = shares(ips);
   const Values by_dr = shares(dr);
-  // What was seen with more than 1/clip has no need of the regression.
+  // A document that was seen with more than 1/clip has no need of the regression.
   for (const int doc : {0, 1, 2, 7}) EXPECT_DOUBLE_EQ(by_dr[doc], by_ips[doc]) << doc;
-  // What never was has the regression of a list: a probability times the lists of its query.
+  // One that never was has the regression of a list: a probability times the lists of its query.
   for (const int doc : {3, 4, 5, 6}) {
     EXPECT_EQ(by_ips[doc], 0.0);
     EXPECT_GT(by_dr[doc], 0.0);

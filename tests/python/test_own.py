@@ -1,4 +1,4 @@
-"""What own rankers, users and metrics have as built-in ones do: queries, certainty, examination, curves, sweeps, and the examples."""
+"""Own rankers, users and metrics have what built-in ones have: queries, certainty, examination, curves, sweeps, and the examples."""
 
 import csv
 import functools
@@ -43,7 +43,7 @@ class Weights:
 
 
 class ByQuery(Weights):
-    """The same scores, query by query, less what all documents of the query have."""
+    """Its scores are those, query by query, less what all documents of the query have."""
 
     def score(self, X, query):
         assert X is not query.X and np.array_equal(X, query.X) and query.qid and query.person == 0

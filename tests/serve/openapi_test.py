@@ -88,7 +88,7 @@ class OpenApi(ServiceTest):
                 hits = [{"_id": "a", "fields": {"_ltrlog": [{"log": log}]}}]
                 self.ask(client, "POST", "/v1/rerank", {"query": "q", "response": {"hits": {"hits": hits}}})
                 self.ask(client, "POST", "/v1/rerank", {"query": "q", "response": {"hits": {"hits": []}}})
-                # What the document forbids is refused.
+                # The service refuses what the document forbids.
                 for path, request in (("/v1/rank", {"query": "q", "docs": []}),
                                       ("/v1/rank", {"query": 1.5, "docs": [{"id": "a", "features": []}]}),
                                       ("/v1/rank", {"query": "q", "docs": [{"id": "a"}]}), ("/v1/feedback", {"clicks": []}),

@@ -330,7 +330,7 @@ ResolvedService with_schema(const ServiceIdentity& stored, const ServiceRequest&
   identity.feature_names = feature_names_text(schema.columns());
   std::vector<std::string> origins = parse_feature_names(stored.feature_origins);
   std::erase_if(origins, [&](const std::string& origin) {
-    const auto columns = schema.columns();
+    const auto& columns = schema.columns();
     return std::find(columns.begin(), columns.end(), origin.substr(0, find_origin(origin))) ==
            columns.end();
   });

@@ -296,7 +296,7 @@ void Evaluator::summarise(const Dataset& data) {
   std::copy(means.random_ndcg.begin(), means.random_ndcg.end(), report_.random_ndcg.begin());
   std::copy(means.named.begin(), means.named.end(), report_.named.begin());
   std::copy(means.random_named.begin(), means.random_named.end(), report_.random_named.begin());
-  static_cast<SingleMetrics&>(report_) = means;
+  static_cast<SingleMetrics&>(report_) = static_cast<const SingleMetrics&>(means);
   report_.misordered_pairs = std::accumulate(misordered_.begin(), misordered_.end(), std::int64_t{0});
   report_.pairs = std::accumulate(pairs_.begin(), pairs_.end(), std::int64_t{0});
   report_.queries = data.queries();

@@ -369,12 +369,12 @@ void EventWindow::warn_of_limits(std::int64_t oldest_age) {
       readable_bytes(bytes * windows), limits.open, readable_bytes(static_cast<double>(limits.bytes)));
 }
 
-std::vector<std::vector<std::uint8_t>> EventWindow::close_due() {
+std::vector<ImpressionStore::Closed> EventWindow::close_due() {
   std::unique_lock lock(mutex_);
   const std::int64_t now = settings_.steady();
   std::vector<OpenLists::Place> due;
   std::vector<std::string> bodies;
-  std::vector<std::vector<std::uint8_t>> clicks;
+  std::vector<Closed> closed;
   std::size_t left = open_.size();
   std::size_t bytes = open_.bytes();
   std::uint64_t early = 0;
@@ -389,10 +389,10 @@ std::vector<std::vector<std::uint8_t>> EventWindow::close_due() {
     list->claimed = true;
     const FeedbackRecord record = finished_record(settings_.types, list->unpacked(), list->seen);
     bodies.push_back(record_body(record));
-    clicks.push_back(record.clicks);
+    closed.push_back({record.arm, record.clicks});
     due.push_back(list);
   }
-  if (due.empty()) return clicks;
+  if (due.empty()) return closed;
   lock.unlock();
   std::exception_ptr failure;
   try {
@@ -408,7 +408,7 @@ std::vector<std::vector<std::uint8_t>> EventWindow::close_due() {
   if (failure) std::rethrow_exception(failure);
   closed_early_ += early;
   remove_old_journals();
-  return clicks;
+  return closed;
 }
 
 void EventWindow::keep_open() {

@@ -82,7 +82,7 @@ class EventWindow : public ImpressionStore {
 
   std::string open(FeedbackRecord list, std::int64_t shown) override;
   Outcome add(const std::string& id, std::span<const Click>, std::span<const Event> events) override;
-  std::vector<std::vector<std::uint8_t>> close_due() override;
+  std::vector<Closed> close_due() override;
   /// Keeps lists without events for the next start, too.
   void keep_open() override;
   Counts counts() const override;

@@ -101,14 +101,19 @@ class ImpressionStore : public Interface {
     bool late = false;                     // its window has closed: kept, but not learned
     std::optional<std::uint64_t> round{};  // of the record; none while a window is open
     std::vector<std::uint8_t> clicks{};    // of the list so far, unless late
+    std::string arm{};                     // of a record that is new
   };
   /// Returns once the feedback is durable: the clicks of a list, or in a service with a window its events.
   virtual Outcome add(const std::string& id, std::span<const Click> clicks,
                       std::span<const Event> events) = 0;
 
-  /// Does what has to be done now and then, such as logging the lists whose window has closed; returns
-  /// their clicks.
-  virtual std::vector<std::vector<std::uint8_t>> close_due() { return {}; }
+  struct Closed {
+    std::string arm;  // empty without arms
+    std::vector<std::uint8_t> clicks;
+  };
+  /// Does what has to be done now and then, such as logging the lists whose window has closed, which it
+  /// returns.
+  virtual std::vector<Closed> close_due() { return {}; }
   /// It is called before the end of the process.
   virtual void keep_open() {}
 

@@ -325,7 +325,7 @@ ImpressionStore::Outcome FirstAnswers::add(const std::string& id, std::span<cons
   list->claimed = false;
   if (failure) std::rethrow_exception(failure);
   OpenLists::List answer = answer_of(record, now);
-  Outcome outcome{false, false, record.round, std::move(record.clicks)};
+  Outcome outcome{false, false, record.round, std::move(record.clicks), record.arm};
   open_.erase(list);
   remember(std::move(answer));
   return outcome;

@@ -333,7 +333,7 @@ ImpressionStore::Outcome RedisLists::accept(const std::string& id, OpenList list
   if (outcome > 0) log_.know_round(std::stoull(reply.items.at(1).text));
   log_.require_replicas(replies);
   if (outcome == 0) return repeat(id, reply.items.at(1).text, clicks);
-  return {false, false, std::stoull(reply.items.at(1).text), std::move(record.clicks)};
+  return {false, false, std::stoull(reply.items.at(1).text), std::move(record.clicks), record.arm};
 }
 
 ImpressionStore::Outcome RedisLists::repeat(const std::string& id, const std::string& answer,
@@ -377,25 +377,25 @@ ImpressionStore::Outcome RedisLists::add_late(const std::string& id, std::span<c
   return {false, true};
 }
 
-std::vector<std::vector<std::uint8_t>> RedisLists::close_due() {
-  std::vector<std::vector<std::uint8_t>> clicks;
-  if (client_.is_away()) return clicks;
+std::vector<ImpressionStore::Closed> RedisLists::close_due() {
+  std::vector<Closed> closed;
+  if (client_.is_away()) return closed;
   const auto begin = std::chrono::steady_clock::now();
-  if (settings_.window.count() == 0 || begin < close_due_) return clicks;
+  if (settings_.window.count() == 0 || begin < close_due_) return closed;
   close_due_ = begin + kCloseInterval;
   const std::string due = client_.key("due");
   const std::string arguments[] = {fmt::format("{}", kDueAtOnce), fmt::format("{}", kLeaseMs)};
   for (;;) {
     const RedisReply ids = client_.run(kDueScript, std::span(&due, 1), arguments).front();
     for (const RedisReply& id : ids.items) {
-      if (auto record = close(id.text)) clicks.push_back(std::move(*record));
+      if (auto one = close(id.text)) closed.push_back(std::move(*one));
     }
-    if (std::ssize(ids.items) < kDueAtOnce) return clicks;
+    if (std::ssize(ids.items) < kDueAtOnce) return closed;
   }
 }
 
 /// Nothing if another process has closed it.
-std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id) {
+std::optional<ImpressionStore::Closed> RedisLists::close(const std::string& id) {
   const std::string keys[] = {key("impression", id), key("events", id),  client_.key("log"),
                               client_.key("rounds"), client_.key("due"), key("answered", id),
                               client_.key("chain")};
@@ -419,7 +419,7 @@ std::optional<std::vector<std::uint8_t>> RedisLists::close(const std::string& id
     const std::int64_t closed = std::stoll(client_.run(kCloseScript, keys, arguments).front().text);
     if (closed > 0) {
       log_.know_round(static_cast<std::uint64_t>(closed));
-      return record.clicks;
+      return Closed{record.arm, record.clicks};
     }
     if (closed < 0) return std::nullopt;
   }

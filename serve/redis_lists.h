@@ -44,7 +44,7 @@ class RedisLists : public ImpressionStore {
 
   std::string open(FeedbackRecord list, std::int64_t shown) override;
   Outcome add(const std::string& id, std::span<const Click> clicks, std::span<const Event> events) override;
-  std::vector<std::vector<std::uint8_t>> close_due() override;
+  std::vector<Closed> close_due() override;
   /// Waits for the lists on their way.
   void keep_open() override;
   Counts counts() const override;
@@ -69,7 +69,7 @@ class RedisLists : public ImpressionStore {
   Outcome repeat(const std::string& id, const std::string& answer, std::span<const Click> clicks) const;
   Outcome add_events(const std::string& id, OpenList list, std::span<const Event> events);
   Outcome add_late(const std::string& id, std::span<const Event> events);
-  std::optional<std::vector<std::uint8_t>> close(const std::string& id);
+  std::optional<Closed> close(const std::string& id);
 
   RedisLog& log_;
   RedisClient& client_;

@@ -381,6 +381,8 @@ std::string Service::ranked(std::string_view path,
   for (std::int64_t rank = 0; rank < std::min<std::int64_t>(shown, RecentLists::kDocs); ++rank)
     list.docs.push_back(request.docs[workspace.ranking.list[rank]]);
   recent_.add(std::move(list));
+  asked_.count(request.query, request.docs, workspace.ranking.by_score, request.incumbent_docs);
+  effects_.take({request.values.data(), docs, parts_.normaliser.features}, RecentLists::Clock::now());
   return rank_answer(impression, published->round, request, workspace.ranking, shown, more);
 }
 
@@ -394,7 +396,12 @@ ImpressionStore::Counts Service::impression_counts() const {
 
 void Service::close_windows() {
   if (lists_ == nullptr) return;
-  for (const std::vector<std::uint8_t>& clicks : lists_->close_due()) counters_.count_clicks(clicks);
+  for (const ImpressionStore::Closed& list : lists_->close_due()) count_clicks(list.arm, list.clicks);
+}
+
+void Service::count_clicks(std::string_view arm, std::span<const std::uint8_t> clicks) {
+  counters_.count_clicks(clicks);
+  curve_.count(arm, clicks);
 }
 
 void Service::keep_windows() {
@@ -419,7 +426,7 @@ std::string Service::feedback(std::string_view body) {
   }
   ++(outcome.duplicate ? duplicates_ : accepted_);
   if (!outcome.clicks.empty()) recent_.add_clicks(request.impression, outcome.clicks);
-  if (outcome.round && !outcome.duplicate) counters_.count_clicks(outcome.clicks);
+  if (outcome.round && !outcome.duplicate) count_clicks(outcome.arm, outcome.clicks);
   return fmt::format("{{\"accepted\":true,\"duplicate\":{},{}\"round\":{}}}\n", outcome.duplicate,
                      parts_.requests.window ? fmt::format("\"late\":{},", outcome.late) : std::string(),
                      outcome.round ? fmt::format("{}", *outcome.round) : "null");
@@ -487,8 +494,36 @@ std::string Service::overview() const {
                        json_string(one.route), one.requests, one.errors, one.median, one.p99);
   }
   out += "],\"history\":" + recent_.history_json();
+  out += ",\"clicks_history\":" + curve_.json();
+  out += ",\"queries\":" + asked_.json();
   out += ",\"lists\":" + recent_.lists_json();
   return out + "}\n";
+}
+
+std::string Service::features() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kRest = 9;  // times as long as it took, so that nobody keeps the learner from its work
+  const std::lock_guard lock(effects_mutex_);
+  const Clock::time_point begin = Clock::now();
+  if (begin < effects_due_) return effects_json_;
+  required_ranker();
+  try {
+    const RankerSource::Model model = learner_.model();
+    const ModelScorer scorer(
+        parse_model(published_model(model, parts_.metadata), "model of the service", ModelCode::kTrust));
+    effects_json_ = fmt::format("{{\"round\":{},\"features\":[", model.round);
+    for (const FeatureEffects::Effect& one : effects_.of(scorer)) {
+      effects_json_ += fmt::format(
+          "{}{{\"name\":{},\"share\":{:.4f},\"direction\":{:.2f}}}", effects_json_.back() == '[' ? "" : ",",
+          json_string(parts_.requests.feature(one.feature)), one.share, one.direction);
+    }
+  } catch (const Error& error) {
+    throw ApiError(503, "", error.what());
+  }
+  effects_json_ += "]}\n";
+  const Clock::time_point end = Clock::now();
+  effects_due_ = end + std::max<Clock::duration>(kRest * (end - begin), std::chrono::seconds(1));
+  return effects_json_;
 }
 
 std::string Service::arms() const {

@@ -19,6 +19,7 @@
 #include "serve/file_log.h"
 #include "serve/impression_file.h"
 #include "serve/metrics.h"
+#include "serve/page_figures.h"
 #include "serve/requests.h"
 #include "serve/snapshot.h"
 #include "serve/status_page.h"
@@ -64,6 +65,8 @@ class Service {
   std::string stats();
   /// The status page shows this. Unlike the stats it never waits for the learner.
   std::string overview() const;
+  /// How far each feature moves the scores of the model in the lists of late.
+  std::string features();
   std::string model() const;
   /// Another process needs this to follow this one: settings and snapshot. However many follow, learning
   /// stands still for at most a tenth of the time, as they share a snapshot that is younger than that.
@@ -122,6 +125,7 @@ class Service {
   std::shared_ptr<const PublishedRanker> required_ranker() const;
   void require_duty(std::string_view path) const;
   std::string fairness_json() const;
+  void count_clicks(std::string_view arm, std::span<const std::uint8_t> clicks);
   /// Why nothing more is learned; nothing while it is.
   std::optional<std::string> failure() const;
 
@@ -132,6 +136,12 @@ class Service {
   std::optional<ExposureBalance> balance_;
   Metrics counters_;
   RecentLists recent_;
+  ClickCurve curve_;
+  AskedQueries asked_;
+  FeatureEffects effects_;
+  std::mutex effects_mutex_;
+  std::string effects_json_;  // of the latest request
+  std::chrono::steady_clock::time_point effects_due_{};
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::uint64_t rounds_at_start_;
   std::uint32_t first_coin_;  // Philox round of this run's first list

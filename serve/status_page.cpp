@@ -33,7 +33,14 @@ ol{list-style:none;margin:0;padding:0}
 ol>li{padding:8px 0;border-bottom:1px solid var(--grid)}
 .docs{display:flex;flex-wrap:wrap;gap:4px 6px;margin-top:4px}
 .docs span{background:var(--shade);border-radius:4px;padding:0 8px}
-.docs .clicked{background:var(--mark)}
+.docs .clicked,.docs .up{background:var(--mark)}
+.c0{--own:#1f6fb2}.c1{--own:#c2611a}.c2{--own:#2e8b57}.c3{--own:#8a5bb5}
+.curve{stroke:var(--own)}
+.band{fill:var(--own);stroke:none;opacity:.2}
+.key{margin-right:14px}
+.key::before{content:'';display:inline-block;width:18px;border-top:3px solid var(--own);margin-right:6px;vertical-align:middle}
+progress{width:min(220px,30vw);accent-color:var(--line)}
+#features td:nth-child(n+3){text-align:left}
 )css";
 
 constexpr std::string_view kStatusBody = R"html(<h1>olrank service</h1>
@@ -55,6 +62,26 @@ constexpr std::string_view kStatusBody = R"html(<h1>olrank service</h1>
 </table></div>
 <p class="soft">Bounds of 95 % that hold at all times together, so you may look as often as you like. They count the lists since the shares changed last.</p>
 <ol id="changes"></ol>
+</div>
+<div id="clicks" hidden>
+<h2>Clicks a list</h2>
+<p class="soft">Means of equally many lists since the service started, with bounds of 95 %, in which other people could have clicked.</p>
+<div class="ends"><span id="clicks-top"></span><span id="clicks-keys"></span></div>
+<svg viewBox="0 0 100 100" preserveAspectRatio="none" role="img" aria-label="Clicks a list over time" id="clicks-curves"></svg>
+<div class="ends"><span>0 clicks</span><span id="clicks-end"></span></div>
+</div>
+<div id="features" hidden>
+<h2>Features that count</h2>
+<p class="soft">How far each feature moves the scores within the latest lists, by the model without its memory of documents.</p>
+<div class="scroll"><table>
+<thead><tr><th scope="col">feature</th><th scope="col">share</th><th scope="col"></th><th scope="col">a larger value</th></tr></thead>
+<tbody id="feature-rows"></tbody>
+</table></div>
+</div>
+<div id="queries" hidden>
+<h2>Most asked queries</h2>
+<p class="soft" id="queries-note"></p>
+<ol id="query-rows"></ol>
 </div>
 <h2>Certain share</h2>
 <p class="soft" id="chart-note"></p>
@@ -108,7 +135,6 @@ function showCards(now) {
     .sort((a, b) => b.requests - a.requests)[0];
   const cards = [
     ['rounds learned', count(now.rounds)],
-    ['pairs learned', count(now.pairs)],
     ['lists shown, since the start', count(now.impressions)],
     ['lists awaiting feedback', count(now.open_impressions)],
     ['certain share, since the start', share(now.certain_share)],
@@ -116,6 +142,7 @@ function showCards(now) {
     ['lists without a click', now.clicks.lists ? share(now.clicks.without / now.clicks.lists) : '–'],
     ['median ranking', rank ? milliseconds(rank.median) + ' ms' : '–'],
   ];
+  if (now.pairs > 0) cards.splice(1, 0, ['pairs learned', count(now.pairs)]);
   if (now.fairness !== null) {
     const fair = now.fairness;
     cards.push(['unfairness; fair up to ±' + Number(fair.epsilon.toPrecision(3)), fair.unfairness.toFixed(2)],
@@ -155,6 +182,71 @@ function showArms(now) {
   }));
   at('changes').replaceChildren(...changes.slice().reverse().map(one =>
     make('li', 'Round ' + count(one.round) + ': the learner\'s share went from ' + percent(one.from) + ' to ' + percent(one.to) + ', as ' + one.reason + '.')));
+}
+
+function showClicks(now) {
+  const periods = now.clicks_history;
+  at('clicks').hidden = periods.length < 2;
+  if (periods.length < 2) return;
+  const names = [...new Set(periods.flatMap(one => Object.keys(one.arms)))].sort();
+  const top = Math.max(...periods.flatMap(one => Object.values(one.arms).map(arm => arm.high)), 0.01);
+  const [first, last] = [periods[0].lists, periods[periods.length - 1].lists];
+  const point = (lists, clicks) => (100 * (lists - first) / (last - first)).toFixed(2) + ' ' + (100 - 100 * Math.max(clicks, 0) / top).toFixed(2);
+  at('clicks-top').textContent = top.toFixed(2) + ' clicks';
+  at('clicks-end').textContent = 'list ' + count(last) + ' with feedback';
+  at('clicks-keys').replaceChildren(...names.filter(name => name).map((name, i) => make('span', name, 'key c' + i % 4)));
+  at('clicks-curves').replaceChildren(...names.flatMap((name, i) => {
+    const known = periods.filter(one => one.arms[name]);
+    const line = bound => known.map(one => point(one.lists, one.arms[name][bound]));
+    return [['band', 'M' + line('high').concat(line('low').reverse()).join('L') + 'Z'], ['curve', 'M' + line('clicks').join('L')]].map(([kind, d]) => {
+      const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+      path.setAttribute('class', kind + ' c' + i % 4);
+      path.setAttribute('d', d);
+      return path;
+    });
+  }));
+}
+
+function showQueries(now) {
+  at('queries').hidden = now.queries.length === 0;
+  at('queries-note').textContent = now.queries.some(one => one.own !== null) ?
+    'The list by score, without exploration, beside your own order: ↑ and ↓ are ranks that a document goes up or down.' :
+    'The list by score, without exploration.';
+  at('query-rows').replaceChildren(...now.queries.map(one => {
+    const item = make('li');
+    const same = one.own !== null && one.best.every((id, rank) => id === one.own[rank]);
+    item.append(make('strong', one.query), make('span', ' · ' + count(one.lists) + ' lists' + (same ? ' · as your own order' : ''), 'soft'));
+    const docs = make('div', undefined, 'docs');
+    one.best.forEach((id, rank) => {
+      const before = one.own === null ? rank : one.own.indexOf(id);
+      const up = before < 0 || before > rank;
+      docs.append(make('span', id + (before < 0 ? ' new' : before === rank ? '' : up ? ' ↑' + (before - rank) : ' ↓' + (rank - before)), up ? 'up' : ''));
+    });
+    item.append(docs);
+    return item;
+  }));
+}
+
+let featuresDue = 0;
+
+async function showFeatures(headers) {
+  if (Date.now() < featuresDue) return;
+  featuresDue = Date.now() + 20000;
+  const answer = await fetch('v1/features', {headers, cache: 'no-store', signal: AbortSignal.timeout(10000)});
+  if (!answer.ok) return;
+  const features = (await answer.json()).features;
+  at('features').hidden = features.length === 0;
+  at('feature-rows').replaceChildren(...features.slice(0, 12).map(one => {
+    const row = make('tr');
+    const bar = make('progress');
+    bar.max = features[0].share;
+    bar.value = one.share;
+    const cell = make('td');
+    cell.append(bar);
+    row.append(make('td', one.name), make('td', share(one.share)), cell,
+      make('td', one.direction > 0.5 ? 'goes up' : one.direction < -0.5 ? 'goes down' : 'goes up or down'));
+    return row;
+  }));
 }
 
 function showChart(now) {
@@ -209,6 +301,8 @@ function show(now) {
   showState(now);
   showCards(now);
   showArms(now);
+  showClicks(now);
+  showQueries(now);
   showChart(now);
   showLatencies(now);
   showLists(now);
@@ -233,6 +327,7 @@ async function refresh() {
     if (!answer.ok) throw new Error(now.error.message);
     answered = new Date();
     show(now);
+    await showFeatures(headers).catch(() => {});
   } catch (error) {
     say(answered ? 'No answer since ' + answered.toLocaleTimeString() + '; the figures are those of then.' :
       'No answer: ' + error.message, true);

@@ -47,7 +47,7 @@ struct Windowed {
     now = time;
     return window->add(id, {}, events);
   }
-  std::vector<std::vector<std::uint8_t>> close_due(std::int64_t time) {
+  std::vector<ImpressionStore::Closed> close_due(std::int64_t time) {
     now = time;
     return window->close_due();
   }

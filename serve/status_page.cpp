@@ -39,7 +39,7 @@ ol>li{padding:8px 0;border-bottom:1px solid var(--grid)}
 .band{fill:var(--own);stroke:none;opacity:.2}
 .key{margin-right:14px}
 .key::before{content:'';display:inline-block;width:18px;border-top:3px solid var(--own);margin-right:6px;vertical-align:middle}
-progress{width:min(220px,30vw);accent-color:var(--line)}
+progress{width:min(220px,20vw);accent-color:var(--line)}
 #features td:nth-child(n+3){text-align:left}
 )css";
 
@@ -65,7 +65,7 @@ constexpr std::string_view kStatusBody = R"html(<h1>olrank service</h1>
 </div>
 <div id="clicks" hidden>
 <h2>Clicks a list</h2>
-<p class="soft">Means of equally many lists since the service started, with bounds of 95 %, in which other people could have clicked.</p>
+<p class="soft">Means of equally many lists since the service started, with bounds of 95 %.</p>
 <div class="ends"><span id="clicks-top"></span><span id="clicks-keys"></span></div>
 <svg viewBox="0 0 100 100" preserveAspectRatio="none" role="img" aria-label="Clicks a list over time" id="clicks-curves"></svg>
 <div class="ends"><span>0 clicks</span><span id="clicks-end"></span></div>
@@ -74,7 +74,7 @@ constexpr std::string_view kStatusBody = R"html(<h1>olrank service</h1>
 <h2>Features that count</h2>
 <p class="soft">How far each feature moves the scores within the latest lists, by the model without its memory of documents.</p>
 <div class="scroll"><table>
-<thead><tr><th scope="col">feature</th><th scope="col">share</th><th scope="col"></th><th scope="col">a larger value</th></tr></thead>
+<thead><tr><th scope="col">feature</th><th scope="col">share</th><th scope="col"></th><th scope="col">larger is</th></tr></thead>
 <tbody id="feature-rows"></tbody>
 </table></div>
 </div>
@@ -244,7 +244,7 @@ async function showFeatures(headers) {
     const cell = make('td');
     cell.append(bar);
     row.append(make('td', one.name), make('td', share(one.share)), cell,
-      make('td', one.direction > 0.5 ? 'goes up' : one.direction < -0.5 ? 'goes down' : 'goes up or down'));
+      make('td', one.direction > 0.5 ? 'better' : one.direction < -0.5 ? 'worse' : 'either'));
     return row;
   }));
 }
@@ -362,8 +362,8 @@ const std::string& status_page() {
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-F/u6CCQQs1Gfq2jJXIZuAvVIotgmZQTAQf6Ft5wWIyo='; "
-    "style-src 'sha256-9nR76uAApLvzviifsb+4urcxgHo7aJsVXnkuDSnNvUg='; "
+    "script-src 'sha256-BwXVYwOK55YB+AQGhnGNDUM5LgxXoBuqbx38n/tRoqQ='; "
+    "style-src 'sha256-bi+fzotQ50s5Npk0qRgzsQyQx9Y0eGjGyaEAkbcyY8o='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 namespace {

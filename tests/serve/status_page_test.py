@@ -66,7 +66,7 @@ class Document(PageTest):
             self.assertTrue(attributes.get("href", "data:").startswith("data:"), attributes)
             self.assertNotIn("src", attributes)
         self.assertFalse(re.findall(r"innerHTML|insertAdjacent|document\.write|eval|localStorage|sessionStorage|cookie", script))
-        self.assertEqual(set(re.findall(r"fetch\(([^,)]*)", script)), {"'v1/overview'"})
+        self.assertEqual(set(re.findall(r"fetch\(([^,)]*)", script)), {"'v1/overview'", "'v1/features'"})
 
     def test_holds_no_data_and_needs_no_token(self):
         service = self.start(*RANKER, *self.token())
@@ -107,6 +107,12 @@ class Document(PageTest):
         # 301 lists in at most 128 periods: 75 of four lists, and one that is not complete.
         self.assertEqual([one["lists"] for one in now["history"]], list(range(4, 301, 4)))
         self.assertTrue(all(0 <= one["certain_share"] <= 1 for one in now["history"]))
+        self.assertEqual([(one["lists"], one["arms"][""]["lists"]) for one in now["clicks_history"]], [(32 * n, 32) for n in range(1, 10)])
+        asked = [one["lists"] for one in now["queries"]]
+        self.assertEqual((asked, len(asked), now["queries"][0]["own"], len(now["queries"][0]["best"])), (sorted(asked, reverse=True), 10, None, 10))
+        effects = json.loads(self.get(service.url + "/v1/features")[1])
+        self.assertEqual((effects["round"], sorted(one["name"] for one in effects["features"])), (300, ["1", "2", "3", "4", "5", "6"]))
+        self.assertAlmostEqual(sum(one["share"] for one in effects["features"]), 1, 2)
         latencies = {one["path"]: one for one in now["latencies"]}
         self.assertEqual((latencies["/v1/rank"]["requests"], latencies["/v1/rank"]["errors"]), (301, 0))
         self.assertTrue(0 < latencies["/v1/rank"]["median"] <= latencies["/v1/rank"]["p99"])
@@ -122,14 +128,15 @@ class Document(PageTest):
 class InABrowser(PageTest):
     def test_shows_the_service(self):
         service = self.start(*RANKER)
-        self.play(service, 40)
+        self.play(service, 70)
         with browser.Browser() as tab:
             for width, dark in ((1280, False), (390, True)):
                 tab.open(service.url + "/", width, dark)
-                tab.wait_for("!document.getElementById('data').hidden")
+                tab.wait_for("!document.getElementById('data').hidden && !document.getElementById('features').hidden")
                 text = tab.value("document.body.innerText")
-                for part in ("olranknet · 6 features", "All feedback is learned.", "rounds learned\n40", "lists shown, since the start\n41", "/v1/rank",
-                             MARKUP, "awaiting feedback", "and 5 more", "✓ d", "The latest point: "):
+                for part in ("olranknet · 6 features", "All feedback is learned.", "rounds learned\n70", "lists shown, since the start\n71", "/v1/rank",
+                             MARKUP, "awaiting feedback", "and 5 more", "✓ d", "The latest point: ", "Clicks a list", "list 64 with feedback",
+                             "Features that count", "larger is", "Most asked queries", " lists"):
                     self.assertIn(part, text)
                 self.assertEqual(tab.value("document.querySelectorAll('img').length"), 0)
                 self.assertEqual(tab.value("document.title"), "olrank service")
@@ -138,7 +145,7 @@ class InABrowser(PageTest):
                 self.assertEqual(tab.value("getComputedStyle(document.body).backgroundColor"),
                                  "rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
             self.play(service, 5)
-            tab.wait_for("document.body.innerText.includes('rounds learned\\n45')")
+            tab.wait_for("document.body.innerText.includes('rounds learned\\n75')")
             self.assertEqual(tab.problems, [])
             service.kill()
             tab.wait_for("document.getElementById('state').textContent.startsWith('No answer since ')")

@@ -18,7 +18,7 @@
 #include "jobs/recommending/recommender_run.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/settings/train_configuration.h"
-#include "models/modules/libtorch_runtime.h"
+#include "models/modules/module_model.h"
 
 namespace olrank {
 namespace {

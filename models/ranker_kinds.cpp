@@ -4,15 +4,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "models/baselines/baselines.h"
 #include "models/baselines/deployed_policy.h"
 #include "models/baselines/dueling_bandit.h"
-#include "models/baselines/external_adapter.h"
-#include "models/baselines/fairco.h"
-#include "models/baselines/intervention_aware.h"
-#include "models/baselines/lambdarank_labels.h"
 #include "models/baselines/pdgd.h"
-#include "models/baselines/ranknet.h"
-#include "models/baselines/toprank.h"
 #include "models/clickgp/clickgp.h"
 #include "models/linear/pairrank.h"
 #include "models/neural/network_rankers.h"

@@ -10,7 +10,7 @@
 #include "models/baselines/dueling_bandit.h"
 #include "models/clickgp/clickgp.h"
 #include "models/linear/linear_belief.h"
-#include "models/neural/network_learner.h"
+#include "models/neural/network_rankers.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior_memory.h"
 

@@ -24,7 +24,7 @@
 #include "core/settings/choice.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "jobs/covariance/study_rankers.h"
+#include "jobs/covariance/covariance_study.h"
 #include "jobs/device_choice.h"
 
 namespace olrank {

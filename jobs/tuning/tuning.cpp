@@ -13,7 +13,6 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/experiment_run.h"
-#include "jobs/tuning/winners.h"
 #include "models/ranker_factory.h"
 
 namespace olrank {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/baselines/first_model.h"
+#include "models/baselines/baselines.h"
 #include "models/baselines/pdgd.h"
 
 namespace olrank {

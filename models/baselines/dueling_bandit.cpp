@@ -8,7 +8,7 @@
 
 #include "core/metrics/list_metrics.h"
 #include "core/throw_error.h"
-#include "models/baselines/first_model.h"
+#include "models/baselines/baselines.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {

@@ -1,4 +1,4 @@
-#include "models/baselines/intervention_aware.h"
+#include "models/baselines/baselines.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,6 @@
 #include "core/feedback/examination.h"
 #include "core/metrics/list_metrics.h"
 #include "models/baselines/deployed_policy.h"
-#include "models/baselines/first_model.h"
 #include "models/baselines/pdgd.h"
 #include "models/skeleton/ranker_settings.h"
 

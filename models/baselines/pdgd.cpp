@@ -9,7 +9,7 @@
 #include "core/feedback/preference_pairs.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/list_metrics.h"
-#include "models/baselines/first_model.h"
+#include "models/baselines/baselines.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {

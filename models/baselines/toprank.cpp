@@ -1,4 +1,4 @@
-#include "models/baselines/toprank.h"
+#include "models/baselines/baselines.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/fair/exposure.h"
-#include "models/baselines/ranknet.h"
+#include "models/baselines/baselines.h"
 #include "models/skeleton/belief.h"
 
 namespace olrank {

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/throw_error.h"
-#include "models/export/torch_script.h"
-#include "models/modules/libtorch_runtime.h"
+#include "models/export/export_format.h"
 #include "models/modules/module_model.h"
 #include "models/skeleton/network_settings.h"
 

@@ -18,7 +18,7 @@
 #include "core/text/base64.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "models/baselines/external_adapter.h"
+#include "models/baselines/baselines.h"
 #include "models/files/boosted_trees.h"
 #include "models/files/model_scorer.h"
 #include "models/files/snapshot_file.h"

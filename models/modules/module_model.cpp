@@ -1,6 +1,10 @@
 #include "models/modules/module_model.h"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
 #include <fmt/format.h>
+#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +16,6 @@
 #include "core/ops/gradient_products.h"
 #include "core/text/base64.h"
 #include "core/throw_error.h"
-#include "models/modules/libtorch_runtime.h"
 #include "models/modules/module_checks.h"
 #include "models/modules/module_factors.h"
 #include "models/modules/module_instance.h"
@@ -378,6 +381,16 @@ void ModuleModel::add_gradient_of_scores(
       out += sum.numel();
     }
   }
+}
+
+LibtorchDescription describe_libtorch() {
+  return {.version = TORCH_VERSION,
+          .cuda = at::Context::hasCUDART(),
+          .cpu_capability = at::get_cpu_capability()};
+}
+
+void use_one_libtorch_thread() {
+  at::set_num_threads(1);
 }
 
 }  // namespace olrank

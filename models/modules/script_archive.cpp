@@ -23,7 +23,6 @@
 
 #include "core/text/byte_size.h"
 #include "core/throw_error.h"
-#include "models/modules/random_operators.h"
 
 namespace olrank {
 namespace {

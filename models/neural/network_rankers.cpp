@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "core/math/pair_width.h"
 #include "core/online/retraining.h"
-#include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
 #include "models/skeleton/belief.h"

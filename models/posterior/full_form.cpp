@@ -15,7 +15,6 @@
 #include "core/ops/inverse_covariance.h"
 #include "core/ops/inverse_factor.h"
 #include "core/ops/tangent_kernel.h"
-#include "models/posterior/orthonormal_form.h"
 
 namespace olrank {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 #include "core/ops/tangent_kernel.h"
-#include "models/posterior/observed_pairs.h"
+#include "models/posterior/posterior.h"
 
 namespace olrank {
 namespace {

@@ -7,8 +7,7 @@
 
 #include "core/error.h"
 #include "core/math/pair_loss.h"
-#include "models/baselines/lambdarank_labels.h"
-#include "models/baselines/ranknet.h"
+#include "models/baselines/baselines.h"
 #include "models/linear/linear_belief.h"
 #include "models/ranker_factory.h"
 #include "tests/models/labelled_world.h"

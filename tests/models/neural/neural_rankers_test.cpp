@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
-#include "models/neural/network_learner.h"
+#include "models/neural/network_rankers.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
 #include "models/skeleton/network_settings.h"

@@ -1,4 +1,4 @@
-#include "models/baselines/first_model.h"
+#include "models/baselines/baselines.h"
 
 #include <utility>
 

@@ -216,7 +216,7 @@ std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, 
   request.symmetric = initialisation_of(settings) == Initialisation::kSymmetric;
   request.state = settings.module_state;
   request.file = settings.module_file;
-  return std::make_unique<ModuleModel>(request, gpu);
+  return open_module(request, gpu);
 }
 
 std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features,

@@ -71,7 +71,8 @@ DocumentHistory history_of_lists() {
 }
 
 TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 3);
   DocumentHistory history = history_of_lists();
   const std::vector<ListOfDocs> lists = three_lists();
@@ -104,7 +105,8 @@ TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
 }
 
 TEST(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 4);
   DocumentHistory history = history_of_lists();
   const std::vector<ListOfDocs> lists = three_lists();
@@ -132,7 +134,8 @@ TEST(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
 
 /// What a service logs: the documents of a list in the order of the round's ranking.
 TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 5);
   const ListOfDocs list(0, {20, 21, 22, 23, 24});
   const ListOfDocs turned(0, {23, 20, 24, 22, 21});
@@ -155,7 +158,8 @@ TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
 
 /// Above a number of documents, graphs do not wait for the weights of scores; the bits are the same.
 TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 6);
   constexpr std::int64_t kLists = 130;
   constexpr std::int64_t kDocsOfList = 260;
@@ -190,7 +194,8 @@ TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
 }
 
 TEST(ListTrainingTest, SamplesBringWholeLists) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 9);
   for (const bool lists : {false, true}) {
     DocumentHistory history(kListFeatures,

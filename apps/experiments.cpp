@@ -121,13 +121,6 @@ class RunCommand : public Command {
   SettingFlags flags_;
 };
 
-}  // namespace
-
-const CommandEntry kRunCommand{"run", "run an experiment: rankers x simulated users x folds x seeds",
-                               make_command<RunCommand>};
-
-namespace {
-
 namespace fs = std::filesystem;
 
 class TuneCommand : public Command {
@@ -197,13 +190,6 @@ class TuneCommand : public Command {
   SettingFlags flags_;
 };
 
-}  // namespace
-
-const CommandEntry kTuneCommand{"tune", "tune swept settings on the validation set, then test the winners",
-                                make_command<TuneCommand>};
-
-namespace {
-
 class DemoCommand : public Command {
  public:
   void declare(CLI::App& app) override {
@@ -248,15 +234,6 @@ class DemoCommand : public Command {
   std::string state_;
   std::int64_t seed_ = 1;
 };
-
-}  // namespace
-
-const CommandEntry kDemoCommand{"demo", "serve a page on which one clicks and sees a ranker learn",
-                                make_command<DemoCommand>};
-
-namespace {
-
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 /// Shows an experiment's progress until it finishes or a signal arrives. Returns the signal, or 0.
@@ -438,6 +415,15 @@ class ReportCommand : public Command {
 };
 
 }  // namespace
+
+const CommandEntry kRunCommand{"run", "run an experiment: rankers x simulated users x folds x seeds",
+                               make_command<RunCommand>};
+
+const CommandEntry kTuneCommand{"tune", "tune swept settings on the validation set, then test the winners",
+                                make_command<TuneCommand>};
+
+const CommandEntry kDemoCommand{"demo", "serve a page on which one clicks and sees a ranker learn",
+                                make_command<DemoCommand>};
 
 const CommandEntry kReportCommand{
     "report",

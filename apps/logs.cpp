@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/data/data_files.h"
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -250,24 +251,6 @@ class LogImportCommand : public Command {
   ListImport request_;
 };
 
-}  // namespace
-
-const CommandEntry kLogShowCommand{"log show", "print lists of a log, clicked documents with a *",
-                                   make_command<LogShowCommand>};
-const CommandEntry kLogStatsCommand{"log stats",
-                                    "count what a log holds: lists, clicks by rank, incumbents",
-                                    make_command<LogStatsCommand>};
-const CommandEntry kLogCutCommand{"log cut",
-                                  "take a stopped service back to a round, or copy rounds of a log",
-                                  make_command<LogCutCommand>};
-const CommandEntry kLogBackupCommand{"log backup", "copy the state of a running service",
-                                     make_command<LogBackupCommand>};
-const CommandEntry kLogImportCommand{"log import",
-                                     "make a log of lists and clicks that another program has recorded",
-                                     make_command<LogImportCommand>};
-
-namespace {
-
 class ClicksFitCommand : public Command {
  public:
   void declare(CLI::App& app) override {
@@ -306,22 +289,13 @@ class ClicksFitCommand : public Command {
   std::string out_;
 };
 
-}  // namespace
-
-const CommandEntry kClicksFitCommand{"clicks fit", "fit click models to a log of shown lists",
-                                     make_command<ClicksFitCommand>};
-
-namespace {
-
 class OpeCommand : public Command {
  public:
   void declare(CLI::App& app) override {
     add_option(app, "--log", request_.log, "FILE",
                "feedback.jsonl of a service or its state folder, or a trace of a trial");
     add_option(app, "--model", request_.models, "MODEL", "model files or folders of finished trials");
-    add_option(app, "--trust-code", request_.trust_code, "true|false",
-               "whether the models may contain a TorchScript module, whose code can read and write "
-               "your files [default: false]");
+    add_trust_code(app, request_.trust_code);
     add_option(app, "--policy", names_.policy, "NAME",
                "how the lists are made: greedy, plackett-luce or epsilon=0.1 by the models' scores, "
                "incumbent in the order that requests brought, or candidate as the learner would have "
@@ -341,8 +315,7 @@ class OpeCommand : public Command {
                "data set that the documents of a trace refer to, as in run --data");
     add_option(app, "--fold", fold_, "N", "fold of a data folder [default: 1]");
     add_option(app, "--part", part_text_, "PART", "part of the data: train, vali or test [default: train]");
-    add_option(app, "--cache", data_.cache, "DIR",
-               "folder for binary copies of text files, auto or none [default: auto]");
+    add_option(app, "--cache", data_.cache, "DIR", kCacheHelp);
     add_option(app, "--clip", request_.estimates.clip, "W",
                "largest weight; a larger weight counts as W, which bounds the estimate and biases it "
                "towards 0 [default: none]");
@@ -351,13 +324,12 @@ class OpeCommand : public Command {
     add_option(app, "--replicates", request_.estimates.replicates, "N",
                "replicates of the bootstrap over queries [default: 400]");
     add_option(app, "--seed", request_.estimates.seed, "N", "random seed of the bootstrap [default: 1]");
-    add_option(app, "--threads", threads_, "N", "CPU threads; 0 uses every core [default: 0]");
+    add_threads(app, threads_);
   }
 
   int run(const OutputFlags& output) override {
     request_.choose(names_);
     request_.check();
-    if (threads_ < 0) throw_error<InvalidArgument>("--threads must be at least 0, not {}.", threads_);
     // A file that cannot be written is found out about before the log is read.
     std::optional<AtomicFile> page;
     if (!page_.empty()) page.emplace(page_);
@@ -405,6 +377,23 @@ class OpeCommand : public Command {
 };
 
 }  // namespace
+
+const CommandEntry kLogShowCommand{"log show", "print lists of a log, clicked documents with a *",
+                                   make_command<LogShowCommand>};
+const CommandEntry kLogStatsCommand{"log stats",
+                                    "count what a log holds: lists, clicks by rank, incumbents",
+                                    make_command<LogStatsCommand>};
+const CommandEntry kLogCutCommand{"log cut",
+                                  "take a stopped service back to a round, or copy rounds of a log",
+                                  make_command<LogCutCommand>};
+const CommandEntry kLogBackupCommand{"log backup", "copy the state of a running service",
+                                     make_command<LogBackupCommand>};
+const CommandEntry kLogImportCommand{"log import",
+                                     "make a log of lists and clicks that another program has recorded",
+                                     make_command<LogImportCommand>};
+
+const CommandEntry kClicksFitCommand{"clicks fit", "fit click models to a log of shown lists",
+                                     make_command<ClicksFitCommand>};
 
 const CommandEntry kOpeCommand{"ope", "estimate the reward of other rankers from a log of shown lists",
                                make_command<OpeCommand>};

@@ -50,8 +50,7 @@ class EvalCommand : public Command {
     add_option(app, "--fold", folds_text_, "N,...",
                "folds to evaluate, such as 1-5; {fold} in file names stands for the number [default: 1]");
     add_option(app, "--part", request_.part, "PART", "train, vali or test [default: test]");
-    add_option(app, "--cache", data_.cache, "DIR",
-               "folder for binary copies of text files, auto or none [default: auto]");
+    add_option(app, "--cache", data_.cache, "DIR", kCacheHelp);
     add_option(app, "--max-memory", data_.max_memory, "SIZE", kMaxMemoryHelp);
     add_option(app, "--qrels", request_.qrels, "FILE",
                "TREC judgements instead of a data set: lines 'qid 0 docno grade'; conventions are then "
@@ -61,9 +60,7 @@ class EvalCommand : public Command {
                "with --run and --model, are compared");
     add_option(app, "--run", runs_, "FILE", "a TREC run: lines 'qid Q0 docno rank score tag'");
     add_option(app, "--model", models_, "FILE", "a model file or the folder of a finished trial");
-    add_option(app, "--trust-code", request_.trust_code, "true|false",
-               "whether the model may contain a TorchScript module, whose code can read and write your "
-               "files [default: false]");
+    add_trust_code(app, request_.trust_code);
     add_option(app, "--baseline", baseline_, "NAME",
                "compare the others with this ranking only, by the name of its file without extension");
     add_option(app, "--at", request_.metrics.cutoffs, "K,...",
@@ -86,7 +83,7 @@ class EvalCommand : public Command {
     add_output(app, "--per-query", request_.per_query, "FILE",
                "also write the metrics of every query as CSV");
     add_output(app, "--latex", latex_, "FILE", "also write the comparison as a LaTeX table");
-    add_option(app, "--threads", threads_, "N", "CPU threads; 0 uses every core [default: 0]");
+    add_threads(app, threads_);
   }
 
   int run(const OutputFlags& output) override {
@@ -194,7 +191,6 @@ class EvalCommand : public Command {
             "Each fold needs its own file: put {{fold}} in '{}' where the fold's number goes.", file);
       }
     }
-    if (threads_ < 0) throw_error<InvalidArgument>("--threads must be at least 0, not {}.", threads_);
   }
 
   /// Judgements come with neither features nor an order of documents.
@@ -257,14 +253,6 @@ class EvalCommand : public Command {
   int threads_ = 0;
 };
 
-}  // namespace
-
-const CommandEntry kEvalCommand{
-    "eval", "compute metrics of rankings (scores, TREC runs, saved models) and compare them",
-    make_command<EvalCommand>};
-
-namespace {
-
 /// Writes a file atomically, or standard output for "-", also in one piece.
 class Output {
  public:
@@ -319,9 +307,7 @@ class RankCommand : public Command {
   void declare(CLI::App& app) override {
     add_option(app, "--model", model_, "MODEL",
                "a model file, a snapshot, or the folder of a finished trial");
-    add_option(app, "--trust-code", trust_code_, "true|false",
-               "whether the model may contain a TorchScript module, whose code can read and write your "
-               "files [default: false]");
+    add_trust_code(app, trust_code_);
     add_option(app, "--data", data_.source, "SOURCE",
                "data to rank: a file, a folder, synth:NAME?key=value&…, or - for standard input");
     add_output(app, "--out", out_, "FILE", "output file; - is standard output");
@@ -334,10 +320,9 @@ class RankCommand : public Command {
     add_option(app, "--fold", fold_, "N", "fold of a data folder [default: 1]");
     add_option(app, "--part", part_text_, "PART",
                "part of a data folder: train, vali or test [default: test]");
-    add_option(app, "--cache", data_.cache, "DIR",
-               "folder for binary copies of text files, auto or none [default: auto]");
+    add_option(app, "--cache", data_.cache, "DIR", kCacheHelp);
     add_option(app, "--max-memory", data_.max_memory, "SIZE", kMaxMemoryHelp);
-    add_option(app, "--threads", threads_, "N", "CPU threads; 0 uses every core [default: 0]");
+    add_threads(app, threads_);
   }
 
   int run(const OutputFlags&) override {
@@ -375,7 +360,6 @@ class RankCommand : public Command {
       throw InvalidArgument("--out is required: name the file to write, or - for standard output.");
     if (qrels_ == out_)
       throw_error<InvalidArgument>("--out and --qrels both name '{}': give each a file of its own.", out_);
-    if (threads_ < 0) throw_error<InvalidArgument>("--threads must be at least 0, not {}.", threads_);
     if (fold_ < 1) throw_error<InvalidArgument>("--fold must be at least 1, not {}.", fold_);
   }
 
@@ -460,6 +444,10 @@ class RankCommand : public Command {
 };
 
 }  // namespace
+
+const CommandEntry kEvalCommand{
+    "eval", "compute metrics of rankings (scores, TREC runs, saved models) and compare them",
+    make_command<EvalCommand>};
 
 const CommandEntry kRankCommand{"rank", "rank data with a saved model; write a TREC run or scores",
                                 make_command<RankCommand>};

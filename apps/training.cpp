@@ -188,7 +188,7 @@ class TrainCommand : public Command {
     const InterruptGuard guard;
     folds.get(models.front().fold);  // data that cannot be read leave no folder
     const OutputFolder folder(out_, FolderKind::kTraining);
-    refuse_existing(configuration);
+    if (!resume_) make_way(configuration);
     write_manifest(folder, configuration, output.command_line);
     TrainingProgress progress(configuration.train.most_epochs(),
                               fmt::format("ndcg@{}", configuration.train.cutoff));
@@ -206,7 +206,7 @@ class TrainCommand : public Command {
         });
     std::vector<TrainedModel> finished;
     for (std::optional<TrainedModel>& model : trained) {
-      if (!model) return stopped();
+      if (!model) return stopped_by_signal();
       finished.push_back(std::move(*model));
     }
     write_training_results(out_, configuration, finished);
@@ -221,22 +221,14 @@ class TrainCommand : public Command {
     return label_device(slots.gpu_of(slot), slots.bytes_on(slot % std::ssize(slots.gpus()), 0, 1));
   }
 
-  static int stopped() {
-    log_info("Stopped by a signal; run the same command with --resume to continue.");
-    return InterruptGuard::exit_code(InterruptGuard::requested());
-  }
-
-  void refuse_existing(const TrainConfiguration& configuration) const {
+  void make_way(const TrainConfiguration& configuration) const {
     for (const auto [fold, seed] : models_of(configuration)) {
       const JobFolder there(folder_of(configuration, fold, seed), kFolderOptions);
-      if (resume_ || !there.has_results()) continue;
-      if (!force_) {
-        throw_error<InvalidArgument>(
-            "'{}' already contains a training: continue it with --resume, replace it with --force, or "
-            "choose another --out.",
-            there.path().string());
+      if (force_) {
+        remove_job(there.path(), {});
+      } else {
+        there.require_empty();
       }
-      remove_job(there.path(), {});
     }
   }
 
@@ -299,13 +291,6 @@ class TrainCommand : public Command {
   SettingFlags flags_;
 };
 
-}  // namespace
-
-const CommandEntry kTrainCommand{"train", "fit a model to labels, or to the clicks of a log",
-                                 make_command<TrainCommand>};
-
-namespace {
-
 /// A C identifier made from a file's name.
 std::string identifier_of(const std::filesystem::path& file) {
   std::string name = file.stem().string();
@@ -323,9 +308,7 @@ class ExportCommand : public Command {
                "a model file, a snapshot, or the folder of a finished trial");
     add_option(app, "--state", state_, "DIR",
                "export the model of a stopped service instead: the folder of 'olrank serve'");
-    add_option(app, "--trust-code", trust_code_, "true|false",
-               "whether the model may contain a TorchScript module, whose code can read and write your "
-               "files [default: false]");
+    add_trust_code(app, trust_code_);
     add_option(app, "--to", format_, "FORMAT",
                "output format: safetensors, pt, torchscript, onnx, json, c, ltr (OpenSearch, "
                "Elasticsearch), solr, or "
@@ -400,6 +383,9 @@ class ExportCommand : public Command {
 };
 
 }  // namespace
+
+const CommandEntry kTrainCommand{"train", "fit a model to labels, or to the clicks of a log",
+                                 make_command<TrainCommand>};
 
 const CommandEntry kExportCommand{"export", "export a saved model to another tool's format",
                                   make_command<ExportCommand>};

@@ -68,6 +68,8 @@ class JobFolder {
   const std::filesystem::path& path() const { return path_; }
 
   bool has_results() const;
+  /// Throws InvalidArgument if there are results.
+  void require_empty() const;
   bool finished() const;
   bool has_checkpoint() const;
   /// The summary of the finished job here. Throws IoError for a file that is none.

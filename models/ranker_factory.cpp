@@ -137,75 +137,6 @@ void check_list(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, list, name_of(settings.fair.fair));
 }
 
-}  // namespace
-
-void check_sparse(const RankerSettings& settings) {
-  const RankerKindRow& row = row_of(settings.kind);
-  const bool module = settings.network.network == NetworkForm::kModule;
-  if (row.takes_sparse && !module) return;
-  throw_error<InvalidArgument>(
-      "Ranker '{}' needs dense features, and the data are sparse: {}, or set data.layout = \"dense\", with "
-      "enough memory for all zeros.",
-      settings.name,
-      row.takes_sparse ? std::string("choose another network than a module")
-                       : fmt::format("choose {}", kinds_where([](const RankerKindRow& other) {
-                                       return other.takes_sparse;
-                                     })));
-}
-
-std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
-                                          const TrialKeys& keys, std::int64_t cutoff,
-                                          const RankerDependencies& dependencies) {
-  const RankerKindRow& row = row_of(settings.kind);
-  if (!dependencies.first_thetas.empty()) check_start(row, settings, features, dependencies.first_thetas);
-  if (dependencies.sparse) check_sparse(settings);
-  check_form(row, settings);
-  check_covariance(row, settings);
-  check_pairs(row, settings);
-  check_list(row, settings);
-  if (const RankerDevice* place = dependencies.device) {
-    if (settings.network.network != NetworkForm::kModule)
-      return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);
-    return row.make({settings, features, keys, cutoff, dependencies});
-  }
-  if (row.needs_labels && dependencies.labels == nullptr) {
-    throw_error<InvalidArgument>(
-        "Ranker '{}' learns from true grades, as every '{}' does, and there are none here: choose a kind "
-        "that learns from clicks.",
-        settings.name, row.name);
-  }
-  return row.make({settings, features, keys, cutoff, dependencies});
-}
-
-void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
-  if (row_of(given.kind).is_external) {
-    registered_ranker(given.name, given.own);
-    return;  // it is made once its data are there
-  }
-  RankerSettings settings = given;
-  if (has_module_file(given.network)) {
-    // For how many features a file is shows once there are data; all else is as with another module.
-    with_module_file(given.network);
-    settings.network.module = "relu";
-  }
-  check_step(row_of(settings.kind), settings);
-  check_schedule(settings);
-  check_restart(row_of(settings.kind), settings);
-  // A network may be too large even to be tried.
-  const RankerMemory plan = memory_of_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
-  const std::int64_t memory = available_memory();
-  if (plan.bytes > memory) {
-    throw_error<InvalidArgument>(
-        "Ranker '{}' has {} parameters with a single feature and needs {}, but this machine has {}: {}.",
-        settings.name, plan.parameters, readable_bytes(static_cast<double>(plan.bytes)),
-        readable_bytes(static_cast<double>(memory)), advice_on_memory(plan, memory));
-  }
-  const LabelledQueries none;
-  make_ranker(settings, 1, TrialKeys{}, cutoff, {.labels = &none});
-}
-
-namespace {
-
 using Kinds = bool (*)(const RankerKindRow& row);
 using Condition = bool (*)(const RankerSettings& settings);
 
@@ -437,6 +368,71 @@ const SettingUse* use_of(std::string_view key) {
 }
 
 }  // namespace
+
+void check_sparse(const RankerSettings& settings) {
+  const RankerKindRow& row = row_of(settings.kind);
+  const bool module = settings.network.network == NetworkForm::kModule;
+  if (row.takes_sparse && !module) return;
+  throw_error<InvalidArgument>(
+      "Ranker '{}' needs dense features, and the data are sparse: {}, or set data.layout = \"dense\", with "
+      "enough memory for all zeros.",
+      settings.name,
+      row.takes_sparse ? std::string("choose another network than a module")
+                       : fmt::format("choose {}", kinds_where([](const RankerKindRow& other) {
+                                       return other.takes_sparse;
+                                     })));
+}
+
+std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
+                                          const TrialKeys& keys, std::int64_t cutoff,
+                                          const RankerDependencies& dependencies) {
+  const RankerKindRow& row = row_of(settings.kind);
+  if (!dependencies.first_thetas.empty()) check_start(row, settings, features, dependencies.first_thetas);
+  if (dependencies.sparse) check_sparse(settings);
+  check_form(row, settings);
+  check_covariance(row, settings);
+  check_pairs(row, settings);
+  check_list(row, settings);
+  if (const RankerDevice* place = dependencies.device) {
+    if (settings.network.network != NetworkForm::kModule)
+      return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);
+    return row.make({settings, features, keys, cutoff, dependencies});
+  }
+  if (row.needs_labels && dependencies.labels == nullptr) {
+    throw_error<InvalidArgument>(
+        "Ranker '{}' learns from true grades, as every '{}' does, and there are none here: choose a kind "
+        "that learns from clicks.",
+        settings.name, row.name);
+  }
+  return row.make({settings, features, keys, cutoff, dependencies});
+}
+
+void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
+  if (row_of(given.kind).is_external) {
+    registered_ranker(given.name, given.own);
+    return;  // it is made once its data are there
+  }
+  RankerSettings settings = given;
+  if (has_module_file(given.network)) {
+    // For how many features a file is shows once there are data; all else is as with another module.
+    with_module_file(given.network);
+    settings.network.module = "relu";
+  }
+  check_step(row_of(settings.kind), settings);
+  check_schedule(settings);
+  check_restart(row_of(settings.kind), settings);
+  // A network may be too large even to be tried.
+  const RankerMemory plan = memory_of_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
+  const std::int64_t memory = available_memory();
+  if (plan.bytes > memory) {
+    throw_error<InvalidArgument>(
+        "Ranker '{}' has {} parameters with a single feature and needs {}, but this machine has {}: {}.",
+        settings.name, plan.parameters, readable_bytes(static_cast<double>(plan.bytes)),
+        readable_bytes(static_cast<double>(memory)), advice_on_memory(plan, memory));
+  }
+  const LabelledQueries none;
+  make_ranker(settings, 1, TrialKeys{}, cutoff, {.labels = &none});
+}
 
 bool kind_has(RankerKind kind, std::string_view key) {
   const SettingUse* use = use_of(key);

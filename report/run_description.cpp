@@ -123,51 +123,6 @@ void read_facts(const ordered_json& manifest, RunDescription& run) {
   add("Started", plain(manifest.at("started")));
 }
 
-}  // namespace
-
-std::string RunDescription::setting(const std::string& key, const std::string& otherwise) const {
-  for (const auto& [name, value] : settings) {
-    if (name == key) return value;
-  }
-  return otherwise;
-}
-
-std::string conventions_text(const ResultConventions& about) {
-  return fmt::format("protocol {}, queries without a relevant document: {}, seeds {}{}{}", about.protocol,
-                     about.empty_queries, fmt::join(about.seeds, ", "),
-                     about.deviations.empty() ? "" : "; ", fmt::join(about.deviations, "; "));
-}
-
-ResultConventions conventions_of(const RunDescription& run) {
-  return {run.setting("protocol.name", "unknown"), run.setting("protocol.empty_queries", "unknown"),
-          run.seeds, run.deviations};
-}
-
-RunDescription read_run_description(const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / "manifest.json";
-  if (!std::filesystem::is_directory(folder)) {
-    throw_error<InvalidArgument>("The experiment folder '{}' does not exist.", folder.string());
-  }
-  if (!std::filesystem::exists(file)) {
-    throw_error<InvalidArgument>(
-        "'{0}' is not an experiment folder: it has no manifest.json, which `olrank run --out {0}` writes.",
-        folder.string());
-  }
-  RunDescription run;
-  try {
-    const ordered_json manifest = parse_ordered_json(read_file(file, kLargestJson));
-    read_data(manifest, run);
-    read_matrix(manifest, run);
-    read_facts(manifest, run);
-    run.deviations = manifest.at("deviations").get<std::vector<std::string>>();
-  } catch (const nlohmann::json::exception&) {
-    throw_error<IoError>("{}: This file is not an experiment manifest.", file.string());
-  }
-  return run;
-}
-
-namespace {
-
 using nlohmann::json;
 
 /// Isotonic regression by pooling adjacent violators: Ayer et al., "An empirical distribution function for
@@ -248,6 +203,47 @@ StudyPlan read_plan(const json& object) {
 }
 
 }  // namespace
+
+std::string RunDescription::setting(const std::string& key, const std::string& otherwise) const {
+  for (const auto& [name, value] : settings) {
+    if (name == key) return value;
+  }
+  return otherwise;
+}
+
+std::string conventions_text(const ResultConventions& about) {
+  return fmt::format("protocol {}, queries without a relevant document: {}, seeds {}{}{}", about.protocol,
+                     about.empty_queries, fmt::join(about.seeds, ", "),
+                     about.deviations.empty() ? "" : "; ", fmt::join(about.deviations, "; "));
+}
+
+ResultConventions conventions_of(const RunDescription& run) {
+  return {run.setting("protocol.name", "unknown"), run.setting("protocol.empty_queries", "unknown"),
+          run.seeds, run.deviations};
+}
+
+RunDescription read_run_description(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "manifest.json";
+  if (!std::filesystem::is_directory(folder)) {
+    throw_error<InvalidArgument>("The experiment folder '{}' does not exist.", folder.string());
+  }
+  if (!std::filesystem::exists(file)) {
+    throw_error<InvalidArgument>(
+        "'{0}' is not an experiment folder: it has no manifest.json, which `olrank run --out {0}` writes.",
+        folder.string());
+  }
+  RunDescription run;
+  try {
+    const ordered_json manifest = parse_ordered_json(read_file(file, kLargestJson));
+    read_data(manifest, run);
+    read_matrix(manifest, run);
+    read_facts(manifest, run);
+    run.deviations = manifest.at("deviations").get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception&) {
+    throw_error<IoError>("{}: This file is not an experiment manifest.", file.string());
+  }
+  return run;
+}
 
 const StudyCell* StudyPlan::exact_of(const StudyCell& cell) const {
   const auto found = std::find_if(cells.begin(), cells.end(), [&](const StudyCell& other) {

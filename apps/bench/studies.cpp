@@ -156,15 +156,6 @@ class BenchCovarianceCommand : public Command {
   SettingFlags flags_;
 };
 
-}  // namespace
-
-const CommandEntry kBenchCovarianceCommand{
-    "bench covariance",
-    "study: compare covariance structures and ensembles with full covariance in paired trials",
-    make_command<BenchCovarianceCommand>};
-
-namespace {
-
 const std::vector<std::string> kExperimentNames = {"A", "B", "C", "D", "E", "F"};
 const std::vector<std::string> kSizeNames = {"small", "full"};
 
@@ -259,15 +250,6 @@ class BenchGeneralisationCommand : public Command {
   int jobs_ = 1;
   ExperimentFlags request_;
 };
-
-}  // namespace
-
-const CommandEntry kBenchGeneralisationCommand{
-    "bench generalisation",
-    "study: the effect of list length, norms and noise on the generalisation of losses of lists",
-    make_command<BenchGeneralisationCommand>};
-
-namespace {
 
 /// Rounds that one ranker plays before the next one does, so that load on the machine affects all alike.
 constexpr std::int64_t kTurn = 100;
@@ -400,6 +382,16 @@ class BenchLongCommand : public Command {
 };
 
 }  // namespace
+
+const CommandEntry kBenchCovarianceCommand{
+    "bench covariance",
+    "study: compare covariance structures and ensembles with full covariance in paired trials",
+    make_command<BenchCovarianceCommand>};
+
+const CommandEntry kBenchGeneralisationCommand{
+    "bench generalisation",
+    "study: the effect of list length, norms and noise on the generalisation of losses of lists",
+    make_command<BenchGeneralisationCommand>};
 
 const CommandEntry kBenchLongCommand{
     "bench long",

@@ -150,16 +150,6 @@ class InspectCommand : public Command {
   ReadingFlags flags_;
 };
 
-}  // namespace
-
-const CommandEntry kDataInspectCommand{"data inspect",
-                                       "show statistics and problems of data sets, with line numbers",
-                                       make_command<InspectCommand>};
-
-namespace {
-
-using nlohmann::ordered_json;
-
 class SplitCommand : public Command {
  public:
   void declare(CLI::App& app) override {
@@ -276,6 +266,10 @@ class SplitCommand : public Command {
 };
 
 }  // namespace
+
+const CommandEntry kDataInspectCommand{"data inspect",
+                                       "show statistics and problems of data sets, with line numbers",
+                                       make_command<InspectCommand>};
 
 const CommandEntry kDataSplitCommand{
     "data split", "split by query into S1 to S5, or into train, vali and test", make_command<SplitCommand>};

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <string>
 #include <utility>
 
 #include "core/data/data_loader.h"

@@ -228,22 +228,6 @@ class RecommendRankCommand : public Command {
   bool trec_ = false;
 };
 
-}  // namespace
-
-const CommandEntry kRecommendExplainCommand{"recommend explain", "say why an item is recommended to a user",
-                                            make_command<RecommendExplainCommand>};
-const CommandEntry kRecommendStudyCommand{"recommend study",
-                                          "train kinds over sources, seeds and values, and compare them",
-                                          make_command<RecommendStudyCommand>};
-const CommandEntry kRecommendSynthCommand{"recommend synth", "generate reviews with planted preferences",
-                                          make_command<RecommendSynthCommand>};
-const CommandEntry kRecommendRankCommand{"recommend rank", "list the best items for users",
-                                         make_command<RecommendRankCommand>};
-
-namespace {
-
-using nlohmann::ordered_json;
-
 class RecommendInterviewCommand : public Command {
  public:
   void declare(CLI::App& app) override {
@@ -413,6 +397,16 @@ class RecommendInterviewCommand : public Command {
 };
 
 }  // namespace
+
+const CommandEntry kRecommendExplainCommand{"recommend explain", "say why an item is recommended to a user",
+                                            make_command<RecommendExplainCommand>};
+const CommandEntry kRecommendStudyCommand{"recommend study",
+                                          "train kinds over sources, seeds and values, and compare them",
+                                          make_command<RecommendStudyCommand>};
+const CommandEntry kRecommendSynthCommand{"recommend synth", "generate reviews with planted preferences",
+                                          make_command<RecommendSynthCommand>};
+const CommandEntry kRecommendRankCommand{"recommend rank", "list the best items for users",
+                                         make_command<RecommendRankCommand>};
 
 const CommandEntry kRecommendInterviewCommand{"recommend interview",
                                               "ask a new user what matters, and show how the list changes",

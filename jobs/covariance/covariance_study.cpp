@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -105,65 +104,6 @@ void name(StudyRanker& ranker) {
   ranker.settings.network.width = cell.width;
   ranker.settings.network.depth = cell.depth;
 }
-
-}  // namespace
-
-std::int64_t members_of(const std::string& structure) {
-  if (structure.rfind(kEnsemble, 0) != 0) return 0;
-  std::int64_t members = 0;
-  const char* end = structure.data() + structure.size();
-  const auto [stopped, error] = std::from_chars(structure.data() + kEnsemble.size(), end, members);
-  return error == std::errc() && stopped == end && members >= 2 ? members : 0;
-}
-
-void set_covariance(PosteriorSettings& posterior, const std::string& structure, std::string_view setting) {
-  const std::string_view budget = budget_text(structure);
-  const std::string name = budget.empty() ? structure : std::string(name_of(Covariance::kInducing));
-  const auto covariance = value_named<Covariance>(name);
-  if (!covariance) refuse_structure(structure, setting);
-  posterior.covariance = *covariance;
-  if (budget.empty()) return;
-  assign_setting_text(PosteriorSettings::schema(), &posterior, "budget", budget,
-                      fmt::format("{}: '{}'", setting, structure));
-}
-
-bool has_ensembles(const StudySettings& study) {
-  return std::any_of(study.structures.begin(), study.structures.end(),
-                     [](const std::string& structure) { return members_of(structure) > 0; });
-}
-
-bool has_alpha(const StudyCell& cell) {
-  return members_of(cell.structure) == 0 && cell.structure != name_of(Covariance::kNone);
-}
-
-std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBase& base) {
-  check_axes(study);
-  std::vector<StudyRanker> rankers;
-  for (const std::int64_t depth : study.depths) {
-    for (const std::int64_t width : study.widths) {
-      for (const std::string& structure : study.structures) {
-        if (members_of(structure) == 0) {
-          rankers.push_back(covariance_ranker(structure, study, base, width, depth));
-          continue;
-        }
-        for (const double noise : study.noise_variances)
-          rankers.push_back(ensemble_ranker(structure, base, width, depth, noise));
-      }
-    }
-  }
-  for (StudyRanker& ranker : rankers) name(ranker);
-  return rankers;
-}
-
-StudyRanker with_alpha(StudyRanker ranker, double alpha) {
-  ranker.cell.alpha = alpha;
-  ranker.settings.explore.alpha = alpha;
-  ranker.cell.ranker += fmt::format("+alpha={:g}", alpha);
-  ranker.settings.name = ranker.cell.ranker;
-  return ranker;
-}
-
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -432,6 +372,61 @@ class CovarianceStudy {
 };
 
 }  // namespace
+
+std::int64_t members_of(const std::string& structure) {
+  if (structure.rfind(kEnsemble, 0) != 0) return 0;
+  std::int64_t members = 0;
+  const char* end = structure.data() + structure.size();
+  const auto [stopped, error] = std::from_chars(structure.data() + kEnsemble.size(), end, members);
+  return error == std::errc() && stopped == end && members >= 2 ? members : 0;
+}
+
+void set_covariance(PosteriorSettings& posterior, const std::string& structure, std::string_view setting) {
+  const std::string_view budget = budget_text(structure);
+  const std::string name = budget.empty() ? structure : std::string(name_of(Covariance::kInducing));
+  const auto covariance = value_named<Covariance>(name);
+  if (!covariance) refuse_structure(structure, setting);
+  posterior.covariance = *covariance;
+  if (budget.empty()) return;
+  assign_setting_text(PosteriorSettings::schema(), &posterior, "budget", budget,
+                      fmt::format("{}: '{}'", setting, structure));
+}
+
+bool has_ensembles(const StudySettings& study) {
+  return std::any_of(study.structures.begin(), study.structures.end(),
+                     [](const std::string& structure) { return members_of(structure) > 0; });
+}
+
+bool has_alpha(const StudyCell& cell) {
+  return members_of(cell.structure) == 0 && cell.structure != name_of(Covariance::kNone);
+}
+
+std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBase& base) {
+  check_axes(study);
+  std::vector<StudyRanker> rankers;
+  for (const std::int64_t depth : study.depths) {
+    for (const std::int64_t width : study.widths) {
+      for (const std::string& structure : study.structures) {
+        if (members_of(structure) == 0) {
+          rankers.push_back(covariance_ranker(structure, study, base, width, depth));
+          continue;
+        }
+        for (const double noise : study.noise_variances)
+          rankers.push_back(ensemble_ranker(structure, base, width, depth, noise));
+      }
+    }
+  }
+  for (StudyRanker& ranker : rankers) name(ranker);
+  return rankers;
+}
+
+StudyRanker with_alpha(StudyRanker ranker, double alpha) {
+  ranker.cell.alpha = alpha;
+  ranker.settings.explore.alpha = alpha;
+  ranker.cell.ranker += fmt::format("+alpha={:g}", alpha);
+  ranker.settings.name = ranker.cell.ranker;
+  return ranker;
+}
 
 std::string covariance_study_dry_run(const Configuration& configuration, const ExperimentRequest& request,
                                      const OutputForm& form) {

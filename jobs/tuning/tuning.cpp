@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"

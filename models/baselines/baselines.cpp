@@ -1,7 +1,5 @@
 #include "models/baselines/baselines.h"
 
-#include <utility>
-
 #include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 

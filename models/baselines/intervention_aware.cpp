@@ -24,21 +24,6 @@ double least_share(std::size_t lists) {
   return std::min(1.0, 10.0 / std::sqrt(static_cast<double>(lists)));
 }
 
-}  // namespace
-
-void estimate_relevance(const ObservedQuery& query, std::span<const double> examination, double usual,
-                        double least, std::span<double> relevance) {
-  const std::size_t ranks = examination.size();
-  for (std::size_t doc = 0; doc < query.docs.size(); ++doc) {
-    const double* places = query.places.data() + doc * ranks;
-    const double examined = std::inner_product(examination.begin(), examination.end(), places, 0.0);
-    relevance[doc] = (query.clicks[doc] - usual * examined) /
-                     std::max(examined, least * static_cast<double>(query.lists));
-  }
-}
-
-namespace {
-
 /// A ranker that learns from the whole log of its policies by that estimate. Each round takes a step along
 /// the gradient of the expected DCG of Plackett-Luce lists, with the estimates as gains, on queries drawn
 /// from the log. Users examine ranks with the probabilities of `debias`; without it, with those that the
@@ -272,6 +257,17 @@ class InterventionAware : public DeployedPolicyRanker {
 };
 
 }  // namespace
+
+void estimate_relevance(const ObservedQuery& query, std::span<const double> examination, double usual,
+                        double least, std::span<double> relevance) {
+  const std::size_t ranks = examination.size();
+  for (std::size_t doc = 0; doc < query.docs.size(); ++doc) {
+    const double* places = query.places.data() + doc * ranks;
+    const double examined = std::inner_product(examination.begin(), examination.end(), places, 0.0);
+    relevance[doc] = (query.clicks[doc] - usual * examined) /
+                     std::max(examined, least * static_cast<double>(query.lists));
+  }
+}
 
 std::unique_ptr<OnlineRanker> make_intervention_aware(const RankerRequest& request) {
   return make_on_first_model<InterventionAware>(request, request.cutoff);

@@ -99,56 +99,6 @@ class RankNetRanker : public ScoreModelRanker {
   std::array<double, 1> step_{};
 };
 
-}  // namespace
-
-std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request) {
-  return make_on_first_model<RankNetRanker>(request);
-}
-
-void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
-  settings.network.network = NetworkForm::kLinear;
-  settings.trainer.learning_rate = 0.1;
-  if (context.protocol == ProtocolName::kPaper) settings.trainer.learning_rate = 0.01;
-  if (context.protocol != ProtocolName::kRecommended) return;
-  // Chosen by their worst case: docs/evidence/DEFAULTS.md.
-  settings.feedback.pairs = PairRule::kMatched;
-  settings.trainer.learning_rate = 0.003;
-}
-
-void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilon, PhiloxKey key,
-                         std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list,
-                         std::span<double> propensity) {
-  assert(list.size() == best_first.size());
-  const std::size_t docs = best_first.size();
-  const Scratch::Frame frame(scratch);
-  // The remaining documents are at the front of `pool`, in no order; `slot` is the position of each.
-  const auto pool = scratch.take<std::int32_t>(docs);
-  const auto slot = scratch.take<std::size_t>(docs);
-  std::iota(pool.begin(), pool.end(), 0);
-  std::iota(slot.begin(), slot.end(), std::size_t{0});
-  std::size_t remaining = docs;
-  std::size_t best = 0;  // in best_first; moves past what is placed
-  for (std::size_t rank = 0; rank < docs; ++rank) {
-    RngStream coins(key, round, 0, static_cast<std::uint32_t>(rank));
-    while (slot[best_first[best]] >= remaining) ++best;
-    std::int32_t doc = best_first[best];
-    if (coins.uniform() < epsilon) doc = pool[coins.index(static_cast<std::uint32_t>(remaining))];
-    list[rank] = doc;
-    propensity[rank] =
-        epsilon / static_cast<double>(remaining) + (doc == best_first[best] ? 1.0 - epsilon : 0.0);
-    // Replaced by the last one of the pool, which shrinks by one.
-    --remaining;
-    const std::size_t hole = slot[doc];
-    const std::int32_t last = pool[remaining];
-    pool[hole] = last;
-    slot[last] = hole;
-    pool[remaining] = doc;
-    slot[doc] = remaining;
-  }
-}
-
-namespace {
-
 std::vector<float> trained(const ScoreModel& model, const RankerSettings& settings, PhiloxKey key,
                            const LabelledQueries& labels, std::vector<float> theta) {
   if (settings.trainer.optimizer != Optimizer::kAdam) {
@@ -159,35 +109,6 @@ std::vector<float> trained(const ScoreModel& model, const RankerSettings& settin
   if (theta.empty()) theta.resize(model.parameters());
   return train_offline(model, labels, settings, key, std::move(theta));
 }
-
-}  // namespace
-
-std::vector<float> train_offline(const ScoreModel& model, const LabelledQueries& labels,
-                                 const RankerSettings& settings, PhiloxKey key, std::vector<float> theta) {
-  assert(std::ssize(theta) == model.parameters());
-  LabelSettings fit;
-  fit.loss = ListLoss::kRankNet;
-  fit.pair_mean = true;
-  fit.network = settings.network;
-  fit.batch = settings.trainer.batch;
-  fit.learning_rate = settings.trainer.learning_rate;
-  fit.learning_rate_decay = settings.trainer.learning_rate_decay;
-  LabelObjective objective(model, labels, fit.loss_form(0), 1);
-  const auto adam = make_adam(fit, objective, key, std::move(theta));
-  for (std::int64_t pass = 0; pass < settings.trainer.epochs; ++pass) adam->advance();
-  return {adam->theta().begin(), adam->theta().end()};
-}
-
-std::vector<float> offline_linear_theta(const LabelledQueries& labels, std::int64_t features,
-                                        std::int64_t fold) {
-  const RankerSettings settings =
-      RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kRecommended);
-  const PhiloxKey key =
-      make_key({.seed = 0, .purpose = Purpose::kBatch, .fold = static_cast<std::uint64_t>(fold)});
-  return train_offline(LinearModel(features), labels, settings, key, std::vector<float>(features));
-}
-
-namespace {
 
 /// A ranker that is trained on true grades when it is made and learns nothing from clicks: an upper bound
 /// for the model. Round 0 of its curve is the trained model.
@@ -220,43 +141,32 @@ class RankNetOffline : public ScoreModelRanker {
   std::vector<std::int32_t> list_;
 };
 
-}  // namespace
-
-std::unique_ptr<OnlineRanker> make_ranknet_offline(const RankerRequest& request) {
-  return make_on_first_model<RankNetOffline>(request, *request.dependencies.labels);
-}
-
-void set_ranknet_offline_defaults(RankerSettings& settings, const DefaultsContext&) {
-  // On synth:mslr-like the best of three for both forms: the decay steadies the last passes.
-  settings.trainer.batch = 8;
-  settings.trainer.optimizer = Optimizer::kAdam;
-  settings.trainer.learning_rate = 0.03;
-  settings.trainer.learning_rate_decay = 0.85;
-}
-
-QueryGrades grades_of(const LabelledQueries& labels, const QueryDocs& query, const std::string& ranker) {
-  if (query.query >= 0 && query.query < labels.queries()) {
-    const QueryGrades grades = labels.grades_of(query.query);
-    if (std::ssize(grades.of_doc) == query.docs()) return grades;
+/// It shows lists by score, whatever it learns from.
+class GradesRanker : public ScoreModelRanker {
+ public:
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
+    const auto scores = scores_of(context, query, round);
+    const auto measured = context.clock.measure("rank");
+    list_.resize(scores.size());
+    order_by_score(scores, list_, context.execution.scratch());
+    propensity_.assign(scores.size(), 1.0);
+    return shown_list();
   }
-  throw_error<InvalidArgument>(
-      "Ranker '{}' learns from true grades but has none for query {} with {} documents: train it on the "
-      "training part that it was made for.",
-      ranker, query.query, query.docs());
-}
 
-namespace {
+ protected:
+  using ScoreModelRanker::ScoreModelRanker;
+};
 
 /// LambdaRank fitted to the true grades of all queries asked so far: the skyline of rankers that learn from
 /// clicks. After each round it takes `steps` steps of Adam, each on the mean loss of `batch` rounds drawn
 /// from those so far, regardless of the clicks, and shows lists by score. There is no regulariser. With
 /// restart = "first" each round trains a new model: the skyline of Jia and Wang (WWW 2022, section 5.1).
-class LambdaRankLabels : public ScoreModelRanker {
+class LambdaRankLabels : public GradesRanker {
  public:
   /// `labels` has to outlive the ranker.
   LambdaRankLabels(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
                    std::vector<float> first_theta, const LabelledQueries& labels)
-      : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
+      : GradesRanker(std::move(model), settings, keys, std::move(first_theta)),
         labels_(labels),
         objective_(score_model(), labels, {.loss = ListLoss::kLambdaRank}, 1),
         steps_a_round_(settings.trainer.steps),
@@ -268,11 +178,6 @@ class LambdaRankLabels : public ScoreModelRanker {
     if (settings.trainer.restart == Restart::kFirst) first_theta_.assign(theta().begin(), theta().end());
   }
 
-  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
-    const auto scores = scores_of(context, query, round);
-    const auto measured = context.clock.measure("rank");
-    return greedy_list(context.execution, scores);
-  }
   /// Uses only the query of the feedback. Reports no pairs, because none came from clicks.
   LearnReport learn(RoundContext& context, const Feedback& feedback) override {
     check(feedback, context.execution.scratch());
@@ -327,36 +232,17 @@ class LambdaRankLabels : public ScoreModelRanker {
   std::vector<double> gradient_;
 };
 
-}  // namespace
-
-std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& request) {
-  return make_on_first_model<LambdaRankLabels>(request, *request.dependencies.labels);
-}
-
-void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsContext&) {
-  settings.trainer.learning_rate = 0.01;
-  settings.trainer.steps = 2;
-  settings.trainer.batch = 16;
-}
-
-namespace {
-
 /// LambdaRank on true grades, one gradient step per round on those of the asked query:
 /// θ ← θ − η_t Σ_i slopes[i] ∇f(x_i), slopes of ListLoss::kLambdaRank, regardless of the clicks. It shows
 /// lists by score; there is no regulariser. What a learner from clicks could do at best with as little
 /// computation; LambdaRankLabels is what the labels allow.
-class LambdaRankStep : public ScoreModelRanker {
+class LambdaRankStep : public GradesRanker {
  public:
   /// `labels` has to outlive the ranker.
   LambdaRankStep(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
                  std::vector<float> first_theta, const LabelledQueries& labels)
-      : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)), labels_(labels) {}
+      : GradesRanker(std::move(model), settings, keys, std::move(first_theta)), labels_(labels) {}
 
-  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
-    const auto scores = scores_of(context, query, round);
-    const auto measured = context.clock.measure("rank");
-    return greedy_list(context.execution, scores);
-  }
   /// Uses only the query of the feedback. Reports no pairs, because none came from clicks.
   LearnReport learn(RoundContext& context, const Feedback& feedback) override {
     check(feedback, context.execution.scratch());
@@ -382,6 +268,110 @@ class LambdaRankStep : public ScoreModelRanker {
 };
 
 }  // namespace
+
+std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request) {
+  return make_on_first_model<RankNetRanker>(request);
+}
+
+void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.1;
+  if (context.protocol == ProtocolName::kPaper) settings.trainer.learning_rate = 0.01;
+  if (context.protocol != ProtocolName::kRecommended) return;
+  // Chosen by their worst case: docs/evidence/DEFAULTS.md.
+  settings.feedback.pairs = PairRule::kMatched;
+  settings.trainer.learning_rate = 0.003;
+}
+
+void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilon, PhiloxKey key,
+                         std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list,
+                         std::span<double> propensity) {
+  assert(list.size() == best_first.size());
+  const std::size_t docs = best_first.size();
+  const Scratch::Frame frame(scratch);
+  // The remaining documents are at the front of `pool`, in no order; `slot` is the position of each.
+  const auto pool = scratch.take<std::int32_t>(docs);
+  const auto slot = scratch.take<std::size_t>(docs);
+  std::iota(pool.begin(), pool.end(), 0);
+  std::iota(slot.begin(), slot.end(), std::size_t{0});
+  std::size_t remaining = docs;
+  std::size_t best = 0;  // in best_first; moves past what is placed
+  for (std::size_t rank = 0; rank < docs; ++rank) {
+    RngStream coins(key, round, 0, static_cast<std::uint32_t>(rank));
+    while (slot[best_first[best]] >= remaining) ++best;
+    std::int32_t doc = best_first[best];
+    if (coins.uniform() < epsilon) doc = pool[coins.index(static_cast<std::uint32_t>(remaining))];
+    list[rank] = doc;
+    propensity[rank] =
+        epsilon / static_cast<double>(remaining) + (doc == best_first[best] ? 1.0 - epsilon : 0.0);
+    // Replaced by the last one of the pool, which shrinks by one.
+    --remaining;
+    const std::size_t hole = slot[doc];
+    const std::int32_t last = pool[remaining];
+    pool[hole] = last;
+    slot[last] = hole;
+    pool[remaining] = doc;
+    slot[doc] = remaining;
+  }
+}
+
+std::vector<float> train_offline(const ScoreModel& model, const LabelledQueries& labels,
+                                 const RankerSettings& settings, PhiloxKey key, std::vector<float> theta) {
+  assert(std::ssize(theta) == model.parameters());
+  LabelSettings fit;
+  fit.loss = ListLoss::kRankNet;
+  fit.pair_mean = true;
+  fit.network = settings.network;
+  fit.batch = settings.trainer.batch;
+  fit.learning_rate = settings.trainer.learning_rate;
+  fit.learning_rate_decay = settings.trainer.learning_rate_decay;
+  LabelObjective objective(model, labels, fit.loss_form(0), 1);
+  const auto adam = make_adam(fit, objective, key, std::move(theta));
+  for (std::int64_t pass = 0; pass < settings.trainer.epochs; ++pass) adam->advance();
+  return {adam->theta().begin(), adam->theta().end()};
+}
+
+std::vector<float> offline_linear_theta(const LabelledQueries& labels, std::int64_t features,
+                                        std::int64_t fold) {
+  const RankerSettings settings =
+      RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kRecommended);
+  const PhiloxKey key =
+      make_key({.seed = 0, .purpose = Purpose::kBatch, .fold = static_cast<std::uint64_t>(fold)});
+  return train_offline(LinearModel(features), labels, settings, key, std::vector<float>(features));
+}
+
+std::unique_ptr<OnlineRanker> make_ranknet_offline(const RankerRequest& request) {
+  return make_on_first_model<RankNetOffline>(request, *request.dependencies.labels);
+}
+
+void set_ranknet_offline_defaults(RankerSettings& settings, const DefaultsContext&) {
+  // On synth:mslr-like the best of three for both forms: the decay steadies the last passes.
+  settings.trainer.batch = 8;
+  settings.trainer.optimizer = Optimizer::kAdam;
+  settings.trainer.learning_rate = 0.03;
+  settings.trainer.learning_rate_decay = 0.85;
+}
+
+QueryGrades grades_of(const LabelledQueries& labels, const QueryDocs& query, const std::string& ranker) {
+  if (query.query >= 0 && query.query < labels.queries()) {
+    const QueryGrades grades = labels.grades_of(query.query);
+    if (std::ssize(grades.of_doc) == query.docs()) return grades;
+  }
+  throw_error<InvalidArgument>(
+      "Ranker '{}' learns from true grades but has none for query {} with {} documents: train it on the "
+      "training part that it was made for.",
+      ranker, query.query, query.docs());
+}
+
+std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& request) {
+  return make_on_first_model<LambdaRankLabels>(request, *request.dependencies.labels);
+}
+
+void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsContext&) {
+  settings.trainer.learning_rate = 0.01;
+  settings.trainer.steps = 2;
+  settings.trainer.batch = 16;
+}
 
 std::unique_ptr<OnlineRanker> make_lambdarank_step(const RankerRequest& request) {
   return make_on_first_model<LambdaRankStep>(request, *request.dependencies.labels);

@@ -12,7 +12,6 @@
 #include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/io/safetensors.h"
 #include "core/math/normal.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/base64.h"
@@ -25,7 +24,6 @@
 #include "models/linear/linear_belief.h"
 #include "models/modules/module_model.h"
 #include "models/neural/ranker_network.h"
-#include "models/skeleton/network_settings.h"
 
 namespace olrank {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "core/math/pair_width.h"
 #include "core/ops/folded_pair_gradient.h"
-#include "models/skeleton/belief.h"
 
 namespace olrank {
 

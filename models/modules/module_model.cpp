@@ -10,7 +10,6 @@
 #include <bit>
 #include <cmath>
 #include <mutex>
-#include <optional>
 
 #include "core/io/fingerprint.h"
 #include "core/ops/gradient_products.h"

@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "core/math/pair_width.h"
 #include "core/ops/blas.h"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cmath>
@@ -15,9 +14,6 @@
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/throw_error.h"
-#include "models/posterior/full_form.h"
-#include "models/posterior/posterior.h"
-#include "models/posterior/posterior_memory.h"
 
 namespace olrank {
 

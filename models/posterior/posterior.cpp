@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <cstdint>
 #include <utility>
 
-#include "core/covariance/covariance_checks.h"
 #include "core/online/retraining.h"
 #include "core/ops/diagonal_covariance.h"
-#include "core/runtime/execution_context.h"
 #include "core/throw_error.h"
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/inducing_posterior.h"

@@ -24,8 +24,7 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/eval_comparison.h"
-#include "jobs/eval_request.h"
-#include "jobs/ranked_lists.h"
+#include "jobs/rankings.h"
 #include "jobs/saved_trial.h"
 #include "models/files/model_scorer.h"
 

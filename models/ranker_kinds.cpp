@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "models/baselines/baselines.h"
-#include "models/baselines/deployed_policy.h"
 #include "models/baselines/dueling_bandit.h"
 #include "models/baselines/pdgd.h"
 #include "models/clickgp/clickgp.h"

@@ -11,7 +11,6 @@
 #include "core/metrics/list_metrics.h"
 #include "core/online/online_ranker.h"
 #include "models/baselines/baselines.h"
-#include "models/baselines/deployed_policy.h"
 #include "models/baselines/pdgd.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <mutex>

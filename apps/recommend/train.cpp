@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
 
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>

@@ -327,7 +327,7 @@ class CovarianceStudy {
       if (found.bracketed) continue;
       log_warning(
           "{}: No α tried matches the error rate of full's certain orders ({:.4f}); using the nearest, α = "
-          "{}. Try other values with --study-calibration-alphas.",
+          "{}. More --study-calibration-rounds may find one.",
           found.ranker, found.target, found.alpha);
     }
     rankers_ = calibration.matched(plan_.calibrations);

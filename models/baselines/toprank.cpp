@@ -6,7 +6,6 @@
 #include <numbers>
 #include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "core/explore/certain_orders.h"

@@ -7,7 +7,6 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <mutex>
 

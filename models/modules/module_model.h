@@ -1,12 +1,10 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "models/skeleton/module_request.h"
 #include "models/skeleton/width_shadow.h"

@@ -1,7 +1,6 @@
 #include "models/posterior/inducing_dictionary.h"
 
 #include <algorithm>
-#include <cassert>
 #include <vector>
 
 #include "core/ops/blas.h"

@@ -265,20 +265,8 @@ RankerSettings list_settings(const std::string& name) {
   return settings;
 }
 
-struct ListCourse {
-  std::vector<RecordedRound> rounds;
-  std::string state;
-};
-
-ListCourse play_lists(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
-  ExecutionContext execution(threads);
-  StageClock clock;
-  RoundContext context{execution, clock};
-  ListCourse course;
-  for (std::uint32_t round = first; round <= last; ++round)
-    course.rounds.push_back(play_round(ranker, context, world_of_lists(), round));
-  course.state = state_of(ranker);
-  return course;
+Course play_lists(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
+  return play_course(ranker, world_of_lists(), first, last, threads);
 }
 
 class ListRankersTest : public testing::TestWithParam<std::string> {
@@ -292,11 +280,11 @@ TEST_P(ListRankersTest, ResumesAndRunsOnThreadsWithTheSameBits) {
   const auto whole = make();
   EXPECT_TRUE(whole->learns_from_unshown());
   const std::vector<float> first = flat_theta(*whole);
-  const ListCourse expected = play_lists(*whole, 1, kListRounds);
+  const Course expected = play_lists(*whole, 1, kListRounds);
   EXPECT_NE(flat_theta(*whole), first);
   for (const int threads : {2, 4}) {
     const auto more = make();
-    const ListCourse course = play_lists(*more, 1, kListRounds, threads);
+    const Course course = play_lists(*more, 1, kListRounds, threads);
     EXPECT_EQ(course.rounds, expected.rounds);
     EXPECT_TRUE(course.state == expected.state) << threads;
   }
@@ -305,7 +293,7 @@ TEST_P(ListRankersTest, ResumesAndRunsOnThreadsWithTheSameBits) {
   const auto later = make();
   play_lists(*later, 1, 3);  // what loading replaces
   load_state(*later, state);
-  const ListCourse rest = play_lists(*later, 10, kListRounds);
+  const Course rest = play_lists(*later, 10, kListRounds);
   EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + 9));
   EXPECT_TRUE(rest.state == expected.state);
 }

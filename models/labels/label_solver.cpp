@@ -19,22 +19,6 @@ double penalty(const LabelSettings& settings, std::span<const float> theta) {
   return 0.5 * settings.l2 * squares + settings.l1 * sizes;
 }
 
-std::unique_ptr<LabelSolver> make_label_solver(const LabelSettings& settings, LabelObjective& objective,
-                                               PhiloxKey key, std::vector<float> first_theta) {
-  check_label_settings(settings);
-  switch (settings.optimizer) {
-    case LabelOptimizer::kAdam:
-      return make_adam(settings, objective, key, std::move(first_theta));
-    case LabelOptimizer::kLbfgs:
-      return make_lbfgs(settings, objective, std::move(first_theta));
-    case LabelOptimizer::kOgdAverage:
-      return std::make_unique<AveragedDescent>(settings, objective, key, std::move(first_theta));
-    case LabelOptimizer::kProximal:
-      return std::make_unique<Proximal>(settings, objective, std::move(first_theta));
-  }
-  throw InvalidArgument("The optimizer is unknown.");
-}
-
 double guaranteed_step(const LabelSettings& settings, const LabelObjective& objective) {
   const double radius = settings.radius > 0.0 ? settings.radius : 1.0;
   const double slopes = objective.largest_slopes() * objective.longest_row();
@@ -306,6 +290,22 @@ class Proximal : public LabelSolver {
 std::unique_ptr<LabelSolver> make_adam(const LabelSettings& settings, LabelObjective& objective,
                                        PhiloxKey key, std::vector<float> first_theta) {
   return std::make_unique<AdamSolver>(settings, objective, key, std::move(first_theta));
+}
+
+std::unique_ptr<LabelSolver> make_label_solver(const LabelSettings& settings, LabelObjective& objective,
+                                               PhiloxKey key, std::vector<float> first_theta) {
+  check_label_settings(settings);
+  switch (settings.optimizer) {
+    case LabelOptimizer::kAdam:
+      return make_adam(settings, objective, key, std::move(first_theta));
+    case LabelOptimizer::kLbfgs:
+      return make_lbfgs(settings, objective, std::move(first_theta));
+    case LabelOptimizer::kOgdAverage:
+      return std::make_unique<AveragedDescent>(settings, objective, key, std::move(first_theta));
+    case LabelOptimizer::kProximal:
+      return std::make_unique<Proximal>(settings, objective, std::move(first_theta));
+  }
+  throw InvalidArgument("The optimizer is unknown.");
 }
 
 }  // namespace olrank

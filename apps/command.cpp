@@ -8,6 +8,8 @@
 
 #include "core/io/json.h"
 #include "core/io/standard_output.h"
+#include "core/runtime/interrupt.h"
+#include "core/runtime/log.h"
 #include "core/runtime/progress.h"
 #include "core/throw_error.h"
 #include "serve/state_folder.h"
@@ -81,6 +83,22 @@ void OutputFlags::print(const nlohmann::ordered_json& result, std::string_view t
 
 std::string refuse_negative(const std::string& text) {
   return text.find('-') == std::string::npos ? "" : "It must be a whole number from 0, not " + text + ".";
+}
+
+int stopped_by_signal() {
+  log_info("Stopped by a signal; run the same command with --resume to continue.");
+  return InterruptGuard::exit_code(InterruptGuard::requested());
+}
+
+void add_threads(CLI::App& app, int& threads) {
+  add_option(app, "--threads", threads, "N", "CPU threads; 0 uses every core [default: 0]")
+      ->check(CLI::Range(0, 4096));
+}
+
+void add_trust_code(CLI::App& app, bool& trust) {
+  add_option(app, "--trust-code", trust, "true|false",
+             "whether the model may contain a TorchScript module, whose code can read and write your files "
+             "[default: false]");
 }
 
 CLI::Option* add_output(CLI::App& app, const char* name, std::string& path, const char* type,

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "core/interface.h"
@@ -93,6 +92,11 @@ CLI::Option* add_option(CLI::App& app, const char* name, T& value, const char* t
   return option;
 }
 
+/// The exit code of a command that a signal has stopped, and that --resume continues.
+int stopped_by_signal();
+/// Flags that several commands have.
+void add_threads(CLI::App& app, int& threads);
+void add_trust_code(CLI::App& app, bool& trust);
 /// A flag or argument with a file or folder that the command writes; - is standard output. Those in the
 /// state folder of a service are refused.
 CLI::Option* add_output(CLI::App& app, const char* name, std::string& path, const char* type,

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -18,7 +17,7 @@
 #include "jobs/recommending/recommender_run.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/settings/train_configuration.h"
-#include "models/modules/libtorch_runtime.h"
+#include "models/modules/module_model.h"
 
 namespace olrank {
 namespace {

@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <map>
-#include <vector>
 
 #include "core/settings/enum_names.h"
 #include "core/settings/setting_sources.h"

@@ -9,7 +9,6 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/runtime/progress.h"
 #include "core/settings/setting_sources.h"
@@ -97,6 +96,10 @@ std::string conversion_sentence(std::string_view message) {
                      value);
 }
 
+constexpr int kWidestHelp = 100;
+constexpr int kNarrowestHelp = 48;
+constexpr std::int64_t kNames = 30;  // columns in front of the descriptions
+
 }  // namespace
 
 void refuse_unknown(const CLI::App& program, const CLI::App* command) {
@@ -175,14 +178,6 @@ std::string usage_sentence(const CLI::ParseError& error) {
     return fmt::format("{} is given more than once.", message.substr(0, at));
   return message.empty() || message.back() == '.' ? message : message + ".";
 }
-
-namespace {
-
-constexpr int kWidestHelp = 100;
-constexpr int kNarrowestHelp = 48;
-constexpr std::int64_t kNames = 30;  // columns in front of the descriptions
-
-}  // namespace
 
 int help_columns() {
   const int columns = terminal_columns(STDOUT_FILENO);

@@ -17,7 +17,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
 #include "core/throw_error.h"
-#include "jobs/covariance/study_rankers.h"
+#include "jobs/covariance/covariance_study.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_memory.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/metrics/metric_options.h"
 #include "core/runtime/execution_context.h"
-#include "jobs/eval_request.h"
+#include "jobs/rankings.h"
 #include "report/final_measures.h"
 
 namespace olrank {

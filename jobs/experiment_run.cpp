@@ -24,9 +24,7 @@
 #include "jobs/recorded_experiment.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_memory.h"
-#include "report/findings.h"
-#include "report/report_page.h"
-#include "report/summary_table.h"
+#include "report/outputs.h"
 
 namespace olrank {
 

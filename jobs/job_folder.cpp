@@ -87,6 +87,14 @@ bool JobFolder::has_results() const {
   return fs::exists(path_ / kCurve) || fs::exists(path_ / kSummaryFile) || has_checkpoint();
 }
 
+void JobFolder::require_empty() const {
+  if (!has_results()) return;
+  throw_error<InvalidArgument>(
+      "'{}' already contains a {}: continue it with --resume, replace it with --force, or choose another "
+      "--out.",
+      path_.string(), noun_);
+}
+
 bool JobFolder::has_checkpoint() const {
   return olrank::has_checkpoint(path_);
 }

@@ -26,7 +26,7 @@
 //   training/training_job and recommending/recommender_run are trainings by passes, each a PassJob in a
 //   job_folder; study computes the cells of recommending/recommender_study and of studies/generalisation,
 //   one after another or several at once.
-//   eval_request and ranked_lists read what was learned: saved_trial, or a model file.
+//   rankings judges and writes lists by what was learned: saved_trial, or a model file.
 
 namespace olrank {
 
@@ -68,6 +68,8 @@ class JobFolder {
   const std::filesystem::path& path() const { return path_; }
 
   bool has_results() const;
+  /// Throws InvalidArgument if there are results.
+  void require_empty() const;
   bool finished() const;
   bool has_checkpoint() const;
   /// The summary of the finished job here. Throws IoError for a file that is none.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/throw_error.h"
-#include "models/setting_use.h"
+#include "models/ranker_factory.h"
 
 namespace olrank {
 namespace {

@@ -16,9 +16,7 @@
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"
 #include "report/drawing.h"
-#include "report/exports.h"
-#include "report/figure_files.h"
-#include "report/latex_table.h"
+#include "report/outputs.h"
 
 namespace olrank {
 namespace {

@@ -36,7 +36,6 @@
 #include "models/neural/network_rankers.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
-#include "models/setting_use.h"
 #include "models/skeleton/ranker_settings.h"
 
 namespace olrank {

@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "core/online/online_ranker.h"
 #include "models/neural/device_ranker.h"
@@ -21,5 +24,12 @@ void check_ranker(const RankerSettings& settings, std::int64_t cutoff);
 
 /// Throws for settings that need dense features.
 void check_sparse(const RankerSettings& settings);
+
+/// Whether rankers of a kind have a setting; true for a key without a rule.
+bool kind_has(RankerKind kind, std::string_view key);
+
+/// Why a ranker with these settings would ignore one of them, to complete "--width does not apply to ranker
+/// 'a': "; none if the setting counts. Says what to change.
+std::optional<std::string> why_ignored(const RankerSettings& settings, std::string_view key);
 
 }  // namespace olrank

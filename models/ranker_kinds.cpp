@@ -4,15 +4,9 @@
 #include <vector>
 
 #include "core/error.h"
-#include "models/baselines/deployed_policy.h"
+#include "models/baselines/baselines.h"
 #include "models/baselines/dueling_bandit.h"
-#include "models/baselines/external_adapter.h"
-#include "models/baselines/fairco.h"
-#include "models/baselines/intervention_aware.h"
-#include "models/baselines/lambdarank_labels.h"
 #include "models/baselines/pdgd.h"
-#include "models/baselines/ranknet.h"
-#include "models/baselines/toprank.h"
 #include "models/clickgp/clickgp.h"
 #include "models/linear/pairrank.h"
 #include "models/neural/network_rankers.h"
@@ -93,7 +87,6 @@ constexpr std::array kRows = {
                   .starts_from_model = true,
                   .takes_sparse = true,
                   .set_defaults = set_ranknet_defaults,
-                  .plan = memory_of_score_model,
                   .make = make_ranknet},
     RankerKindRow{.kind = RankerKind::kLambdaRankLabels,
                   .name = "lambdarank-labels",
@@ -101,21 +94,18 @@ constexpr std::array kRows = {
                   .needs_labels = true,
                   .takes_sparse = true,
                   .set_defaults = set_lambdarank_labels_defaults,
-                  .plan = memory_of_score_model,
                   .make = make_lambdarank_labels},
     RankerKindRow{.kind = RankerKind::kLambdaRankStep,
                   .name = "lambdarank-step",
                   .needs_labels = true,
                   .takes_sparse = true,
                   .set_defaults = set_lambdarank_step_defaults,
-                  .plan = memory_of_score_model,
                   .make = make_lambdarank_step},
     RankerKindRow{.kind = RankerKind::kDbgd,
                   .name = "dbgd",
                   .bandit = BanditUse::kDuels,
                   .takes_sparse = true,
                   .set_defaults = set_dueling_bandit_defaults,
-                  .plan = memory_of_score_model,
                   .make = make_dueling_bandit},
     RankerKindRow{.kind = RankerKind::kMgd,
                   .name = "mgd",
@@ -123,14 +113,12 @@ constexpr std::array kRows = {
                   .multileaves = true,
                   .takes_sparse = true,
                   .set_defaults = set_dueling_bandit_defaults,
-                  .plan = memory_of_score_model,
                   .make = make_dueling_bandit},
     RankerKindRow{.kind = RankerKind::kPdgd,
                   .name = "pdgd",
                   .starts_from_model = true,
                   .takes_sparse = true,
                   .set_defaults = set_pdgd_defaults,
-                  .plan = memory_of_score_model,
                   .make = make_pdgd},
     RankerKindRow{.kind = RankerKind::kPrpo,
                   .name = "prpo",
@@ -138,7 +126,6 @@ constexpr std::array kRows = {
                   .starts_from_model = true,
                   .takes_sparse = true,
                   .set_defaults = set_prpo_defaults,
-                  .plan = memory_of_score_model,
                   .make = make_prpo},
     RankerKindRow{.kind = RankerKind::kInterventionAware,
                   .name = "intervention-aware",
@@ -153,7 +140,6 @@ constexpr std::array kRows = {
                   .needs_labels = true,
                   .takes_sparse = true,
                   .set_defaults = set_ranknet_offline_defaults,
-                  .plan = memory_of_score_model,
                   .make = make_ranknet_offline},
     RankerKindRow{.kind = RankerKind::kTopRank,
                   .name = "toprank",

@@ -80,7 +80,7 @@ struct RankerKindRow {
 
   /// Changes what all kinds share under a protocol; null for nothing.
   void (*set_defaults)(RankerSettings& settings, const DefaultsContext& context) = nullptr;
-  /// The memory of a trial.
+  /// The memory of a trial; null for a kind whose state is the parameters of a score model.
   RankerMemory (*plan)(const RankerSettings& settings, const RankerLoad& load) = nullptr;
   /// The ranker before round 1. The request has passed the checks of make_ranker().
   std::unique_ptr<OnlineRanker> (*make)(const RankerRequest& request) = nullptr;

@@ -10,9 +10,8 @@
 #include "models/baselines/dueling_bandit.h"
 #include "models/clickgp/clickgp.h"
 #include "models/linear/linear_belief.h"
-#include "models/neural/network_learner.h"
+#include "models/neural/network_rankers.h"
 #include "models/neural/ranker_network.h"
-#include "models/posterior/posterior_memory.h"
 
 namespace olrank {
 namespace {
@@ -250,7 +249,8 @@ RankerMemory memory_of_external(const RankerSettings& /*settings*/, const Ranker
 }
 
 RankerMemory memory_of_ranker(const RankerSettings& settings, const RankerLoad& load) {
-  return row_of(settings.kind).plan(settings, load);
+  const RankerKindRow& row = row_of(settings.kind);
+  return row.plan != nullptr ? row.plan(settings, load) : memory_of_score_model(settings, load);
 }
 
 std::string advice_on_memory(const RankerMemory& plan, std::int64_t available) {

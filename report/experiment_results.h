@@ -10,7 +10,6 @@
 
 #include "report/curve_reader.h"
 #include "report/run_description.h"
-#include "report/study_plan.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {

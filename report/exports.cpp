@@ -1,4 +1,4 @@
-#include "report/exports.h"
+#include "report/outputs.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include "core/text/text_table.h"
 #include "core/version.h"
 #include "report/final_tables.h"
-#include "report/findings.h"
 #include "report/markup.h"
 
 namespace olrank {

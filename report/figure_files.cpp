@@ -1,4 +1,4 @@
-#include "report/figure_files.h"
+#include "report/outputs.h"
 
 #include <fmt/format.h>
 #include <spawn.h>

@@ -8,9 +8,9 @@
 #include <map>
 #include <optional>
 
-#include "report/findings.h"
 #include "report/labels.h"
 #include "report/markup.h"
+#include "report/outputs.h"
 
 namespace olrank {
 namespace {

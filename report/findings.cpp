@@ -1,4 +1,4 @@
-#include "report/findings.h"
+#include "report/outputs.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "report/latex_table.h"
+#include "report/outputs.h"
 
 #include <fmt/format.h>
 

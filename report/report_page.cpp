@@ -1,4 +1,4 @@
-#include "report/report_page.h"
+#include "report/outputs.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,6 @@
 
 #include "core/text/message_text.h"
 #include "report/final_tables.h"
-#include "report/findings.h"
 #include "report/labels.h"
 #include "report/markup.h"
 #include "report/page.h"

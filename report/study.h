@@ -8,7 +8,7 @@
 
 #include "report/experiment_results.h"
 #include "report/final_measures.h"
-#include "report/study_plan.h"
+#include "report/run_description.h"
 
 namespace olrank {
 

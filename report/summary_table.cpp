@@ -1,4 +1,4 @@
-#include "report/summary_table.h"
+#include "report/outputs.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -11,12 +11,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <string>
 
-#include "apps/command.h"
 #include "bench/cases/case_list.h"
 #include "bench/cases/data_cases.h"
-#include "bench/measurement_file.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/ops/relu_network.h"
@@ -24,7 +21,7 @@
 #include "core/settings/choice.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "jobs/covariance/study_rankers.h"
+#include "jobs/covariance/covariance_study.h"
 #include "jobs/device_choice.h"
 
 namespace olrank {
@@ -252,6 +249,32 @@ class BenchOpsCommand : public Command {
   MeasurementFlags flags_;
 };
 
+void warn_if_other_machine(const Machine& before, const Machine& now) {
+  if (before.processor == now.processor && before.cores == now.cores && before.blas == now.blas) return;
+  log_warning(
+      "The earlier measurements come from another machine ({}, {} cores, {}; this one: {}, {} cores, {}), "
+      "so the ratios are not comparable.",
+      before.processor, before.cores, before.blas, now.processor, now.cores, now.blas);
+}
+
+namespace fs = std::filesystem;
+
+/// Runs a program with its output redirected to stderr; returns its exit code.
+int run_program(const fs::path& program, int gpu, const std::string& only, const fs::path& json) {
+  const pid_t child = ::fork();
+  if (child < 0) throw IoError("start", program.string(), errno);
+  if (child == 0) {
+    ::setenv("CUDA_VISIBLE_DEVICES", std::to_string(gpu).c_str(), 0);
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    ::execl(program.c_str(), program.c_str(), "--only", only.c_str(), "--json", json.c_str(), nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
 }  // namespace
 
 const CommandEntry kBenchRoundCommand{
@@ -264,18 +287,6 @@ const CommandEntry kBenchDataCommand{
 const CommandEntry kBenchOpsCommand{"bench ops",
                                     "benchmark each operation against its ceiling on this machine",
                                     make_command<BenchOpsCommand>};
-
-namespace {
-
-void warn_if_other_machine(const Machine& before, const Machine& now) {
-  if (before.processor == now.processor && before.cores == now.cores && before.blas == now.blas) return;
-  log_warning(
-      "The earlier measurements come from another machine ({}, {} cores, {}; this one: {}, {} cores, {}), "
-      "so the ratios are not comparable.",
-      before.processor, before.cores, before.blas, now.processor, now.cores, now.blas);
-}
-
-}  // namespace
 
 void MeasurementFlags::declare(CLI::App& app) {
   json_option_ = add_output(app, "--json", json_, "FILE",
@@ -379,28 +390,6 @@ std::string RoundFlags::command_line() const {
           : fmt::format(" --retrain {} --retrain-growth {} --replay-steps {} --replay-pairs {}", retrain_,
                         training.growth, training.replay_steps, training.replay));
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-/// Runs a program with its output redirected to stderr; returns its exit code.
-int run_program(const fs::path& program, int gpu, const std::string& only, const fs::path& json) {
-  const pid_t child = ::fork();
-  if (child < 0) throw IoError("start", program.string(), errno);
-  if (child == 0) {
-    ::setenv("CUDA_VISIBLE_DEVICES", std::to_string(gpu).c_str(), 0);
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);
-    ::execl(program.c_str(), program.c_str(), "--only", only.c_str(), "--json", json.c_str(), nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-}  // namespace
 
 MeasurementFile measure_on_gpu(int gpu, const std::string& only) {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "device_bench";

@@ -13,6 +13,8 @@
 
 namespace olrank {
 
+inline constexpr const char* kCacheHelp =
+    "folder for binary copies of text files, auto or none [default: auto]";
 inline constexpr const char* kMaxMemoryHelp =
     "limit for features in memory, such as 8GB, beyond which they go to files; auto is half of the "
     "machine's memory, beyond which they are refused [default: auto]";

@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
 
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -131,8 +130,7 @@ class RecommendTrainCommand : public Command {
         ->excludes(resume);
     add_option(app, "--max-memory", max_memory_, "SIZE",
                "limit for the training, such as 8GB; auto is what this machine may use [default: auto]");
-    add_option(app, "--threads", threads_, "N", "CPU threads; 0 uses every core [default: 0]")
-        ->check(CLI::Range(0, 4096));
+    add_threads(app, threads_);
     flags_.declare(app, recommend_tables());
   }
 
@@ -168,12 +166,7 @@ class RecommendTrainCommand : public Command {
             const OutputFolder& out, const OutputFlags& output) const {
     JobFolder folder(out_, {.noun = "recommender"});
     const Recipe recipe = recommender_recipe(settings, parts);
-    if (folder.has_results() && !resume_ && !force_) {
-      throw_error<InvalidArgument>(
-          "'{}' already contains a recommender: continue it with --resume, replace it with --force, or "
-          "choose another --out.",
-          out_);
-    }
+    if (!resume_ && !force_) folder.require_empty();
     if (resume_ && folder.finished()) {
       folder.check(recipe);
       log_info("{} was finished before.", out_);
@@ -194,10 +187,7 @@ class RecommendTrainCommand : public Command {
     const auto told = [&](const ordered_json& point, double seconds, bool last) {
       progress.passed(point, run, seconds, last);
     };
-    if (!play_passes(run, folder, recipe, resume_, told)) {
-      log_info("Stopped by a signal; run the same command with --resume to continue.");
-      return InterruptGuard::exit_code(InterruptGuard::requested());
-    }
+    if (!play_passes(run, folder, recipe, resume_, told)) return stopped_by_signal();
     run.finish(folder, recipe);
     print_recommender_summary(folder.summary(), output);
     return 0;

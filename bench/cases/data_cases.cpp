@@ -17,7 +17,7 @@
 #include "core/ops/blas.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
-#include "jobs/ranked_lists.h"
+#include "jobs/rankings.h"
 #include "models/files/model_scorer.h"
 
 namespace olrank {

@@ -1,12 +1,47 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/text/text_table.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/settings/configuration.h"
+#include "jobs/settings/run_settings.h"
+#include "models/skeleton/ranker_settings.h"
+#include "report/run_description.h"
 
 namespace olrank {
+
+/// The settings that the rankers of a study share, apart from the study's axes.
+struct StudyBase {
+  RankerSettings network;   // base of the covariance structures
+  RankerSettings ensemble;  // base of the ensembles
+};
+
+struct StudyRanker {
+  StudyCell cell;
+  RankerSettings settings;
+};
+
+/// Every structure with every width and depth; ensembles also with every noise variance. Throws
+/// InvalidArgument for an unknown structure, and for a study without `full` or without anything to compare.
+std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBase& base);
+
+/// N of "ensemble-N"; 0 if the structure is not an ensemble.
+std::int64_t members_of(const std::string& structure);
+
+/// Gives the ranker the covariance of a structure: "diagonal", or with a budget "inducing-500". Throws
+/// InvalidArgument for any other name, as a value of `setting`.
+void set_covariance(PosteriorSettings& posterior, const std::string& structure, std::string_view setting);
+
+bool has_ensembles(const StudySettings& study);
+
+bool has_alpha(const StudyCell& cell);
+
+/// The ranker with another α, named "diagonal-m16-L2+alpha=0.1".
+StudyRanker with_alpha(StudyRanker ranker, double alpha);
 
 /// The trials of a study of covariances, with memory and estimated time. The configuration's rankers are
 /// the network and, if the study has ensembles, their base.

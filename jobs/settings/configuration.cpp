@@ -12,7 +12,7 @@
 #include "core/runtime/device.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "models/setting_use.h"
+#include "models/ranker_factory.h"
 #include "sim/users.h"
 
 namespace olrank {

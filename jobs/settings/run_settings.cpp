@@ -9,7 +9,7 @@
 #include "core/settings/setting_sources.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "models/setting_use.h"
+#include "models/ranker_factory.h"
 
 namespace olrank {
 

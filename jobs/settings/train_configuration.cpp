@@ -9,7 +9,7 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
-#include "models/setting_use.h"
+#include "models/ranker_factory.h"
 
 namespace olrank {
 namespace {

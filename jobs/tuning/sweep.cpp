@@ -12,7 +12,7 @@
 #include "core/statistics/hierarchical_bootstrap.h"
 #include "core/throw_error.h"
 #include "jobs/settings/run_settings.h"
-#include "models/setting_use.h"
+#include "models/ranker_factory.h"
 
 namespace olrank {
 

@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/experiment_run.h"
-#include "jobs/tuning/winners.h"
 #include "models/ranker_factory.h"
 
 namespace olrank {

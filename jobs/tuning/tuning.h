@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/text/text_table.h"
 #include "jobs/experiment_setup.h"
@@ -22,5 +26,61 @@ enum class TuningStep { kWhole, kMakeGrid, kChoose };
 int run_tuning(const Configuration& configuration, const ChoiceRule& rule, const ExperimentRequest& request,
                const std::string& command, const OutputForm& form, const TextSink& print,
                TuningStep step = TuningStep::kWhole);
+
+/// A ranker's choice, to be run on the test set.
+struct Winner {
+  GridPoint point;                   // without values for a ranker that is not swept
+  std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
+  TrialMoments tuning;               // no trials for a ranker that is not swept
+  double worst_gain = 0.0;           // in the tuning
+  TrialMoments test;                 // filled in after the test
+  std::vector<std::string> notes;
+};
+
+/// The winners in the configuration's order of rankers, then of folds and users.
+std::vector<Winner> winners_of(const Configuration& configuration, const std::vector<GridPoint>& grid,
+                               const std::vector<TriedPoint>& tried, const ChoiceRule& rule);
+
+/// A ranker of the test under its own name, with the folds and users that it runs on; empty: all.
+struct TestRanker {
+  RankerSettings settings;
+  std::vector<FoldAndUser> places;
+};
+
+/// Folds and users with the same choice share a ranker.
+std::vector<TestRanker> test_rankers(const std::vector<Winner>& winners);
+
+/// A configuration that runs rankers on the test set and writes to `out`.
+Configuration test_configuration(const Configuration& configuration, const std::vector<TestRanker>& rankers,
+                                 const std::filesystem::path& out);
+
+/// A configuration with the chosen settings, and its file name.
+struct ChosenConfiguration {
+  std::string file;
+  Configuration configuration;
+};
+std::vector<ChosenConfiguration> chosen_configurations(const Configuration& configuration,
+                                                       const std::vector<Winner>& winners,
+                                                       const std::filesystem::path& out);
+
+/// "config.toml", or "config-fold1-perfect.toml" if each fold and user has its own choice.
+std::string config_file(const std::optional<FoldAndUser>& place);
+
+/// The trials of each grid point in the tuning and of each winner in the test.
+TrialMatrix matrix_of(const Configuration& configuration);
+
+/// tuning.csv: one line per grid point, or per grid point, fold and user.
+std::string tuning_csv(const Configuration& configuration, const std::vector<GridPoint>& grid,
+                       const std::vector<TriedPoint>& tried);
+
+/// winners.csv: the chosen values with their means on the test set.
+std::string winners_csv(const Configuration& configuration, const std::vector<Winner>& winners);
+
+/// The winners as a text table with their results on the validation set, followed by notes. At most
+/// `columns` wide unless 0: names are shortened, then columns are dropped.
+std::string winners_text(const Configuration& configuration, const std::vector<Winner>& winners,
+                         const ChoiceRule& rule, std::int64_t columns = 0);
+std::string winners_json(const Configuration& configuration, const std::vector<Winner>& winners,
+                         const ChoiceRule& rule);
 
 }  // namespace olrank

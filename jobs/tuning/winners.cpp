@@ -1,4 +1,4 @@
-#include "jobs/tuning/winners.h"
+#include "jobs/tuning/tuning.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

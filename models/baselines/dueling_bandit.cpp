@@ -8,7 +8,7 @@
 
 #include "core/metrics/list_metrics.h"
 #include "core/throw_error.h"
-#include "models/baselines/first_model.h"
+#include "models/baselines/baselines.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {
@@ -149,26 +149,6 @@ class DuelingBanditRanker : public ScoreModelRanker {
   std::vector<double> rank_weights_;    // 1/rank^τ of as many ranks as any query had
 };
 
-}  // namespace
-
-std::int64_t candidates_of(const RankerSettings& settings) {
-  return row_of(settings.kind).multileaves ? settings.bandit.candidates : 1;
-}
-
-std::unique_ptr<OnlineRanker> make_dueling_bandit(const RankerRequest& request) {
-  return make_on_first_model<DuelingBanditRanker>(request);
-}
-
-void set_dueling_bandit_defaults(RankerSettings& settings, const DefaultsContext& context) {
-  settings.network.network = NetworkForm::kLinear;
-  settings.trainer.learning_rate = 0.01;
-  if (context.protocol != ProtocolName::kReference && settings.kind == RankerKind::kDbgd)
-    settings.trainer.learning_rate_decay = 0.999977;
-  settings.bandit.candidates = context.chosen.bandit.interleaving == Interleaving::kProbabilistic ? 49 : 9;
-}
-
-namespace {
-
 std::span<bool> none_placed(Scratch& scratch, std::size_t docs) {
   const auto placed = scratch.take<bool>(docs);
   std::fill(placed.begin(), placed.end(), false);
@@ -209,6 +189,22 @@ double sign_of(std::int32_t difference) {
 }
 
 }  // namespace
+
+std::int64_t candidates_of(const RankerSettings& settings) {
+  return row_of(settings.kind).multileaves ? settings.bandit.candidates : 1;
+}
+
+std::unique_ptr<OnlineRanker> make_dueling_bandit(const RankerRequest& request) {
+  return make_on_first_model<DuelingBanditRanker>(request);
+}
+
+void set_dueling_bandit_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.01;
+  if (context.protocol != ProtocolName::kReference && settings.kind == RankerKind::kDbgd)
+    settings.trainer.learning_rate_decay = 0.999977;
+  settings.bandit.candidates = context.chosen.bandit.interleaving == Interleaving::kProbabilistic ? 49 : 9;
+}
 
 void team_draft(const Rankings& rankings, PhiloxKey key, std::uint32_t round, Scratch& scratch,
                 std::span<std::int32_t> list, std::span<std::int32_t> teams) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"

@@ -1,4 +1,4 @@
-#include "models/baselines/fairco.h"
+#include "models/baselines/baselines.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,6 @@
 #include "core/ops/blas.h"
 #include "core/ops/optimizer_step.h"
 #include "core/throw_error.h"
-#include "models/baselines/first_model.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {

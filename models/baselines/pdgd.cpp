@@ -9,7 +9,7 @@
 #include "core/feedback/preference_pairs.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/list_metrics.h"
-#include "models/baselines/first_model.h"
+#include "models/baselines/baselines.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {
@@ -55,22 +55,6 @@ class PdgdRanker : public ScoreModelRanker {
   PhiloxKey list_key_;
   std::vector<PreferencePair> pairs_;
 };
-
-}  // namespace
-
-std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request) {
-  return make_on_first_model<PdgdRanker>(request);
-}
-
-void set_pdgd_defaults(RankerSettings& settings, const DefaultsContext& context) {
-  settings.network.network = NetworkForm::kLinear;
-  settings.trainer.learning_rate = 0.1;
-  // The papers print 0.999977, the authors' code has another nine.
-  settings.trainer.learning_rate_decay =
-      context.protocol == ProtocolName::kReference ? 0.9999977 : 0.999977;
-}
-
-namespace {
 
 /// A sum of exponentials e^s, kept relative to its largest term: e^largest · ratio.
 struct ExpSum {
@@ -123,6 +107,18 @@ void sum_parts(std::span<const double> scores, std::span<const std::int32_t> lis
 }
 
 }  // namespace
+
+std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request) {
+  return make_on_first_model<PdgdRanker>(request);
+}
+
+void set_pdgd_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.1;
+  // The papers print 0.999977, the authors' code has another nine.
+  settings.trainer.learning_rate_decay =
+      context.protocol == ProtocolName::kReference ? 0.9999977 : 0.999977;
+}
 
 void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
                         std::span<double> keys) {

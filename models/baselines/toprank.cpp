@@ -1,4 +1,4 @@
-#include "models/baselines/toprank.h"
+#include "models/baselines/baselines.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,6 @@
 #include <numbers>
 #include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "core/explore/certain_orders.h"

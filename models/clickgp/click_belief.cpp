@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "core/ops/blas.h"
 #include "core/runtime/vector_clones.h"

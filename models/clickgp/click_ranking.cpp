@@ -5,12 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "core/fair/exposure.h"
-#include "models/baselines/ranknet.h"
+#include "models/baselines/baselines.h"
 #include "models/skeleton/belief.h"
 
 namespace olrank {

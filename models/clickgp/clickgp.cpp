@@ -16,7 +16,6 @@
 #include "core/throw_error.h"
 #include "models/clickgp/click_ranking.h"
 #include "models/files/model_file.h"
-#include "models/skeleton/ranker_settings.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {

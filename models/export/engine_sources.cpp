@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <iterator>
 #include <numbers>
 
@@ -232,14 +231,6 @@ class CSource {
   std::string text_;
 };
 
-}  // namespace
-
-std::string c_source_of(const LoadedModel& model, const std::string& name) {
-  return CSource(model, name).write();
-}
-
-namespace {
-
 using nlohmann::ordered_json;
 
 /// A model of raw features that search engines score one document at a time.
@@ -323,6 +314,10 @@ class EngineModel {
 };
 
 }  // namespace
+
+std::string c_source_of(const LoadedModel& model, const std::string& name) {
+  return CSource(model, name).write();
+}
 
 std::string ltr_model_of(const LoadedModel& model, const std::string& name) {
   if (!model.is_linear())

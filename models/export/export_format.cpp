@@ -14,7 +14,6 @@
 #include "models/modules/module_model.h"
 
 namespace olrank {
-
 ModelMetadata complete_metadata(const LoadedModel& model) {
   ModelMetadata metadata;
   for (const auto& entry : model.metadata) {
@@ -95,36 +94,6 @@ ExportedLayer layer_named(const std::string& name, const ModelTensors& model) {
   return layer;
 }
 
-}  // namespace
-
-bool has_residual_blocks(const LoadedModel& model) {
-  return model.module && model.settings.module == "residual";
-}
-
-bool has_exported_layers(const LoadedModel& model) {
-  return model.has_closed_form() ||
-         (has_residual_blocks(model) && model.settings.activation == Activation::kRelu);
-}
-
-std::vector<ExportedLayer> exported_layers(const LoadedModel& model) {
-  std::vector<ExportedLayer> layers;
-  if (!has_residual_blocks(model)) {
-    for (std::int64_t index = 0; index < model.shape.depth; ++index)
-      layers.push_back({fmt::format("layers.{}", index), model.shape.layer(index)});
-    return layers;
-  }
-  const ModelTensors tensors = model.module->tensors(model.members.front());
-  layers.push_back(layer_named("input", tensors));
-  for (std::int64_t block = 0; block + 1 < model.settings.depth; ++block) {
-    layers.push_back(layer_named(fmt::format("first.{}", block), tensors));
-    layers.push_back(layer_named(fmt::format("second.{}", block), tensors));
-  }
-  layers.push_back(layer_named("output", tensors));
-  return layers;
-}
-
-namespace {
-
 using nlohmann::ordered_json;
 
 /// Each float as its exact double value, so that readers in double lose nothing.
@@ -147,33 +116,6 @@ ordered_json layers_of(const NetworkShape& shape, const std::vector<float>& thet
   }
   return layers;
 }
-
-}  // namespace
-
-std::string json_of(const LoadedModel& model) {
-  const NetworkShape& shape = model.shape;
-  ordered_json json = {{"format", "olrank-model"},
-                       {"inputs", shape.inputs},
-                       {"activation", "relu"},
-                       {"output_scale", shape.output_scale},
-                       {"normalisation", ordered_json::parse(normaliser_text(model.normaliser))}};
-  if (model.is_additive()) json["cosines"] = model.normaliser.cosines;
-  if (!model.normaliser.products.empty())
-    json["products"] = ordered_json::parse(pairs_text(model.normaliser.products));
-  const ModelMetadata metadata = complete_metadata(model);
-  for (const auto& [key, text] : metadata) {
-    if (key == "feature_names") json["feature_names"] = ordered_json::parse(text);
-  }
-  for (const auto& [key, text] : metadata) {
-    if (key != "feature_names" && key != "normalisation" && key != "format" && key != "products")
-      json["metadata"][key] = text;
-  }
-  for (const std::vector<float>& theta : model.members)
-    json["members"].push_back({{"layers", layers_of(shape, theta)}});
-  return json.dump() + "\n";
-}
-
-namespace {
 
 /// Writes objects in Python's pickle format, protocol 2, as torch.save() would.
 class Pickle {
@@ -275,6 +217,55 @@ std::string pickled(const std::vector<ModelTensors::Tensor>& tensors, const Mode
 }
 
 }  // namespace
+
+bool has_residual_blocks(const LoadedModel& model) {
+  return model.module && model.settings.module == "residual";
+}
+
+bool has_exported_layers(const LoadedModel& model) {
+  return model.has_closed_form() ||
+         (has_residual_blocks(model) && model.settings.activation == Activation::kRelu);
+}
+
+std::vector<ExportedLayer> exported_layers(const LoadedModel& model) {
+  std::vector<ExportedLayer> layers;
+  if (!has_residual_blocks(model)) {
+    for (std::int64_t index = 0; index < model.shape.depth; ++index)
+      layers.push_back({fmt::format("layers.{}", index), model.shape.layer(index)});
+    return layers;
+  }
+  const ModelTensors tensors = model.module->tensors(model.members.front());
+  layers.push_back(layer_named("input", tensors));
+  for (std::int64_t block = 0; block + 1 < model.settings.depth; ++block) {
+    layers.push_back(layer_named(fmt::format("first.{}", block), tensors));
+    layers.push_back(layer_named(fmt::format("second.{}", block), tensors));
+  }
+  layers.push_back(layer_named("output", tensors));
+  return layers;
+}
+
+std::string json_of(const LoadedModel& model) {
+  const NetworkShape& shape = model.shape;
+  ordered_json json = {{"format", "olrank-model"},
+                       {"inputs", shape.inputs},
+                       {"activation", "relu"},
+                       {"output_scale", shape.output_scale},
+                       {"normalisation", ordered_json::parse(normaliser_text(model.normaliser))}};
+  if (model.is_additive()) json["cosines"] = model.normaliser.cosines;
+  if (!model.normaliser.products.empty())
+    json["products"] = ordered_json::parse(pairs_text(model.normaliser.products));
+  const ModelMetadata metadata = complete_metadata(model);
+  for (const auto& [key, text] : metadata) {
+    if (key == "feature_names") json["feature_names"] = ordered_json::parse(text);
+  }
+  for (const auto& [key, text] : metadata) {
+    if (key != "feature_names" && key != "normalisation" && key != "format" && key != "products")
+      json["metadata"][key] = text;
+  }
+  for (const std::vector<float>& theta : model.members)
+    json["members"].push_back({{"layers", layers_of(shape, theta)}});
+  return json.dump() + "\n";
+}
 
 std::string torch_archive_of(const LoadedModel& model) {
   const auto tensors = tensors_of(model);

@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include <cstring>
 #include <initializer_list>
 #include <numbers>
 #include <span>
-#include <string_view>
 
 #include "core/io/containers.h"
 #include "core/version.h"

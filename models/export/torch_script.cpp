@@ -1,4 +1,4 @@
-#include "models/export/torch_script.h"
+#include "models/export/export_format.h"
 
 #include <fmt/format.h>
 #include <torch/csrc/jit/api/module.h>
@@ -14,7 +14,6 @@
 
 #include "core/io/json.h"
 #include "core/throw_error.h"
-#include "models/export/export_format.h"
 
 namespace olrank {
 namespace {

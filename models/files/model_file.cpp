@@ -6,26 +6,23 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 
 #include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/io/safetensors.h"
 #include "core/math/normal.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/base64.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "models/baselines/external_adapter.h"
+#include "models/baselines/baselines.h"
 #include "models/files/boosted_trees.h"
 #include "models/files/model_scorer.h"
 #include "models/files/snapshot_file.h"
 #include "models/linear/linear_belief.h"
 #include "models/modules/module_model.h"
 #include "models/neural/ranker_network.h"
-#include "models/skeleton/network_settings.h"
 
 namespace olrank {
 namespace {

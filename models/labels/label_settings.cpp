@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/throw_error.h"
 
 namespace olrank {
@@ -79,11 +81,9 @@ const Schema& LabelSettings::schema() {
     SchemaBuilder<S> builder("train", "One model from labels, for `olrank train`.");
     builder
         .field("loss", &S::loss, "loss of a query; the objective is its mean over queries, plus penalties")
-        .flag("loss")
         .field("smoothing", &S::smoothing, "temperature of the softmax in `smooth-dcg`")
         .symbol("σ")
         .above(0)
-        .flag("smoothing")
         .field(
             "smooth_at", &S::smooth_at,
             "the ranks that `smooth-dcg` counts: it is the expected DCG@k of lists that are drawn document "
@@ -91,74 +91,59 @@ const Schema& LabelSettings::schema() {
         .symbol("k")
         .at_least(1)
         .at_most(100)
-        .flag("smooth-at")
         .field("pair_mean", &S::pair_mean,
                "divide the loss of a query's pairs by their number; otherwise the loss is their sum")
-        .flag("pair-mean")
         .include(&S::network, NetworkSettings::schema())
         .field(
             "optimizer", &S::optimizer,
             "`adam`: mini-batches of queries; `lbfgs`: all queries at once; `ogd-average`: a pass of one "
             "query a step, and the mean of all iterates; `proximal`: accelerated proximal gradient")
-        .flag("optimizer")
         .field("l2", &S::l2, "weight of the penalty λ/2·‖w‖²")
         .symbol("λ")
         .at_least(0)
-        .flag("l2")
         .field("l1", &S::l1, "weight of the penalty ‖w‖₁")
         .at_least(0)
-        .flag("l1")
         .field("radius", &S::radius,
                "largest ‖w‖, which a projection keeps; without `radius`, ‖w‖ has no bound")
         .symbol("W")
         .above(0)
-        .flag("radius")
         .field("radius_norm", &S::radius_norm, "the norm that `radius` bounds")
-        .flag("radius-norm")
         .field("epochs", &S::epochs,
                "largest number of passes over the queries, or of iterations of `lbfgs` and `proximal`; 0 "
                "means 50 for `adam`, 1 for `ogd-average` and 500 otherwise")
         .at_least(0)
-        .flag("epochs")
         .field("batch", &S::batch, "queries of a step of `adam`")
         .unit("queries")
         .at_least(1)
-        .flag("batch")
         .field("learning_rate", &S::learning_rate,
                "step size; 0 means 0.01 for `adam`, and for `ogd-average` the step of its guarantee for "
                "the `radius` (1 without a radius)")
         .symbol("η")
         .at_least(0)
-        .flag("learning-rate")
         .field("learning_rate_decay", &S::learning_rate_decay,
                "factor applied to the step size after each pass")
         .above(0)
         .at_most(1)
-        .flag("learning-rate-decay")
         .field("tolerance", &S::tolerance,
                "stop once the length of the gradient is below this share of max(1, ‖w‖)")
         .at_least(0)
-        .flag("tolerance")
         .field("patience", &S::patience,
                "passes without a better NDCG on the validation part after which training stops; the best "
                "model is kept. 0 trains to the end and keeps the last")
         .at_least(0)
-        .flag("patience")
         .field("cutoff", &S::cutoff, "rank k of the NDCG@k that `patience` looks at")
         .symbol("k")
         .at_least(1)
-        .flag("cutoff")
         .field("empty_queries", &S::empty_queries,
                "how queries without a relevant document count in metrics")
-        .flag("empty-queries")
         .field("seeds", &S::seeds, "seeds of first parameters and orders; one model for each")
-        .at_least(0)
-        .flag("seeds");
+        .at_least(0);
     Schema built = builder.build();
     // Covariances, which these two settings are about, play no part here.
     std::erase_if(built.settings, [](const Setting& setting) { return setting.key == "scaling"; });
     for (Setting& setting : built.settings) {
-      if (setting.flag.empty()) setting.flag = setting.key;
+      setting.flag = setting.key;
+      std::replace(setting.flag.begin(), setting.flag.end(), '_', '-');
     }
     return built;
   }();

@@ -9,7 +9,6 @@
 #include "core/error.h"
 
 namespace olrank {
-
 double penalty(const LabelSettings& settings, std::span<const float> theta) {
   double squares = 0.0;
   double sizes = 0.0;
@@ -18,22 +17,6 @@ double penalty(const LabelSettings& settings, std::span<const float> theta) {
     sizes += std::abs(double{entry});
   }
   return 0.5 * settings.l2 * squares + settings.l1 * sizes;
-}
-
-std::unique_ptr<LabelSolver> make_label_solver(const LabelSettings& settings, LabelObjective& objective,
-                                               PhiloxKey key, std::vector<float> first_theta) {
-  check_label_settings(settings);
-  switch (settings.optimizer) {
-    case LabelOptimizer::kAdam:
-      return make_adam(settings, objective, key, std::move(first_theta));
-    case LabelOptimizer::kLbfgs:
-      return make_lbfgs(settings, objective, std::move(first_theta));
-    case LabelOptimizer::kOgdAverage:
-      return make_averaged_descent(settings, objective, key, std::move(first_theta));
-    case LabelOptimizer::kProximal:
-      return make_proximal(settings, objective, std::move(first_theta));
-  }
-  throw InvalidArgument("The optimizer is unknown.");
 }
 
 double guaranteed_step(const LabelSettings& settings, const LabelObjective& objective) {
@@ -79,31 +62,52 @@ void shrink(double weight, std::span<double> w) {
 
 namespace {
 
-/// Mini-batches of queries, in a new random order each pass. The penalty's gradient is part of every step.
-class AdamSolver : public LabelSolver {
- public:
-  AdamSolver(const LabelSettings& settings, LabelObjective& objective, PhiloxKey key,
-             std::vector<float> first_theta)
-      : settings_(settings),
-        objective_(objective),
-        key_(key),
-        theta_(std::move(first_theta)),
-        position_(theta_.begin(), theta_.end()),
-        first_(theta_.size()),
-        second_(theta_.size()),
-        order_(objective.queries()) {
-    step_ = settings.learning_rate > 0.0 ? settings.learning_rate : LabelSettings::kAdamStep;
-  }
+/// It goes over the queries in a new random order each pass.
+class ShuffledSolver : public LabelSolver {
+ protected:
+  ShuffledSolver(const LabelSettings& settings, LabelObjective& objective, PhiloxKey key)
+      : settings_(settings), objective_(objective), order_(objective.queries()), key_(key) {}
 
-  double advance() override {
+  void begin_pass() {
     ++pass_;
     std::iota(order_.begin(), order_.end(), 0);
     RngStream(key_, pass_, 0, 1).shuffle(std::span(order_));
+  }
+  /// The objective of a pass that met these losses and ended at θ.
+  double objective_of(double losses, std::span<const float> theta) const {
+    return losses / static_cast<double>(std::max<std::size_t>(1, order_.size())) +
+           penalty(settings_, theta);
+  }
+
+  LabelSettings settings_;
+  LabelObjective& objective_;
+  std::vector<std::int64_t> order_;
+  std::uint32_t pass_ = 0;
+  std::int64_t steps_ = 0;
+
+ private:
+  PhiloxKey key_;
+};
+
+/// Mini-batches of queries. The penalty's gradient is part of every step.
+class AdamSolver : public ShuffledSolver {
+ public:
+  AdamSolver(const LabelSettings& settings, LabelObjective& objective, PhiloxKey key,
+             std::vector<float> first_theta)
+      : ShuffledSolver(settings, objective, key),
+        step_(settings.learning_rate > 0.0 ? settings.learning_rate : LabelSettings::kAdamStep),
+        theta_(std::move(first_theta)),
+        position_(theta_.begin(), theta_.end()),
+        first_(theta_.size()),
+        second_(theta_.size()) {}
+
+  double advance() override {
+    begin_pass();
     const AdamPass pass{order_, settings_.batch, steps_, step_, settings_.l2};
     const double sum = objective_.adam_pass(pass, {theta_, position_, {first_, second_}});
     steps_ += pass.steps();
     step_ *= settings_.learning_rate_decay;
-    return sum / static_cast<double>(std::max<std::size_t>(1, order_.size())) + penalty(settings_, theta_);
+    return objective_of(sum, theta_);
   }
   std::span<const float> theta() const override { return theta_; }
 
@@ -118,49 +122,29 @@ class AdamSolver : public LabelSolver {
   }
 
  private:
-  LabelSettings settings_;
-  LabelObjective& objective_;
-  PhiloxKey key_;
-  std::uint32_t pass_ = 0;
-  std::int64_t steps_ = 0;
-  double step_ = 0.0;
+  double step_;
   std::vector<float> theta_;
   std::vector<double> position_;
   std::vector<double> first_;
   std::vector<double> second_;
-  std::vector<std::int64_t> order_;
 };
-
-}  // namespace
-
-std::unique_ptr<LabelSolver> make_adam(const LabelSettings& settings, LabelObjective& objective,
-                                       PhiloxKey key, std::vector<float> first_theta) {
-  return std::make_unique<AdamSolver>(settings, objective, key, std::move(first_theta));
-}
-
-namespace {
 
 /// Online gradient descent, one query a step, and the mean of the iterates before each step, ŵ = (1/n) Σ
 /// w_i. Tewari and Chaudhuri, ICML 2015, Theorem 4.
-class AveragedDescent : public LabelSolver {
+class AveragedDescent : public ShuffledSolver {
  public:
   AveragedDescent(const LabelSettings& settings, LabelObjective& objective, PhiloxKey key,
                   std::vector<float> first_theta)
-      : settings_(settings),
-        objective_(objective),
-        key_(key),
+      : ShuffledSolver(settings, objective, key),
         step_(settings.learning_rate > 0.0 ? settings.learning_rate : guaranteed_step(settings, objective)),
         latest_(std::move(first_theta)),
         mean_(latest_),
         w_(latest_.begin(), latest_.end()),
         sum_(latest_.size()),
-        gradient_(latest_.size()),
-        order_(objective.queries()) {}
+        gradient_(latest_.size()) {}
 
   double advance() override {
-    ++pass_;
-    std::iota(order_.begin(), order_.end(), 0);
-    RngStream(key_, pass_, 0, 1).shuffle(std::span(order_));
+    begin_pass();
     double losses = 0.0;
     for (std::size_t place = 0; place < order_.size(); ++place) {
       losses +=
@@ -175,8 +159,7 @@ class AveragedDescent : public LabelSolver {
     }
     for (std::size_t k = 0; k < w_.size(); ++k)
       mean_[k] = static_cast<float>(sum_[k] / static_cast<double>(std::max<std::int64_t>(1, steps_)));
-    return losses / static_cast<double>(std::max<std::size_t>(1, order_.size())) +
-           penalty(settings_, latest_);
+    return objective_of(losses, latest_);
   }
   std::span<const float> theta() const override { return mean_; }
   std::span<const float> latest() const override { return latest_; }
@@ -191,28 +174,13 @@ class AveragedDescent : public LabelSolver {
   }
 
  private:
-  LabelSettings settings_;
-  LabelObjective& objective_;
-  PhiloxKey key_;
   double step_;
-  std::uint32_t pass_ = 0;
-  std::int64_t steps_ = 0;
   std::vector<float> latest_;
   std::vector<float> mean_;
   std::vector<double> w_;
   std::vector<double> sum_;
   std::vector<double> gradient_;
-  std::vector<std::int64_t> order_;
 };
-
-}  // namespace
-
-std::unique_ptr<LabelSolver> make_averaged_descent(const LabelSettings& settings, LabelObjective& objective,
-                                                   PhiloxKey key, std::vector<float> first_theta) {
-  return std::make_unique<AveragedDescent>(settings, objective, key, std::move(first_theta));
-}
-
-namespace {
 
 constexpr int kMostDoublings = 60;
 
@@ -319,9 +287,25 @@ class Proximal : public LabelSolver {
 
 }  // namespace
 
-std::unique_ptr<LabelSolver> make_proximal(const LabelSettings& settings, LabelObjective& objective,
-                                           std::vector<float> first_theta) {
-  return std::make_unique<Proximal>(settings, objective, std::move(first_theta));
+std::unique_ptr<LabelSolver> make_adam(const LabelSettings& settings, LabelObjective& objective,
+                                       PhiloxKey key, std::vector<float> first_theta) {
+  return std::make_unique<AdamSolver>(settings, objective, key, std::move(first_theta));
+}
+
+std::unique_ptr<LabelSolver> make_label_solver(const LabelSettings& settings, LabelObjective& objective,
+                                               PhiloxKey key, std::vector<float> first_theta) {
+  check_label_settings(settings);
+  switch (settings.optimizer) {
+    case LabelOptimizer::kAdam:
+      return make_adam(settings, objective, key, std::move(first_theta));
+    case LabelOptimizer::kLbfgs:
+      return make_lbfgs(settings, objective, std::move(first_theta));
+    case LabelOptimizer::kOgdAverage:
+      return std::make_unique<AveragedDescent>(settings, objective, key, std::move(first_theta));
+    case LabelOptimizer::kProximal:
+      return std::make_unique<Proximal>(settings, objective, std::move(first_theta));
+  }
+  throw InvalidArgument("The optimizer is unknown.");
 }
 
 }  // namespace olrank

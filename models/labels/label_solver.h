@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -40,14 +39,10 @@ std::unique_ptr<LabelSolver> make_label_solver(const LabelSettings& settings, La
 
 std::unique_ptr<LabelSolver> make_adam(const LabelSettings& settings, LabelObjective& objective,
                                        PhiloxKey key, std::vector<float> first_theta);
-std::unique_ptr<LabelSolver> make_averaged_descent(const LabelSettings& settings, LabelObjective& objective,
-                                                   PhiloxKey key, std::vector<float> first_theta);
 std::unique_ptr<LabelSolver> make_lbfgs(const LabelSettings& settings, LabelObjective& objective,
                                         std::vector<float> first_theta);
-std::unique_ptr<LabelSolver> make_proximal(const LabelSettings& settings, LabelObjective& objective,
-                                           std::vector<float> first_theta);
 
-/// The step of the guarantee of averaged_descent() over n queries: η = W/(G R_X √(2n)), with W the radius,
+/// The step of the guarantee of averaged descent over n queries: η = W/(G R_X √(2n)), with W the radius,
 /// or 1 without one. Tewari and Chaudhuri, "Generalization error bounds for learning to rank: does the
 /// length of document lists matter?", ICML 2015, Theorem 4.
 double guaranteed_step(const LabelSettings& settings, const LabelObjective& objective);

@@ -1,14 +1,10 @@
 #include "models/linear/linear_belief.h"
 
-#include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <functional>
-#include <utility>
 
 #include "core/math/pair_width.h"
 #include "core/ops/folded_pair_gradient.h"
-#include "models/skeleton/belief.h"
 
 namespace olrank {
 

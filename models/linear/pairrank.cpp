@@ -14,7 +14,6 @@
 #include "models/linear/linear_belief.h"
 #include "models/linear/newton_trainer.h"
 #include "models/posterior/row_covariance.h"
-#include "models/skeleton/belief.h"
 #include "models/skeleton/certain_order_ranker.h"
 
 namespace olrank {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/modules/module_factors.h"
-#include "models/modules/module_source.h"
+#include "models/modules/module_instance.h"
 
 namespace olrank {
 

@@ -1,18 +1,19 @@
 #include "models/modules/module_model.h"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
 #include <fmt/format.h>
+#include <torch/headeronly/version.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <mutex>
-#include <optional>
 
 #include "core/io/fingerprint.h"
 #include "core/ops/gradient_products.h"
 #include "core/text/base64.h"
 #include "core/throw_error.h"
-#include "models/modules/libtorch_runtime.h"
 #include "models/modules/module_checks.h"
 #include "models/modules/module_factors.h"
 #include "models/modules/module_instance.h"
@@ -95,29 +96,210 @@ void copy_scores(const torch::Tensor& scores, std::span<float> out) {
   std::copy_n(values.data_ptr<float>(), out.size(), out.data());
 }
 
-}  // namespace
+/// It is made of copies of the module, which calls borrow.
+class LibtorchModule : public ModuleModel {
+ public:
+  LibtorchModule(const ModuleRequest& request, std::optional<int> gpu)
+      : request_(request),
+        device_(gpu),
+        source_(request),
+        kept_(device_),
+        precise_(source_, torch::kDouble, request.state, device_),
+        fast_(source_, torch::kFloat, request.state, device_) {
+    use_one_libtorch_thread();
+    const c10::OptionalStreamGuard in_stream(device_.stream());
+    found_ = check_module(source_, request, device_.get());
+    Fingerprinter digest;
+    for (const ModuleFindings::Parameter& parameter : found_.parameters) {
+      digest.add(parameter.name);
+      digest.add(std::span(parameter.shape));
+    }
+    digest.add(source_.code());
+    fingerprint_ = digest.value().hex();
+    if (source_.file()) file_text_ = base64_of(*source_.file());
+  }
 
-std::shared_ptr<const std::string> load_module_file(const std::string& path, ModuleState state) {
-  return ModuleSource({.module = path, .state = state}).file();
-}
+  bool reads_lists() const override { return found_.reads_lists; }
 
-struct ModuleModel::State {
-  State(const ModuleRequest& asked, std::optional<int> gpu)
-      : request(asked),
-        device(gpu),
-        source(asked),
-        kept(device),
-        precise(source, torch::kDouble, asked.state, device),
-        fast(source, torch::kFloat, asked.state, device) {}
+  std::string_view factors_by() const override { return found_.factors ? "hooks" : "rows"; }
 
+  const std::string& fingerprint() const override { return fingerprint_; }
+
+  std::int64_t features() const override { return request_.features; }
+
+  std::int64_t parameters() const override { return found_.shape().parameters(); }
+
+  const TangentShape& tangent_shape() const override { return found_.shape(); }
+
+  std::shared_ptr<const void> keep_docs(FeatureMatrix docs) const override { return kept_.keep(docs); }
+
+  /// Computes as if every matrix multiplied what the one before it gave.
+  double largest_parameter() const override {
+    std::int64_t matrices = 1;
+    std::int64_t columns = request_.features;
+    for (const ModuleFindings::Parameter& parameter : found_.parameters) {
+      if (parameter.shape.size() < 2) continue;
+      ++matrices;
+      columns = std::max(columns, parameter.shape.back());
+    }
+    const double gain = largest_finite_gain() / std::max(1.0, request_.output_scale);
+    return std::pow(gain, 1.0 / static_cast<double>(matrices)) / static_cast<double>(columns + 1);
+  }
+
+  void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+             std::span<float> scores) const override {
+    context.for_blocks(passes(docs), 1, [&](std::int64_t number, std::int64_t, int) {
+      const auto [begin, end] = pass(docs, number);
+      if (begin == end) return;
+      const torch::NoGradGuard no_gradient;
+      Borrowed instance(precise_, theta);
+      copy_scores(forward(*instance, docs.part(begin, end)), scores.subspan(begin, end - begin));
+    });
+  }
+
+  void score_precisely(std::span<const float> theta, FeatureMatrix docs,
+                       std::span<double> scores) const override {
+    const torch::NoGradGuard no_gradient;
+    for (std::int64_t number = 0; number < passes(docs); ++number) {
+      const auto [begin, end] = pass(docs, number);
+      if (begin == end) continue;
+      Borrowed instance(precise_, theta);
+      const torch::Tensor values = forward(*instance, docs.part(begin, end)).cpu().contiguous();
+      std::copy_n(values.data_ptr<double>(), end - begin, scores.subspan(begin).data());
+    }
+  }
+
+  ModelTensors tensors(std::span<const float> theta) const override {
+    ModelTensors model;
+    model.architecture = {{"architecture", "module"},
+                          {"module", request_.module},
+                          {"inputs", fmt::format("{}", request_.features)}};
+    if (source_.file()) {
+      model.architecture.emplace_back(kTorchScriptKey, file_text_);
+    } else {
+      model.architecture.insert(model.architecture.end(),
+                                {{"width", fmt::format("{}", request_.width)},
+                                 {"depth", fmt::format("{}", request_.depth)},
+                                 {"activation", std::string(name_of(request_.activation))},
+                                 {"biases", request_.biases ? "true" : "false"},
+                                 {"output_scale", fmt::format("{}", request_.output_scale)}});
+    }
+    if (request_.state == ModuleState::kReset)
+      model.architecture.emplace_back("module_state", name_of(request_.state));
+    model.architecture.emplace_back("factors_by", factors_by());
+    model.architecture.emplace_back("fingerprint", fingerprint_);
+    const float* values = theta.data();
+    for (const ModuleFindings::Parameter& parameter : found_.parameters) {
+      std::int64_t size = 1;
+      for (const std::int64_t side : parameter.shape) size *= side;
+      model.tensors.push_back({parameter.name, parameter.shape, {values, values + size}});
+      values += size;
+    }
+    return model;
+  }
+
+  std::vector<float> first_parameters(PhiloxKey key) const override {
+    const std::uint64_t seed = seed_of_key(key);
+    const ScoringModule module = source_.make(seed);
+    return module.first_parameters ? module.first_parameters(seed) : flat_parameters(module);
+  }
+
+  void score_with_magnitudes(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                             std::span<float> scores, std::span<float> magnitudes) const override {
+    score(context, theta, docs, scores);
+    set_magnitudes(scores, magnitudes);
+  }
+
+  void find_factors(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                    std::span<float> factors, std::span<float> scores,
+                    std::span<float> magnitudes) const override {
+    find_with(context, precise_, theta, docs, factors, scores);
+    set_magnitudes(scores, magnitudes);
+  }
+
+  void multiply_gradients(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                          std::span<const double> v, std::span<double> products) const override {
+    for (std::int64_t number = 0; number < passes(docs); ++number) {
+      const auto [begin, end] = pass(docs, number);
+      if (begin == end) continue;
+      const FeatureMatrix part = docs.part(begin, end);
+      const auto out = products.subspan(begin, part.docs);
+      if (!found_.products_by_gradients) {
+        // From factors: another pass through the graph is slower, or impossible.
+        const Scratch::Frame frame(context.scratch());
+        const auto factors = context.scratch().take<float>(part.docs * tangent_shape().factors());
+        find_with(context, fast_, theta, part, factors, {});
+        gradient_products(context, tangent_shape(), {factors.data(), part.docs}, v, out);
+        continue;
+      }
+      const torch::AutoGradMode with_gradient(true);
+      Borrowed instance(fast_, theta);
+      const torch::Tensor direction = instance->here(on_host(v));
+      const torch::Tensor values =
+          multiply_by_gradients(forward(*instance, part), instance->parameters(), direction)
+              .to(torch::kCPU, torch::kDouble)
+              .contiguous();
+      std::copy_n(values.data_ptr<double>(), part.docs, out.data());
+    }
+  }
+
+  void add_gradient_of_scores(
+      ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+      FunctionRef<void(std::span<const float> scores, std::span<double> weights)> weigh,
+      std::span<double> gradient) const override {
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto scores = scratch.take<float>(docs.docs);
+    const auto weights = scratch.take<double>(docs.docs);
+    if (docs.docs == 0) return weigh(scores, weights);
+    const torch::AutoGradMode with_gradient(true);
+    Borrowed instance(fast_, theta);
+    // A sum over documents that do not depend on each other is one pass.
+    const std::int64_t lists = reads_lists() ? docs.lists() : 1;
+    const FeatureMatrix whole = reads_lists() ? docs : docs.part(0, docs.docs);
+    // A module that starts each call as it was made changes what the graphs of earlier calls may need.
+    const bool keeps_graphs =
+        lists == 1 || (docs.docs <= kMostDocsWithGraphs && request_.state == ModuleState::kRefuse);
+    std::vector<torch::Tensor> values(lists);
+    for (std::int64_t list = 0; list < lists; ++list) {
+      const std::int64_t begin = whole.list_begin(list);
+      const std::int64_t count = whole.list_end(list) - begin;
+      if (count == 0) continue;
+      const torch::AutoGradMode with_graph(keeps_graphs);
+      torch::Tensor of_list = forward(*instance, whole.part(begin, begin + count));
+      copy_scores(of_list, scores.subspan(begin, count));
+      if (keeps_graphs) values[list] = std::move(of_list);
+    }
+    weigh(scores, weights);
+    for (std::int64_t list = 0; list < lists; ++list) {
+      const std::int64_t begin = whole.list_begin(list);
+      const std::int64_t end = whole.list_end(list);
+      const auto of_list = weights.subspan(begin, end - begin);
+      // Lists of replays and batches whose pairs have left bring nothing.
+      if (lists > 1 && std::all_of(of_list.begin(), of_list.end(), [](double w) { return w == 0.0; }))
+        continue;
+      if (!values[list].defined()) values[list] = forward(*instance, whole.part(begin, end));
+      const torch::Tensor seeds = instance->here(on_host(std::span<const double>(of_list)));
+      const auto sums = gradients_of(values[list], instance->parameters(), seeds);
+      values[list].reset();
+      double* out = gradient.data();
+      for (const torch::Tensor& sum : sums) {
+        const float* part = sum.data_ptr<float>();
+        for (std::int64_t k = 0; k < sum.numel(); ++k) out[k] += double{part[k]};
+        out += sum.numel();
+      }
+    }
+  }
+
+ private:
   /// The scores that a module gives, or the reason why there are none.
   torch::Tensor forward(ModuleInstance& instance, FeatureMatrix docs) const {
-    return told(request, docs.docs, [&] {
-      const std::optional<torch::Tensor> there = kept.find(docs);
+    return told(request_, docs.docs, [&] {
+      const std::optional<torch::Tensor> there = kept_.find(docs);
       torch::Tensor scores = instance.forward(there ? instance.here(*there) : instance.documents(docs));
       if (scores.dim() != 1 || scores.size(0) != docs.docs) {
         throw_error<Error>("Module '{}' gave {} scores for {} documents: return one for each.",
-                           request.module, scores.numel(), docs.docs);
+                           request_.module, scores.numel(), docs.docs);
       }
       return scores;
     });
@@ -127,257 +309,68 @@ struct ModuleModel::State {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
-  std::int64_t docs_of_pass() const { return device.is_cpu() ? kDocsPerModulePass : kDocsPerGpuPass; }
+  std::int64_t docs_of_pass() const { return device_.is_cpu() ? kDocsPerModulePass : kDocsPerGpuPass; }
   std::int64_t passes(const FeatureMatrix& docs) const {
-    if (found.reads_lists) return docs.lists();
+    if (found_.reads_lists) return docs.lists();
     return (docs.docs + docs_of_pass() - 1) / docs_of_pass();
   }
   Pass pass(const FeatureMatrix& docs, std::int64_t number) const {
-    if (found.reads_lists) return {docs.list_begin(number), docs.list_end(number)};
+    if (found_.reads_lists) return {docs.list_begin(number), docs.list_end(number)};
     const std::int64_t begin = number * docs_of_pass();
     return {begin, std::min(begin + docs_of_pass(), docs.docs)};
   }
-  void find_factors(ExecutionContext& context, InstancePool& pool, std::span<const float> theta,
-                    FeatureMatrix docs, std::span<float> factors, std::span<float> scores) const;
+  void find_with(ExecutionContext& context, InstancePool& pool, std::span<const float> theta,
+                 FeatureMatrix docs, std::span<float> factors, std::span<float> scores) const {
+    const std::int64_t stride = found_.shape().factors();
+    context.for_blocks(passes(docs), 1, [&](std::int64_t number, std::int64_t, int) {
+      const auto [begin, end] = pass(docs, number);
+      if (begin == end) return;
+      const torch::AutoGradMode with_gradient(true);
+      Borrowed instance(pool, theta);
+      const torch::Tensor values = forward(*instance, docs.part(begin, end));
+      if (!scores.empty()) copy_scores(values, scores.subspan(begin, end - begin));
+      float* rows = factors.data() + begin * stride;
+      if (!found_.factors) {
+        find_gradient_rows(values, instance->parameters(), rows);
+      } else if (!found_.factors->extract(values, instance->parameters(), rows)) {
+        throw_error<Error>(
+            "Module '{}' computes in another way than when it was tried: let no branch of its forward "
+            "depend "
+            "on the documents or the parameters.",
+            request_.module);
+      }
+    });
+  }
 
-  ModuleRequest request;
-  ModuleDevice device;
-  ModuleSource source;
-  ModuleFindings found;
-  std::string fingerprint;
-  std::string file_text;  // the TorchScript file in base64
-  mutable KeptDocuments kept;
-  mutable InstancePool precise;
-  mutable InstancePool fast;
+  ModuleRequest request_;
+  ModuleDevice device_;
+  ModuleSource source_;
+  ModuleFindings found_;
+  std::string fingerprint_;
+  std::string file_text_;  // the TorchScript file in base64
+  mutable KeptDocuments kept_;
+  mutable InstancePool precise_;
+  mutable InstancePool fast_;
 };
 
-void ModuleModel::State::find_factors(ExecutionContext& context, InstancePool& pool,
-                                      std::span<const float> theta, FeatureMatrix docs,
-                                      std::span<float> factors, std::span<float> scores) const {
-  const std::int64_t stride = found.shape().factors();
-  context.for_blocks(passes(docs), 1, [&](std::int64_t number, std::int64_t, int) {
-    const auto [begin, end] = pass(docs, number);
-    if (begin == end) return;
-    const torch::AutoGradMode with_gradient(true);
-    Borrowed instance(pool, theta);
-    const torch::Tensor values = forward(*instance, docs.part(begin, end));
-    if (!scores.empty()) copy_scores(values, scores.subspan(begin, end - begin));
-    float* rows = factors.data() + begin * stride;
-    if (!found.factors) {
-      find_gradient_rows(values, instance->parameters(), rows);
-    } else if (!found.factors->extract(values, instance->parameters(), rows)) {
-      throw_error<Error>(
-          "Module '{}' computes in another way than when it was tried: let no branch of its forward depend "
-          "on the documents or the parameters.",
-          request.module);
-    }
-  });
+}  // namespace
+
+std::shared_ptr<const std::string> load_module_file(const std::string& path, ModuleState state) {
+  return ModuleSource({.module = path, .state = state}).file();
 }
 
-ModuleModel::ModuleModel(const ModuleRequest& request, std::optional<int> gpu)
-    : state_(std::make_unique<State>(request, gpu)) {
-  use_one_libtorch_thread();
-  const c10::OptionalStreamGuard in_stream(state_->device.stream());
-  state_->found = check_module(state_->source, request, state_->device.get());
-  Fingerprinter digest;
-  for (const ModuleFindings::Parameter& parameter : state_->found.parameters) {
-    digest.add(parameter.name);
-    digest.add(std::span(parameter.shape));
-  }
-  digest.add(state_->source.code());
-  state_->fingerprint = digest.value().hex();
-  if (state_->source.file()) state_->file_text = base64_of(*state_->source.file());
+std::unique_ptr<ModuleModel> open_module(const ModuleRequest& request, std::optional<int> gpu) {
+  return std::make_unique<LibtorchModule>(request, gpu);
 }
 
-ModuleModel::~ModuleModel() = default;
-
-bool ModuleModel::reads_lists() const {
-  return state_->found.reads_lists;
+LibtorchDescription describe_libtorch() {
+  return {.version = TORCH_VERSION,
+          .cuda = at::Context::hasCUDART(),
+          .cpu_capability = at::get_cpu_capability()};
 }
 
-std::string_view ModuleModel::factors_by() const {
-  return state_->found.factors ? "hooks" : "rows";
-}
-
-const std::string& ModuleModel::fingerprint() const {
-  return state_->fingerprint;
-}
-
-std::int64_t ModuleModel::features() const {
-  return state_->request.features;
-}
-
-std::int64_t ModuleModel::parameters() const {
-  return state_->found.shape().parameters();
-}
-
-const TangentShape& ModuleModel::tangent_shape() const {
-  return state_->found.shape();
-}
-
-std::shared_ptr<const void> ModuleModel::keep_docs(FeatureMatrix docs) const {
-  return state_->kept.keep(docs);
-}
-
-/// Computes as if every matrix multiplied what the one before it gave.
-double ModuleModel::largest_parameter() const {
-  std::int64_t matrices = 1;
-  std::int64_t columns = state_->request.features;
-  for (const ModuleFindings::Parameter& parameter : state_->found.parameters) {
-    if (parameter.shape.size() < 2) continue;
-    ++matrices;
-    columns = std::max(columns, parameter.shape.back());
-  }
-  const double gain = largest_finite_gain() / std::max(1.0, state_->request.output_scale);
-  return std::pow(gain, 1.0 / static_cast<double>(matrices)) / static_cast<double>(columns + 1);
-}
-
-void ModuleModel::score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
-                        std::span<float> scores) const {
-  context.for_blocks(state_->passes(docs), 1, [&](std::int64_t number, std::int64_t, int) {
-    const auto [begin, end] = state_->pass(docs, number);
-    if (begin == end) return;
-    const torch::NoGradGuard no_gradient;
-    Borrowed instance(state_->precise, theta);
-    copy_scores(state_->forward(*instance, docs.part(begin, end)), scores.subspan(begin, end - begin));
-  });
-}
-
-void ModuleModel::score_precisely(std::span<const float> theta, FeatureMatrix docs,
-                                  std::span<double> scores) const {
-  const torch::NoGradGuard no_gradient;
-  for (std::int64_t number = 0; number < state_->passes(docs); ++number) {
-    const auto [begin, end] = state_->pass(docs, number);
-    if (begin == end) continue;
-    Borrowed instance(state_->precise, theta);
-    const torch::Tensor values = state_->forward(*instance, docs.part(begin, end)).cpu().contiguous();
-    std::copy_n(values.data_ptr<double>(), end - begin, scores.subspan(begin).data());
-  }
-}
-
-ModelTensors ModuleModel::tensors(std::span<const float> theta) const {
-  const ModuleRequest& request = state_->request;
-  ModelTensors model;
-  model.architecture = {{"architecture", "module"},
-                        {"module", request.module},
-                        {"inputs", fmt::format("{}", request.features)}};
-  if (state_->source.file()) {
-    model.architecture.emplace_back(kTorchScriptKey, state_->file_text);
-  } else {
-    model.architecture.insert(model.architecture.end(),
-                              {{"width", fmt::format("{}", request.width)},
-                               {"depth", fmt::format("{}", request.depth)},
-                               {"activation", std::string(name_of(request.activation))},
-                               {"biases", request.biases ? "true" : "false"},
-                               {"output_scale", fmt::format("{}", request.output_scale)}});
-  }
-  if (request.state == ModuleState::kReset)
-    model.architecture.emplace_back("module_state", name_of(request.state));
-  model.architecture.emplace_back("factors_by", factors_by());
-  model.architecture.emplace_back("fingerprint", state_->fingerprint);
-  const float* values = theta.data();
-  for (const ModuleFindings::Parameter& parameter : state_->found.parameters) {
-    std::int64_t size = 1;
-    for (const std::int64_t side : parameter.shape) size *= side;
-    model.tensors.push_back({parameter.name, parameter.shape, {values, values + size}});
-    values += size;
-  }
-  return model;
-}
-
-std::vector<float> ModuleModel::first_parameters(PhiloxKey key) const {
-  const std::uint64_t seed = seed_of_key(key);
-  const ScoringModule module = state_->source.make(seed);
-  return module.first_parameters ? module.first_parameters(seed) : flat_parameters(module);
-}
-
-void ModuleModel::score_with_magnitudes(ExecutionContext& context, std::span<const float> theta,
-                                        FeatureMatrix docs, std::span<float> scores,
-                                        std::span<float> magnitudes) const {
-  score(context, theta, docs, scores);
-  set_magnitudes(scores, magnitudes);
-}
-
-void ModuleModel::find_factors(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
-                               std::span<float> factors, std::span<float> scores,
-                               std::span<float> magnitudes) const {
-  state_->find_factors(context, state_->precise, theta, docs, factors, scores);
-  set_magnitudes(scores, magnitudes);
-}
-
-void ModuleModel::multiply_gradients(ExecutionContext& context, std::span<const float> theta,
-                                     FeatureMatrix docs, std::span<const double> v,
-                                     std::span<double> products) const {
-  for (std::int64_t number = 0; number < state_->passes(docs); ++number) {
-    const auto [begin, end] = state_->pass(docs, number);
-    if (begin == end) continue;
-    const FeatureMatrix part = docs.part(begin, end);
-    const auto out = products.subspan(begin, part.docs);
-    if (!state_->found.products_by_gradients) {
-      // From factors: another pass through the graph is slower, or impossible.
-      const Scratch::Frame frame(context.scratch());
-      const auto factors = context.scratch().take<float>(part.docs * tangent_shape().factors());
-      state_->find_factors(context, state_->fast, theta, part, factors, {});
-      gradient_products(context, tangent_shape(), {factors.data(), part.docs}, v, out);
-      continue;
-    }
-    const torch::AutoGradMode with_gradient(true);
-    Borrowed instance(state_->fast, theta);
-    const torch::Tensor direction = instance->here(on_host(v));
-    const torch::Tensor values =
-        multiply_by_gradients(state_->forward(*instance, part), instance->parameters(), direction)
-            .to(torch::kCPU, torch::kDouble)
-            .contiguous();
-    std::copy_n(values.data_ptr<double>(), part.docs, out.data());
-  }
-}
-
-void ModuleModel::add_gradient_of_scores(
-    ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
-    FunctionRef<void(std::span<const float> scores, std::span<double> weights)> weigh,
-    std::span<double> gradient) const {
-  Scratch& scratch = context.scratch();
-  const Scratch::Frame frame(scratch);
-  const auto scores = scratch.take<float>(docs.docs);
-  const auto weights = scratch.take<double>(docs.docs);
-  if (docs.docs == 0) return weigh(scores, weights);
-  const torch::AutoGradMode with_gradient(true);
-  Borrowed instance(state_->fast, theta);
-  // A sum over documents that do not depend on each other is one pass.
-  const std::int64_t lists = reads_lists() ? docs.lists() : 1;
-  const FeatureMatrix whole = reads_lists() ? docs : docs.part(0, docs.docs);
-  // A module that starts each call as it was made changes what the graphs of earlier calls may need.
-  const bool keeps_graphs =
-      lists == 1 || (docs.docs <= kMostDocsWithGraphs && state_->request.state == ModuleState::kRefuse);
-  std::vector<torch::Tensor> values(lists);
-  for (std::int64_t list = 0; list < lists; ++list) {
-    const std::int64_t begin = whole.list_begin(list);
-    const std::int64_t count = whole.list_end(list) - begin;
-    if (count == 0) continue;
-    const torch::AutoGradMode with_graph(keeps_graphs);
-    torch::Tensor of_list = state_->forward(*instance, whole.part(begin, begin + count));
-    copy_scores(of_list, scores.subspan(begin, count));
-    if (keeps_graphs) values[list] = std::move(of_list);
-  }
-  weigh(scores, weights);
-  for (std::int64_t list = 0; list < lists; ++list) {
-    const std::int64_t begin = whole.list_begin(list);
-    const std::int64_t end = whole.list_end(list);
-    const auto of_list = weights.subspan(begin, end - begin);
-    // Lists of replays and batches whose pairs have left bring nothing.
-    if (lists > 1 && std::all_of(of_list.begin(), of_list.end(), [](double w) { return w == 0.0; }))
-      continue;
-    if (!values[list].defined()) values[list] = state_->forward(*instance, whole.part(begin, end));
-    const torch::Tensor seeds = instance->here(on_host(std::span<const double>(of_list)));
-    const auto sums = gradients_of(values[list], instance->parameters(), seeds);
-    values[list].reset();
-    double* out = gradient.data();
-    for (const torch::Tensor& sum : sums) {
-      const float* part = sum.data_ptr<float>();
-      for (std::int64_t k = 0; k < sum.numel(); ++k) out[k] += double{part[k]};
-      out += sum.numel();
-    }
-  }
+void use_one_libtorch_thread() {
+  at::set_num_threads(1);
 }
 
 }  // namespace olrank

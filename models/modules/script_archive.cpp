@@ -1,6 +1,5 @@
 #include "models/modules/script_archive.h"
 
-#include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <caffe2/serialize/inline_container.h>
 #include <fmt/format.h>
@@ -16,14 +15,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "core/text/byte_size.h"
 #include "core/throw_error.h"
-#include "models/modules/random_operators.h"
 
 namespace olrank {
 namespace {

@@ -5,11 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/device/device_network.h"
-#include "core/online/online_ranker.h"
-#include "core/online/retraining.h"
 #include "core/throw_error.h"
-#include "models/neural/network_learner.h"
 #include "models/neural/network_trainer.h"
 #include "models/neural/ranker_network.h"
 #include "models/skeleton/belief.h"

@@ -1,4 +1,4 @@
-#include "models/neural/network_learner.h"
+#include "models/neural/network_rankers.h"
 
 #include <algorithm>
 #include <array>

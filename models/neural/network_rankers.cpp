@@ -4,20 +4,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <span>
 #include <utility>
 
 #include "core/device/network_spec.h"
 #include "core/error.h"
 #include "core/math/pair_width.h"
-#include "core/online/retraining.h"
-#include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
-#include "models/skeleton/belief.h"
 #include "models/skeleton/certain_order_ranker.h"
-#include "models/skeleton/width_shadow.h"
 
 namespace olrank {
 namespace {

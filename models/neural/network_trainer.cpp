@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <vector>
 
 #include "core/error.h"
 #include "core/math/normal.h"
 #include "core/math/optimizer_step.h"
 #include "core/online/retraining.h"
 #include "core/ops/optimizer_step.h"
-#include "models/neural/training_sample.h"
 
 namespace olrank {
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "core/io/state_fields.h"
 #include "core/ops/pair_training.h"

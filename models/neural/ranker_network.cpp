@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <span>
 
 #include "core/math/optimizer_step.h"
 #include "core/ops/blas.h"
 #include "core/ops/gradient_products.h"
 #include "core/ops/largest_curvature.h"
-#include "core/ops/relu_network.h"
 #include "core/runtime/execution_context.h"
 #include "models/modules/module_model.h"
 
@@ -216,7 +214,7 @@ std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, 
   request.symmetric = initialisation_of(settings) == Initialisation::kSymmetric;
   request.state = settings.module_state;
   request.file = settings.module_file;
-  return std::make_unique<ModuleModel>(request, gpu);
+  return open_module(request, gpu);
 }
 
 std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features,

@@ -1,7 +1,6 @@
 #include "models/neural/training_sample.h"
 
 #include <algorithm>
-#include <cassert>
 
 namespace olrank {
 

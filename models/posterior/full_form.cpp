@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "core/math/pair_width.h"
 #include "core/ops/blas.h"
@@ -15,7 +14,6 @@
 #include "core/ops/inverse_covariance.h"
 #include "core/ops/inverse_factor.h"
 #include "core/ops/tangent_kernel.h"
-#include "models/posterior/orthonormal_form.h"
 
 namespace olrank {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/io/state_archive.h"
 #include "core/ops/pair_width.h"
 #include "core/runtime/execution_context.h"
-#include "models/posterior/observed_pairs.h"
+#include "models/posterior/posterior.h"
 
 namespace olrank {
 
@@ -61,5 +61,19 @@ class FullForm {
 /// `by_diagonal`: the primal form's widths take the diagonal of A⁻¹ alone.
 std::unique_ptr<FullForm> make_full_form(CovarianceForm form, const TangentShape& shape, double lambda,
                                          double scale, bool by_diagonal);
+
+/// The form by an orthonormal basis of the observed gradients, for features of very different scale.
+std::unique_ptr<FullForm> make_orthonormal_form(const TangentShape& shape, double lambda, double scale);
+
+/// Adds pairs to a Cholesky factor by rotations, so that nothing is squared before it is factorised.
+class RootUpdate {
+ public:
+  /// L Lᵀ ← L Lᵀ + c cᵀ with L [n × n] lower triangular, rows `stride` numbers apart, n = c.size().
+  void add(std::span<const double> c, double* l, std::int64_t stride);
+
+ private:
+  std::vector<double> cosine_;
+  std::vector<double> sine_;
+};
 
 }  // namespace olrank

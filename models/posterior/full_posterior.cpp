@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cassert>
-#include <cmath>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -15,9 +13,6 @@
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/throw_error.h"
-#include "models/posterior/full_form.h"
-#include "models/posterior/observed_pairs.h"
-#include "models/posterior/posterior_memory.h"
 
 namespace olrank {
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "core/ops/inverse_factor.h"
 #include "models/posterior/inducing_dictionary.h"

@@ -1,20 +1,24 @@
 #include "models/posterior/inducing_dictionary.h"
 
 #include <algorithm>
-#include <cassert>
-#include <span>
 #include <vector>
 
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 #include "core/ops/tangent_kernel.h"
-#include "models/posterior/observed_pairs.h"
 
 namespace olrank {
 namespace {
 
 /// Columns of a triangular solve on one thread.
 constexpr std::int64_t kColumnsPerSolve = 5 * blas::kFastColumns;
+
+/// Rows start on cache lines.
+constexpr std::int64_t kStrideStep = 128;
+
+std::int64_t stride_of(std::int64_t size) {
+  return (size + kStrideStep - 1) / kStrideStep * kStrideStep;
+}
 
 }  // namespace
 
@@ -103,17 +107,6 @@ void InducingDictionary::load(StateReader& state) {
   factors_.load(state);
   c_.load(state, "dictionary_factor", members());
 }
-
-namespace {
-
-/// Rows start on cache lines.
-constexpr std::int64_t kStrideStep = 128;
-
-std::int64_t stride_of(std::int64_t size) {
-  return (size + kStrideStep - 1) / kStrideStep * kStrideStep;
-}
-
-}  // namespace
 
 LowerTriangle::LowerTriangle(std::int64_t size)
     : values_(std::make_shared<AlignedVector<double>>(

@@ -8,7 +8,7 @@
 #include "core/covariance/dictionary_policy.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/execution_context.h"
-#include "models/posterior/observed_pairs.h"
+#include "models/posterior/posterior.h"
 
 namespace olrank {
 

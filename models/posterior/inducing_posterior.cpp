@@ -15,7 +15,6 @@
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/throw_error.h"
-#include "models/posterior/observed_pairs.h"
 #include "models/posterior/posterior_memory.h"
 
 namespace olrank {

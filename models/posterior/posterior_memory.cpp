@@ -54,6 +54,36 @@ double growing(PosteriorHome home, double bytes) {
   return home == PosteriorHome::kDevice ? in_chunks(bytes) : doubling(bytes);
 }
 
+double padded(double side) {
+  return std::ceil(side / kPadding) * kPadding;
+}
+
+/// On a device `size` pairs are in the dictionary, and `window` pairs are kept next to it.
+PosteriorBytes inducing_device_bytes(const PosteriorLoad& load, double budget, double size, double window) {
+  constexpr auto kRows = static_cast<double>(DictionaryPolicy::kRows);
+  const auto v = static_cast<double>(load.docs);
+  const auto k = std::min(static_cast<double>(load.added), kRows);
+  const double side = std::min(2.0 * padded(size), padded(budget));
+  const double rows = side + 3.0 * kRows;
+  PosteriorBytes bytes;
+  // C⁻¹, also of the next dictionary, T, and what has left; R and the appended pairs' coordinates; and
+  // while a matrix grows, its larger copy.
+  bytes.matrix = (5.0 * side * side + 2.0 * rows * side + kRows * side) * kDoubleBytes;
+  // While they are renewed, the next dictionary and window are there, too.
+  bytes.pairs = 2.0 * (growing(load.home, factor_bytes(load.shape, size)) +
+                       growing(load.home, factor_bytes(load.shape, window)));
+  const double of_widths =
+      (side + 2.0 * rows) * v + std::min(v * v * (rows / 64.0 + 1.0), kPartialSums + v * v);
+  const double of_pairs = 5.0 * side * k + 12.0 * k * k;
+  // Renewals take factors with a library's workspace, and moved or projected pairs.
+  const double of_renewal =
+      5.0 * size * size + (padded(size) + size + 4.0 * kPairsPerBatch) * (side + kPadding);
+  bytes.workspace = doubling((of_widths + of_pairs + of_renewal) * kDoubleBytes) +
+                    2.0 * 2.0 * kPairsPerBatch * kPairsPerBatch * kDoubleBytes +
+                    doubling(factor_bytes(load.shape, kRows) + window * 8.0);
+  return bytes;
+}
+
 }  // namespace
 
 double dual_operations(const TangentShape& shape, std::int64_t pairs, std::int64_t docs,
@@ -134,40 +164,6 @@ PosteriorBytes orthonormal_bytes(const PosteriorLoad& load) {
   bytes.pairs = growing(load.home, factor_bytes(load.shape, static_cast<double>(load.pairs)));
   return bytes;
 }
-
-namespace {
-
-double padded(double side) {
-  return std::ceil(side / kPadding) * kPadding;
-}
-
-/// On a device `size` pairs are in the dictionary, and `window` pairs are kept next to it.
-PosteriorBytes inducing_device_bytes(const PosteriorLoad& load, double budget, double size, double window) {
-  constexpr auto kRows = static_cast<double>(DictionaryPolicy::kRows);
-  const auto v = static_cast<double>(load.docs);
-  const auto k = std::min(static_cast<double>(load.added), kRows);
-  const double side = std::min(2.0 * padded(size), padded(budget));
-  const double rows = side + 3.0 * kRows;
-  PosteriorBytes bytes;
-  // C⁻¹, also of the next dictionary, T, and what has left; R and the appended pairs' coordinates; and
-  // while a matrix grows, its larger copy.
-  bytes.matrix = (5.0 * side * side + 2.0 * rows * side + kRows * side) * kDoubleBytes;
-  // While they are renewed, the next dictionary and window are there, too.
-  bytes.pairs = 2.0 * (growing(load.home, factor_bytes(load.shape, size)) +
-                       growing(load.home, factor_bytes(load.shape, window)));
-  const double of_widths =
-      (side + 2.0 * rows) * v + std::min(v * v * (rows / 64.0 + 1.0), kPartialSums + v * v);
-  const double of_pairs = 5.0 * side * k + 12.0 * k * k;
-  // Renewals take factors with a library's workspace, and moved or projected pairs.
-  const double of_renewal =
-      5.0 * size * size + (padded(size) + size + 4.0 * kPairsPerBatch) * (side + kPadding);
-  bytes.workspace = doubling((of_widths + of_pairs + of_renewal) * kDoubleBytes) +
-                    2.0 * 2.0 * kPairsPerBatch * kPairsPerBatch * kDoubleBytes +
-                    doubling(factor_bytes(load.shape, kRows) + window * 8.0);
-  return bytes;
-}
-
-}  // namespace
 
 PosteriorBytes inducing_bytes(const PosteriorLoad& load, std::int64_t budget) {
   const auto n = static_cast<double>(load.pairs);

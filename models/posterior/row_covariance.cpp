@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/ops/blas.h"
 #include "core/ops/pair_width.h"
-#include "models/posterior/orthonormal_form.h"
+#include "models/posterior/full_form.h"
 
 namespace olrank {
 namespace {

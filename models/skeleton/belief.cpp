@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/explore/certain_orders.h"
-#include "core/fair/exposure.h"
 #include "core/metrics/list_metrics.h"
 #include "core/online/retraining.h"
 

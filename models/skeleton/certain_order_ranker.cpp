@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
-#include "models/skeleton/belief.h"
 
 namespace olrank {
 namespace {

@@ -183,11 +183,4 @@ void ScoreModelRanker::fields(StateFields& state) {
   if (state.reads()) scored_round_ = 0;
 }
 
-RankedList ScoreModelRanker::greedy_list(ExecutionContext& context, std::span<const double> scores) {
-  list_.resize(scores.size());
-  order_by_score(scores, list_, context.scratch());
-  propensity_.assign(scores.size(), 1.0);
-  return shown_list();
-}
-
 }  // namespace olrank

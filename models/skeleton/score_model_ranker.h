@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/online/online_ranker.h"
@@ -76,8 +75,6 @@ class ScoreModelRanker : public OnlineRanker {
     list.propensity = propensity_;
     return list;
   }
-  /// Returns the list to show for the order by these scores.
-  RankedList greedy_list(ExecutionContext& context, std::span<const double> scores);
 
   std::vector<std::int32_t> list_;
   std::vector<double> propensity_;

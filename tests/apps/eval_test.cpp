@@ -9,7 +9,7 @@
 #include "apps/command.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "jobs/eval_request.h"
+#include "jobs/rankings.h"
 #include "tests/core/metrics/small_data.h"
 #include "tests/support/cases.h"
 #include "tests/support/message_of.h"

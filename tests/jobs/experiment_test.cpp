@@ -17,7 +17,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "jobs/job_folder.h"
-#include "report/summary_table.h"
+#include "report/outputs.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"

@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_memory.h"
-#include "models/setting_use.h"
 #include "tests/models/labelled_world.h"
 #include "tests/support/message_of.h"
 

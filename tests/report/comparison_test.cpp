@@ -13,7 +13,7 @@
 #include "core/statistics/t_tests.h"
 #include "report/curve_reader.h"
 #include "report/final_measures.h"
-#include "report/findings.h"
+#include "report/outputs.h"
 #include "report/report.h"
 #include "report/study.h"
 #include "sim/curve.h"

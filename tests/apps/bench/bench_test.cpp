@@ -9,7 +9,7 @@
 #include "bench/measurement_file.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "jobs/covariance/study_rankers.h"
+#include "jobs/covariance/covariance_study.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {

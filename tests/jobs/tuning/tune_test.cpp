@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/sweep.h"
-#include "jobs/tuning/winners.h"
+#include "jobs/tuning/tuning.h"
 #include "tests/jobs/settings/configuration_text.h"
 #include "tests/support/cases.h"
 #include "tests/support/temporary_folder.h"

@@ -6,8 +6,7 @@
 
 #include "core/error.h"
 #include "core/fair/exposure.h"
-#include "models/baselines/fairco.h"
-#include "models/baselines/toprank.h"
+#include "models/baselines/baselines.h"
 #include "models/ranker_factory.h"
 #include "tests/models/small_world.h"
 #include "tests/support/message_of.h"

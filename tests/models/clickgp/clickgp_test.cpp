@@ -84,17 +84,20 @@ std::vector<std::uint8_t> opposite_clicks(std::uint32_t round, std::int64_t quer
 
 using ClickUser = std::vector<std::uint8_t> (*)(std::uint32_t, std::int64_t, std::span<const std::int32_t>);
 
+void play_click_round(OnlineRanker& ranker, RoundContext& context, const QueryDocs& query,
+                      std::uint32_t round, ClickUser clicks_of = noisy_clicks) {
+  const RankedList list = ranker.rank(context, query, round);
+  const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
+  ranker.learn(context, {round, query, shown, clicks_of(round, query.query, shown)});
+}
+
 void play_clicks(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1,
                  ClickUser clicks_of = noisy_clicks) {
   ExecutionContext execution(threads);
   StageClock clock;
   RoundContext context{execution, clock};
-  for (std::uint32_t round = first; round <= last; ++round) {
-    const QueryDocs query = click_world().query_of(round);
-    const RankedList list = ranker.rank(context, query, round);
-    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
-    ranker.learn(context, {round, query, shown, clicks_of(round, query.query, shown)});
-  }
+  for (std::uint32_t round = first; round <= last; ++round)
+    play_click_round(ranker, context, click_world().query_of(round), round, clicks_of);
 }
 
 /// What the rest of a saved state says, by name.
@@ -428,9 +431,7 @@ TEST(ClickGpTest, LearnsFromQueriesWithoutNames) {
   for (std::uint32_t round = 1; round <= 200; ++round) {
     QueryDocs query = click_world().query_of(round);
     query.identity = &nameless;
-    const RankedList list = ranker->rank(context.round, query, round);
-    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
-    ranker->learn(context.round, {round, query, shown, noisy_clicks(round, query.query, shown)});
+    play_click_round(*ranker, context.round, query, round);
   }
   EXPECT_TRUE(saved_of<std::int64_t>(*ranker, "clickgp.queries").empty());
   EXPECT_GT(click_world().ndcg(*ranker, kClickShown), 0.85);
@@ -514,12 +515,8 @@ TEST(ClickGpTest, EvidenceFadesAltogether) {
   settings.click.forget = 1.0;
   const auto ranker = make_clicks(settings);
   TestContext context;
-  for (std::uint32_t round = 1; round <= 1300; ++round) {
-    const QueryDocs query = click_world().query(round == 1 ? 1 : 2);
-    const RankedList list = ranker->rank(context.round, query, round);
-    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + kClickShown);
-    ranker->learn(context.round, {round, query, shown, noisy_clicks(round, query.query, shown)});
-  }
+  for (std::uint32_t round = 1; round <= 1300; ++round)
+    play_click_round(*ranker, context.round, click_world().query(round == 1 ? 1 : 2), round);
 }
 
 TEST(ClickGpTest, ForgetsUsersWhoChangeSlowly) {

@@ -1,4 +1,4 @@
-#include "models/export/torch_script.h"
+#include "models/export/export_format.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

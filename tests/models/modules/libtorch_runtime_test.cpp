@@ -1,4 +1,4 @@
-#include "models/modules/libtorch_runtime.h"
+#include "models/modules/module_model.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

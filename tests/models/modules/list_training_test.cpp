@@ -71,7 +71,8 @@ DocumentHistory history_of_lists() {
 }
 
 TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 3);
   DocumentHistory history = history_of_lists();
   const std::vector<ListOfDocs> lists = three_lists();
@@ -104,7 +105,8 @@ TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
 }
 
 TEST(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 4);
   DocumentHistory history = history_of_lists();
   const std::vector<ListOfDocs> lists = three_lists();
@@ -132,7 +134,8 @@ TEST(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
 
 /// What a service logs: the documents of a list in the order of the round's ranking.
 TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 5);
   const ListOfDocs list(0, {20, 21, 22, 23, 24});
   const ListOfDocs turned(0, {23, 20, 24, 22, 21});
@@ -155,7 +158,8 @@ TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
 
 /// Above a number of documents, graphs do not wait for the weights of scores; the bits are the same.
 TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 6);
   constexpr std::int64_t kLists = 130;
   constexpr std::int64_t kDocsOfList = 260;
@@ -190,7 +194,8 @@ TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
 }
 
 TEST(ListTrainingTest, SamplesBringWholeLists) {
-  const ModuleModel model(attention_request());
+  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 9);
   for (const bool lists : {false, true}) {
     DocumentHistory history(kListFeatures,
@@ -260,20 +265,8 @@ RankerSettings list_settings(const std::string& name) {
   return settings;
 }
 
-struct ListCourse {
-  std::vector<RecordedRound> rounds;
-  std::string state;
-};
-
-ListCourse play_lists(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
-  ExecutionContext execution(threads);
-  StageClock clock;
-  RoundContext context{execution, clock};
-  ListCourse course;
-  for (std::uint32_t round = first; round <= last; ++round)
-    course.rounds.push_back(play_round(ranker, context, world_of_lists(), round));
-  course.state = state_of(ranker);
-  return course;
+Course play_lists(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
+  return play_course(ranker, world_of_lists(), first, last, threads);
 }
 
 class ListRankersTest : public testing::TestWithParam<std::string> {
@@ -287,11 +280,11 @@ TEST_P(ListRankersTest, ResumesAndRunsOnThreadsWithTheSameBits) {
   const auto whole = make();
   EXPECT_TRUE(whole->learns_from_unshown());
   const std::vector<float> first = flat_theta(*whole);
-  const ListCourse expected = play_lists(*whole, 1, kListRounds);
+  const Course expected = play_lists(*whole, 1, kListRounds);
   EXPECT_NE(flat_theta(*whole), first);
   for (const int threads : {2, 4}) {
     const auto more = make();
-    const ListCourse course = play_lists(*more, 1, kListRounds, threads);
+    const Course course = play_lists(*more, 1, kListRounds, threads);
     EXPECT_EQ(course.rounds, expected.rounds);
     EXPECT_TRUE(course.state == expected.state) << threads;
   }
@@ -300,7 +293,7 @@ TEST_P(ListRankersTest, ResumesAndRunsOnThreadsWithTheSameBits) {
   const auto later = make();
   play_lists(*later, 1, 3);  // what loading replaces
   load_state(*later, state);
-  const ListCourse rest = play_lists(*later, 10, kListRounds);
+  const Course rest = play_lists(*later, 10, kListRounds);
   EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + 9));
   EXPECT_TRUE(rest.state == expected.state);
 }

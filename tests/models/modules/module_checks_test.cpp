@@ -52,7 +52,7 @@ std::string bent(Bent::Bend bend) {
 
 void expect_refusal(const std::string& name, const std::vector<std::string>& words) {
   const std::string text = message_of<InvalidArgument>(
-      [&] { const ModuleModel model({.module = name, .features = kTriedFeatures, .width = 4}); });
+      [&] { open_module({.module = name, .features = kTriedFeatures, .width = 4}); });
   for (const std::string& word : words)
     EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
@@ -174,8 +174,9 @@ TEST(ModuleChecksTest, RefusesABufferThatChanges) {
 }
 
 TEST(ModuleChecksTest, ResetsABufferBeforeEachCall) {
-  const ModuleModel model(
+  const std::unique_ptr<ModuleModel> opened = open_module(
       {.module = counting(), .features = kTriedFeatures, .width = 4, .state = ModuleState::kReset});
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = moved_parameters(model, 3);
   const std::vector<float> docs = module_docs(5, kTriedFeatures, 4);
   ExecutionContext context;
@@ -190,7 +191,8 @@ TEST(ModuleChecksTest, ResetsABufferBeforeEachCall) {
 /// Factors against autograd on a module of the same class, and how they were found.
 template <class Module>
 void expect_rows(const std::string& name, std::string_view way, bool reads_lists) {
-  const ModuleModel model({.module = name, .features = kTriedFeatures});
+  const std::unique_ptr<ModuleModel> opened = open_module({.module = name, .features = kTriedFeatures});
+  const ModuleModel& model = *opened;
   EXPECT_EQ(model.factors_by(), way) << name;
   EXPECT_EQ(model.reads_lists(), reads_lists) << name;
   const std::vector<float> theta = moved_parameters(model, 41);

@@ -9,7 +9,6 @@
 #include "core/io/atomic_file.h"
 #include "core/text/base64.h"
 #include "models/export/export_format.h"
-#include "models/export/torch_script.h"
 #include "models/files/model_scorer.h"
 #include "models/linear/linear_belief.h"
 #include "models/modules/built_in_modules.h"

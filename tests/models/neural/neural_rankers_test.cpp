@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
-#include "models/neural/network_learner.h"
+#include "models/neural/network_rankers.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
 #include "models/skeleton/network_settings.h"
@@ -34,20 +34,8 @@ const SmallWorld& world() {
   return made;
 }
 
-struct Course {
-  std::vector<RecordedRound> rounds;
-  std::string state;
-};
-
 Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
-  ExecutionContext execution(threads);
-  StageClock clock;
-  RoundContext context{execution, clock};
-  Course course;
-  for (std::uint32_t round = first; round <= last; ++round)
-    course.rounds.push_back(play_round(ranker, context, world(), round));
-  course.state = state_of(ranker);
-  return course;
+  return play_course(ranker, world(), first, last, threads);
 }
 
 class NeuralRankersTest : public testing::TestWithParam<std::string> {

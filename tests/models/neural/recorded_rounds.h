@@ -123,6 +123,24 @@ inline RecordedRound play_round(OnlineRanker& ranker, RoundContext& context, con
   return played;
 }
 
+/// Rounds of a ranker, and its state after them.
+struct Course {
+  std::vector<RecordedRound> rounds;
+  std::string state;
+};
+
+inline Course play_course(OnlineRanker& ranker, const SmallWorld& world, std::uint32_t first,
+                          std::uint32_t last, int threads = 1) {
+  ExecutionContext execution(threads);
+  StageClock clock;
+  RoundContext context{execution, clock};
+  Course course;
+  for (std::uint32_t round = first; round <= last; ++round)
+    course.rounds.push_back(play_round(ranker, context, world, round));
+  course.state = state_of(ranker);
+  return course;
+}
+
 /// All tensors of a model one after another: of an ensemble, member after member.
 inline std::vector<float> flat_theta(const OnlineRanker& ranker) {
   std::vector<float> theta;

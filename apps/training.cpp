@@ -1,32 +1,43 @@
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <cctype>
+#include <filesystem>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
+#include "core/data/normaliser_text.h"
+#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/standard_output.h"
+#include "core/io/state_archive.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
 #include "core/runtime/stage_clock.h"
+#include "core/settings/choice.h"
+#include "core/settings/enum_names.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/device_choice.h"
 #include "jobs/job_slots.h"
 #include "jobs/output_folder.h"
+#include "jobs/saved_trial.h"
 #include "jobs/settings/train_configuration.h"
 #include "jobs/training/train_data.h"
 #include "jobs/training/training_job.h"
 #include "logs/log_training.h"
+#include "models/export/export_format.h"
+#include "models/files/model_file.h"
+#include "serve/service_setup.h"
+#include "serve/snapshot.h"
 
 namespace olrank {
 namespace {
@@ -175,7 +186,7 @@ class TrainCommand : public Command {
     const InterruptGuard guard;
     folds.get(models.front().fold);  // data that cannot be read leave no folder
     const OutputFolder folder(out_, FolderKind::kTraining);
-    refuse_existing(configuration);
+    if (!resume_) make_way(configuration);
     write_manifest(folder, configuration, output.command_line);
     TrainingProgress progress(configuration.train.most_epochs(),
                               fmt::format("ndcg@{}", configuration.train.cutoff));
@@ -193,7 +204,7 @@ class TrainCommand : public Command {
         });
     std::vector<TrainedModel> finished;
     for (std::optional<TrainedModel>& model : trained) {
-      if (!model) return stopped();
+      if (!model) return stopped_by_signal();
       finished.push_back(std::move(*model));
     }
     write_training_results(out_, configuration, finished);
@@ -208,22 +219,14 @@ class TrainCommand : public Command {
     return label_device(slots.gpu_of(slot), slots.bytes_on(slot % std::ssize(slots.gpus()), 0, 1));
   }
 
-  static int stopped() {
-    log_info("Stopped by a signal; run the same command with --resume to continue.");
-    return InterruptGuard::exit_code(InterruptGuard::requested());
-  }
-
-  void refuse_existing(const TrainConfiguration& configuration) const {
+  void make_way(const TrainConfiguration& configuration) const {
     for (const auto [fold, seed] : models_of(configuration)) {
       const JobFolder there(folder_of(configuration, fold, seed), kFolderOptions);
-      if (resume_ || !there.has_results()) continue;
-      if (!force_) {
-        throw_error<InvalidArgument>(
-            "'{}' already contains a training: continue it with --resume, replace it with --force, or "
-            "choose another --out.",
-            there.path().string());
+      if (force_) {
+        remove_job(there.path(), {});
+      } else {
+        there.require_empty();
       }
-      remove_job(there.path(), {});
     }
   }
 
@@ -286,9 +289,103 @@ class TrainCommand : public Command {
   SettingFlags flags_;
 };
 
+/// A C identifier made from a file's name.
+std::string identifier_of(const std::filesystem::path& file) {
+  std::string name = file.stem().string();
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  const bool begins_well = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0;
+  return begins_well ? name : "model_" + name;
+}
+
+class ExportCommand : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    add_option(app, "model", model_, "MODEL",
+               "a model file, a snapshot, or the folder of a finished trial");
+    add_option(app, "--state", state_, "DIR",
+               "export the model of a stopped service instead: the folder of 'olrank serve'");
+    add_trust_code(app, trust_code_);
+    add_option(app, "--to", format_, "FORMAT",
+               "output format: safetensors, pt, torchscript, onnx, json, c, ltr (OpenSearch, "
+               "Elasticsearch), solr, or "
+               "snapshot (with the memory of documents)");
+    add_output(
+        app, "--out", out_, "FILE",
+        "output file; with --to c, its name is the prefix of the function names, and with --to ltr and "
+        "solr the model's name");
+    add_option(app, "--feature-names", names_, "A,B,…",
+               "names of the features in their order, such as those of the engine's feature set [default: "
+               "the model's]")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    add_option(
+        app, "--memory-limit", memory_limit_, "MB",
+        "with --to snapshot: memory for documents, of the queries that were learned last [default: all]")
+        ->check(CLI::NonNegativeNumber);
+  }
+
+  int run(const OutputFlags&) override {
+    if (model_.empty() && state_.empty())
+      throw InvalidArgument("No model given: name a model file, a trial's folder, or a service's --state.");
+    if (!model_.empty() && !state_.empty())
+      throw InvalidArgument("A model and --state exclude each other: name one of them.");
+    if (format_.empty())
+      throw InvalidArgument(
+          "--to is required: choose safetensors, pt, torchscript, onnx, json, c, ltr, solr or snapshot.");
+    if (out_.empty()) throw InvalidArgument("--out is required: name the file to write.");
+    const auto format = parse_choice<ExportFormat>("--to", format_);
+    if (format == ExportFormat::kSnapshot) return export_snapshot();
+    if (memory_limit_ > 0.0)
+      throw InvalidArgument("--memory-limit: Only --to snapshot has a memory: remove the flag.");
+    LoadedModel model = state_.empty()
+                            ? load_model(model_file_of(model_), code_if(trust_code_))
+                            : parse_model(stopped_service_file(state_, false), state_, ModelCode::kTrust);
+    if (!names_.empty()) name_features(model);
+    write_file_atomically(out_, format == ExportFormat::kTorchScript
+                                    ? torch_script_of(model)
+                                    : exported(model, format, identifier_of(out_)));
+    log_info("Wrote {}: the model in the format {}", out_, name_of(format));
+    return 0;
+  }
+
+ private:
+  int export_snapshot() const {
+    const std::string origin = state_.empty() ? model_file_of(model_).string() : state_;
+    std::string bytes = state_.empty() ? read_file(origin) : stopped_service_file(state_, true);
+    if (!StateReader::is_state(bytes) || !names_.empty()) {
+      throw InvalidArgument(
+          "--to snapshot takes the --state of a service, or another snapshot, with the names that it has: "
+          "a model "
+          "file has no memory of documents.");
+    }
+    write_file_atomically(out_, limited_snapshot(std::move(bytes), origin, memory_limit_));
+    log_info("Wrote {}: the model with its memory of documents", out_);
+    return 0;
+  }
+  void name_features(LoadedModel& model) const {
+    require_feature_names(names_, model.normaliser.features, "--feature-names");
+    model.feature_names = names_;
+    std::erase_if(model.metadata, [](const auto& entry) { return entry.first == "feature_names"; });
+    model.metadata.emplace_back("feature_names", feature_names_text(names_));
+  }
+
+  std::string model_;
+  bool trust_code_ = false;
+  std::string state_;
+  std::string format_;
+  std::string out_;
+  std::vector<std::string> names_;
+  double memory_limit_ = 0.0;
+};
+
 }  // namespace
 
 const CommandEntry kTrainCommand{"train", "fit a model to labels, or to the clicks of a log",
                                  make_command<TrainCommand>};
+
+const CommandEntry kExportCommand{"export", "export a saved model to another tool's format",
+                                  make_command<ExportCommand>};
 
 }  // namespace olrank

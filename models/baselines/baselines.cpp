@@ -1,6 +1,4 @@
-#include "models/baselines/first_model.h"
-
-#include <utility>
+#include "models/baselines/baselines.h"
 
 #include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/online/click_model.h"
+#include "core/online/online_ranker.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
+#include "models/baselines/external_ranker.h"
+#include "models/skeleton/belief.h"
+#include "models/skeleton/ranker_settings.h"
+
+namespace olrank {
+
+/// A scoring function with its first parameters: those of the model to start from, else drawn.
+struct FirstModel {
+  std::unique_ptr<ScoreModel> model;
+  std::vector<float> theta;  // empty: zeros
+};
+
+FirstModel first_model(const RankerRequest& request);
+
+/// A ranker that follows a gradient or tries neighbours of θ. `more` are further arguments of its
+/// constructor.
+template <class Ranker, class... More>
+std::unique_ptr<OnlineRanker> make_on_first_model(const RankerRequest& request, const More&... more) {
+  FirstModel first = first_model(request);
+  return std::make_unique<Ranker>(std::move(first.model), request.settings, request.keys,
+                                  std::move(first.theta), more...);
+}
+
+std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request);
+void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+/// A list that takes, at each rank, with probability ε a uniformly random remaining document and otherwise
+/// the best remaining one. `best_first` is the order by score; the coins lie at (round, 0, rank).
+/// `propensity` receives that of each rank, as in RankedList. O(V).
+void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilon, PhiloxKey key,
+                         std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list,
+                         std::span<double> propensity);
+
+/// RankNet on all labels: Burges et al., "Learning to rank using gradient descent", ICML 2005, by the
+/// trainer of `olrank train`: `epochs` passes of Adam over the queries, each in a new random order, on the
+/// mean over `batch` queries of the mean cross-entropy of their pairs. The step is `learning_rate`, times
+/// `learning_rate_decay` after each pass; there is no regulariser. One thread; the result depends on the
+/// arguments alone. Throws NumericError for losses that are not finite.
+std::vector<float> train_offline(const ScoreModel& model, const LabelledQueries& labels,
+                                 const RankerSettings& settings, PhiloxKey key, std::vector<float> theta);
+
+/// The linear model of a fold that the cosine of other models refers to: train_offline() with the defaults
+/// of `ranknet-offline` and coins of the fold only, so that it is the same for every ranker, user and seed.
+std::vector<float> offline_linear_theta(const LabelledQueries& labels, std::int64_t features,
+                                        std::int64_t fold);
+
+std::unique_ptr<OnlineRanker> make_ranknet_offline(const RankerRequest& request);
+void set_ranknet_offline_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+std::unique_ptr<OnlineRanker> make_fairco(const RankerRequest& request);
+void set_fairco_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+/// The clicks by which a document must lead another, over `count` clicks on either.
+double toprank_threshold(std::int64_t count, double delta);
+
+std::unique_ptr<OnlineRanker> make_toprank(const RankerRequest& request);
+void set_toprank_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+/// The grades of a query. Throws InvalidArgument, naming the ranker, where the labels have none for it.
+QueryGrades grades_of(const LabelledQueries& labels, const QueryDocs& query, const std::string& ranker);
+
+std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& request);
+void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+std::unique_ptr<OnlineRanker> make_lambdarank_step(const RankerRequest& request);
+void set_lambdarank_step_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+std::unique_ptr<OnlineRanker> make_prpo(const RankerRequest& request);
+void set_prpo_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+/// A log of all deployed policies says this of a query's documents.
+struct ObservedQuery {
+  std::vector<std::int64_t> docs;  // their names
+  std::vector<float> features;     // [docs × d]
+  std::vector<double> clicks;      // of each document
+  std::vector<double> places;  // [docs × ranks] lists that the policies were expected to show it in there
+  std::int64_t lists = 0;
+};
+
+/// The intervention-aware estimate of each document's relevance (Oosterhuis and de Rijke, "Unifying online
+/// and counterfactual learning to rank", WSDM 2021), above the `usual` one: clicks − usual · E, over E, the
+/// examinations that all policies of the log together were expected to bring, Σ_k examination[k] · places.
+/// A click at rank k has the probability examination[k] · relevance, so that the estimate has no bias where
+/// E is at least the share `least` of the lists. Below, that share takes the place of E in the denominator,
+/// and the estimate is nearer to the usual.
+void estimate_relevance(const ObservedQuery& query, std::span<const double> examination, double usual,
+                        double least, std::span<double> relevance);
+
+std::unique_ptr<OnlineRanker> make_intervention_aware(const RankerRequest& request);
+void set_intervention_aware_defaults(RankerSettings& settings, const DefaultsContext& context);
+
+/// It stands in model files, which hold nothing of such a ranker but where it comes from; none is read.
+constexpr std::string_view kExternalArchitecture = "external";
+
+/// A ranker that a program has registered.
+struct RegisteredRanker {
+  std::string description;
+  ExternalRankerFactory factory;
+  std::string parameters = {};  // of `own`
+};
+
+/// The ranker of a setting `own`; where that is empty, of this name. Throws InvalidArgument if none has it.
+RegisteredRanker registered_ranker(const std::string& name, const std::string& own);
+
+std::unique_ptr<OnlineRanker> make_external(const RankerRequest& request);
+
+}  // namespace olrank

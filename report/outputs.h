@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "report/experiment_results.h"
+#include "report/figures.h"
+#include "report/final_tables.h"
+#include "report/report.h"
+#include "report/study.h"
+
+namespace olrank {
+
+/// Every final value and every point of every mean curve, one line each:
+/// data,clicks,ranker,figure,round,mean,low,high,trials,units,best,not_worse. Final values have no round.
+std::string report_csv(const Report& report);
+
+/// Adds tests of ranker pairs, warnings and missing trials to what the CSV has.
+std::string report_json(const Report& report);
+
+/// The study's results and its plan, which read_study_plan() reads back.
+std::string study_json(const Study& study);
+
+/// One line per user, ranker and measure: the mean, and the paired difference from the exact structure.
+std::string study_csv(const Study& study);
+
+/// LaTeX tables (booktabs) of offline and online NDCG with their intervals, and below each value the paired
+/// difference from the baseline. A table with one user fits a column; those of several users, side by side,
+/// span the page. `users` holds the users of each table; empty: a table for each user. Throws
+/// InvalidArgument at an unknown user.
+std::string report_latex(const Report& report, const std::vector<std::vector<std::string>>& users = {});
+
+/// summary.csv: one line per trial; equal results give equal bytes.
+std::string summary_csv(const TrialList& trials);
+
+/// A table of means for each ranker and user, each ± half the width of its 95 % t interval over trials. At
+/// most `columns` wide unless 0: names are shortened, then columns are dropped: rounds/s, trials, wrong,
+/// certain, online.
+std::string summary_text(const TrialList& trials, const ResultConventions& about, std::int64_t columns = 0);
+/// Writes the means as JSON, with the conventions in every row.
+std::string summary_means_json(const TrialList& trials, const ResultConventions& about);
+
+inline constexpr const char* kSvgFormat = "svg";
+inline constexpr const char* kPdfFormat = "pdf";
+
+/// A figure and the name of its files, "perfect-ndcg".
+struct PlacedFigure {
+  std::string name;
+  ReportFigure figure;
+};
+
+/// Each figure of each user, and of studies.
+std::vector<PlacedFigure> placed_figures(const Report& report);
+
+class FigureWriter {
+ public:
+  /// Throws InvalidArgument at an unknown format, and IoError if this machine cannot make one of them.
+  explicit FigureWriter(const std::vector<std::string>& formats);
+
+  /// Writes the placed figures with their numbers as CSV: NAME.svg for light ground,
+  /// NAME-dark.svg, NAME.pdf, NAME.csv. Returns the number of figures.
+  std::size_t write(const Report& report, const std::filesystem::path& folder) const;
+
+ private:
+  bool svg_ = false;
+  std::vector<std::string>
+      pdf_command_;  // makes PDF of SVG on its standard input; empty if none is written
+};
+
+/// Below this many seeds (or folds), spreads are too uncertain for bands around curves.
+inline constexpr std::size_t kFewUnits = 4;
+
+/// Findings are what one user's finished trials say, made from the tests of their final table.
+struct UserFindings {
+  std::string user;
+  std::string data;                    // named only if the report has several data sets
+  std::string headline;                // who is best offline and online, in one sentence
+  std::vector<std::string> sentences;  // by how much, who is not distinguishable, and what would tell
+};
+
+UserFindings findings_of(const Report& report, const DataResults& data, const UserResults& user,
+                         const FinalTable& table);
+
+/// Whether every experiment is a study of covariances, whose findings are about structures instead of
+/// rankers.
+bool are_studies(const Report& report);
+
+/// All users' findings for a terminal, wrapped at `columns`; 0 wraps nothing.
+std::string findings_text(const Report& report, std::int64_t columns);
+
+/// The report as one self-contained HTML page without scripts.
+std::string report_page(const Report& report);
+
+}  // namespace olrank

@@ -70,9 +70,9 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()):  # ULTRA prints what it computes
         folder = pathlib.Path(name)
-        rows += estimates.compare(olrank, folder)
+        rows += estimates.by_obp(olrank, folder) + estimates.by_river(olrank, folder)
         rows += losses.compare(olrank, arguments.ultra and ultra_of(arguments.ultra), folder)
-        rows += metrics.compare(olrank)
+        rows += metrics.by_ir_measures(olrank) + metrics.by_allrank(olrank)
     versions = {pin.split("==")[0]: pin.split("==")[1] for pin in PINS} | {"ULTRA_pytorch": ULTRA_COMMIT[:8]}
     if not arguments.ultra:
         kept = [one for one in records.read("benchmarks", "field")["rows"] if one["package"] == "ULTRA_pytorch" and one["cases"]]

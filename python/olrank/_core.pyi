@@ -191,7 +191,7 @@ class UserDecision(Enum):
     examination = 3
     perseverance = 4
 
-class UserQuery:
+class _Query:
     @property
     def number(self) -> int:
         """Of the query within its part of the data."""
@@ -207,29 +207,15 @@ class UserQuery:
     @property
     def X(self) -> npt.NDArray[np.float32]:
         """Features of the documents [V × d], normalised."""
+
+class UserQuery(_Query):
     @property
     def grades(self) -> npt.NDArray[np.uint8]: ...
     def uniform(self, doc: int, decision: UserDecision) -> float: ...
     def own(self, doc: int, number: int) -> float: ...
 
-class RankerQuery:
+class RankerQuery(_Query):
     """What a ranker knows about the query of a round."""
-
-    @property
-    def number(self) -> int:
-        """Of the query within its part of the data."""
-    @property
-    def qid(self) -> str:
-        """Its name there."""
-    @property
-    def ids(self) -> list[str]:
-        """Names of the documents; empty where they have none."""
-    @property
-    def person(self) -> int:
-        """Who asks, from 0, where the user is several people."""
-    @property
-    def X(self) -> npt.NDArray[np.float32]:
-        """Features of the documents [V × d], normalised."""
 
 def register_user(name: str, description: str, click: Callable[..., Any], people: int, /) -> None: ...
 def unregister_user(name: str, /) -> None: ...

@@ -9,6 +9,7 @@ import inspect
 import itertools
 import math
 import pickle
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -124,6 +125,7 @@ Clicks = npt.NDArray[np.uint8]
 
 
 def _clicks_of(user: User, query: _core.UserQuery, shown: Docs, round: int) -> Clicks | tuple[Clicks, Clicks]:
+    shown.flags.writeable = False
     told = user.click(UserQuery(query), shown, round)
     if isinstance(told, tuple) and len(told) == 2 and np.ndim(told[0]) == 1:
         clicks = as_clicks(told[0], len(shown), f"The clicks of round {round} that click() returned")
@@ -162,6 +164,7 @@ class _RankerInTrial:
         return np.ascontiguousarray(order, dtype=np.int32)
 
     def learn(self, query: _core.RankerQuery, shown: Docs, clicks: npt.NDArray[np.uint8], round: int) -> None:
+        shown.flags.writeable = clicks.flags.writeable = False
         self.ranker.learn(query, shown, clicks, round)
 
     def certain_orders(self, query: _core.RankerQuery, round: int) -> Docs:
@@ -293,8 +296,8 @@ class Own:
             rows[at] = {"name": name, "kind": "external"} | ({"own": in_configuration(of, fixed)} if fixed or of != name else {})
             axes = sweep.get(name)
             if isinstance(axes, Mapping):
-                values = [_values_of(name, key, axis) for key, axis in axes.items()]
-                sweep[name] = {"own": [in_configuration(of, fixed | dict(zip(axes, chosen, strict=True))) for chosen in itertools.product(*values)]}
+                points = [in_configuration(of, fixed | chosen) for chosen in _points_of(name, axes, whole.get("search", {}))]
+                sweep[name] = {"own": list(dict.fromkeys(points))}
         return whole | {"ranker": rows} | ({"sweep": sweep} if sweep else {})
 
     @contextlib.contextmanager
@@ -325,7 +328,36 @@ class Own:
             yield
 
 
-def _values_of(name: str, key: str, axis: Any) -> Sequence[Any]:
-    if isinstance(axis, Mapping):
-        raise InvalidArgument(f"The sweep of ranker '{name}' has a range for '{key}', and the engine does not know its scale: list the values.")
-    return axis if isinstance(axis, (list, tuple)) else [axis]
+def _points_of(name: str, axes: Mapping[str, Any], search: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """All combinations of the axes' values, or as many draws of them as [search] says. As the engine's, a draw depends on the
+    seed, the parameter and its number alone."""
+    draws = search.get("draws", 0)
+    listed = {key: axis if isinstance(axis, (list, tuple, Mapping)) else [axis] for key, axis in axes.items()}
+    for key, axis in listed.items():
+        if isinstance(axis, Mapping):
+            _check_range(f"range for '{key}' of ranker '{name}'", axis, draws)
+    if not draws:
+        yield from (dict(zip(listed, chosen, strict=True)) for chosen in itertools.product(*listed.values()))
+    for draw in range(draws):
+        coins = {key: random.Random(f"{search.get('seed', 1)} {key} {draw}") for key in listed}
+        yield {key: _drawn(axis, coins[key]) if isinstance(axis, Mapping) else coins[key].choice(axis) for key, axis in listed.items()}
+
+
+def _check_range(what: str, axis: Mapping[str, Any], draws: int) -> None:
+    begin, end, scale = (axis.get(key, usual) for key, usual in (("from", math.nan), ("to", math.nan), ("scale", "linear")))
+    known = scale in ("linear", "log") and not axis.keys() - {"from", "to", "scale"}
+    if not known or not all(isinstance(one, (int, float)) for one in (begin, end)) or not begin < end < math.inf or (scale == "log" and begin <= 0):
+        raise InvalidArgument(f"The {what} must have from and a larger to, and with scale \"log\" a from above 0: it is {dict(axis)}.")
+    if not draws:
+        raise InvalidArgument(f'There is a {what}: give the number of points to draw, "search": {{"draws": 20}}, or list its values.')
+
+
+def _drawn(axis: Mapping[str, Any], coins: random.Random) -> float:
+    """A number of a range: whole where both ends are, else of three digits."""
+    begin, end = axis["from"], axis["to"]
+    whole = isinstance(begin, int) and isinstance(end, int)
+    low, high = (begin - 0.5, end + 0.5) if whole else (begin, end)
+    share = coins.random()
+    value: float = low * (high / low) ** share if axis.get("scale") == "log" else low + share * (high - low)
+    drawn: float = min(max(round(value) if whole else float(f"{value:.3g}"), begin), end)
+    return drawn

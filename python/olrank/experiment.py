@@ -383,6 +383,10 @@ def _prepared(config: Config, out: str | os.PathLike[str] | None, what: str, res
     data = table.get("data")
     if isinstance(data, Dataset):
         raise InvalidArgument('data is a Dataset: give one for each part, {"train": …, "test": …}.')
+    for part in ("train", "test", "vali"):
+        one = data.get(part) if isinstance(data, Mapping) else None
+        if not isinstance(one, (Dataset, str, os.PathLike, type(None))):
+            raise TypeError(f"data.{part} is a {type(one).__name__}: give a Dataset, such as Dataset.from_table() makes, or the path of a file.")
     parts = {part: one for part, one in data.items() if isinstance(one, Dataset)} if isinstance(data, Mapping) else {}
     if not parts:
         return config, out, temporary, earlier

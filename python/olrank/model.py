@@ -11,7 +11,7 @@ import numpy.typing as npt
 from olrank import _core
 from olrank._arrays import ArrayLike, Frame, as_features, as_offsets, as_path, in_order, named, with_index
 from olrank.data import Dataset
-from olrank.errors import InvalidArgument
+from olrank.errors import DataError, InvalidArgument
 from olrank.settings import as_texts
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ def fit(
     None. `estimator` is naive, ips, dr, two-tower or regression-em: docs/TRAINING.md, "From clicks". `click_model` is of ips
     and dr, and `clip` the largest weight.
     """
+    if log is None and (estimator, click_model, clip) != ("ips", "pbm", 10.0):
+        raise InvalidArgument("estimator, click_model and clip say how to learn from a log: give log=…, or leave them out.")
     for name, part in (("train", train), ("validation", validation)):
         if not isinstance(part, Dataset) and part is not None:
             raise TypeError(f"{name} is of the type {type(part).__name__}: give a Dataset, such as Dataset.from_arrays() makes.")
@@ -121,4 +123,8 @@ def fit(
     names = None if train is None else train.feature_names
     parts = (None if train is None else train._engine, None if validation is None else validation.in_order(names)._engine)
     file = "" if log is None else as_path(log)
-    return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, names or [], file, estimator, click_model, clip))
+    try:
+        return Model(_core.fit_model(*parts, texts, normalise, seed, threads, device, names or [], file, estimator, click_model, clip))
+    except DataError as error:
+        error.args = (str(error).replace("by --data", "as train"),)
+        raise

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyterrier as pt
 
+from olrank.errors import Error
 from olrank.model import Model
+
+try:
+    import pyterrier as pt
+except ImportError as error:
+    raise Error("OlrankTransformer needs PyTerrier: pip install python-terrier") from error
 
 
 class OlrankTransformer(pt.Transformer):  # type: ignore[misc]

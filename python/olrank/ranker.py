@@ -149,6 +149,8 @@ class Ranker:
         first, "clicks": 0 or 1 for each}, with "rewards" where each click has a worth. `data` has the documents. The state
         is that of a ranker that showed these lists itself. Lists before one that is refused are learned.
         """
+        if not isinstance(data, Dataset):
+            raise TypeError(f"data is a {type(data).__name__}: give a log and the Dataset of its documents. Grades are learned by olrank.fit().")
         data = data.in_order(self._names)
         if data.features != self._features:
             raise InvalidArgument(f"The data have {data.features} features, and documents here have {self._features}.")

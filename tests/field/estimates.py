@@ -66,25 +66,42 @@ def by_rank(lists, orders, ranks, epsilon):
     return [np.array([one[column] for one in rows]) for column in range(10)]
 
 
-def compare(olrank, folder):
-    from obp import ope
-
+def cases(olrank, folder):
+    """Yields five logs of one data set and model: the orders by the model, the lists, and their files with the true and with equal chances."""
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(QUERIES * DOCS, 4)).astype(np.float32), rng.integers(3, size=QUERIES * DOCS)
     data = olrank.Dataset.from_arrays(X, y, group=[DOCS] * QUERIES)
     model = olrank.fit(data, network="linear", epochs=3, normalise="none")
     scores = np.asarray(model.score(X)).reshape(QUERIES, DOCS)
     orders = {qid: sorted(range(DOCS), key=lambda doc: -scores[query, doc]) for query, qid in enumerate(data.qids)}
-    found = {}
     for case in range(5):
         lists = list(lists_of(data, scores, rng))
         log, uniform = folder / f"log{case}.jsonl", folder / f"uniform{case}.jsonl"
         log.write_text("".join(json.dumps(line) + "\n" for line in lists))
         uniform.write_text("".join(json.dumps({**line, "propensity": [1 / (DOCS - rank) for rank in range(DOCS)]}) + "\n" for line in lists))
+        yield data, model, orders, lists, log, uniform
+
+
+def told(olrank, log, model, data, **settings):
+    estimates = olrank.ope(log, model, data=data, **settings)["policies"][0]["estimates"]
+    return next(iter(estimates.values()))["value"]["value"]
+
+
+def by_river(olrank, folder):
+    pairs = [(replay_of_river(lists, orders), told(olrank, uniform, model, data, policy="greedy", at=1, estimators="snips"))
+             for data, model, orders, lists, _, uniform in cases(olrank, folder)]
+    return [row("river", "bandit.evaluate_offline", "ope: snips at 1", pairs, "a policy that pulls the best document, on the same log")]
+
+
+def by_obp(olrank, folder):
+    from obp import ope
+
+    found = {}
+    for data, model, orders, lists, log, uniform in cases(olrank, folder):
 
         def add(name, ours, at, theirs, file=log, epsilon=EPSILON):
-            told = olrank.ope(file, model, data=data, policy=f"epsilon={epsilon}" if epsilon else "greedy", at=at, estimators=ours)
-            found.setdefault((name, ours, at), []).append((float(theirs), told["policies"][0]["estimates"][ours]["value"]["value"]))
+            value = told(olrank, file, model, data, policy=f"epsilon={epsilon}" if epsilon else "greedy", at=at, estimators=ours)
+            found.setdefault((name, ours, at), []).append((float(theirs), value))
 
         for epsilon in (EPSILON, 0.0):
             slate, position, reward, action, logged, target, whole, whole_target, q, dist = by_rank(lists, orders, RANKS, epsilon)
@@ -107,12 +124,10 @@ def compare(olrank, folder):
             for name, ours in (of_names if epsilon else {"DirectMethod": "direct", "DoublyRobust": "cascade-dr"}).items():
                 add(name, ours, 1, getattr(ope, name)().estimate_policy_value(**plain, estimated_rewards_by_reg_model=q[:, :, None]), epsilon=epsilon)
         add("ReplayMethod", "snips", 1, ope.ReplayMethod().estimate_policy_value(**plain), uniform, epsilon=0)
-        add("bandit.evaluate_offline", "snips", 1, replay_of_river(lists, orders), uniform, epsilon=0)
     greedy = "greedy lists, with the same click model"
     notes = {"ReplayMethod": "a log of equal chances, as it has no weights",
-             "bandit.evaluate_offline": "a policy that pulls the best document, on the same log",
              "SlateCascadeDoublyRobust": greedy, "DoublyRobust": greedy, "DirectMethod": greedy}
-    rows = [row("river" if name.startswith("bandit") else "obp", name, f"ope: {ours} at {at}", pairs, notes.get(name, ""))
+    rows = [row("obp", name, f"ope: {ours} at {at}", pairs, notes.get(name, ""))
             for (name, ours, at), pairs in found.items()]
     rows.append(row("obp", "SlateIndependentIPS, SelfNormalizedSlateIndependentIPS", "iips, sniips", (),
                     "logs have the chance of a document given those above it, and these want that of a document at a rank; a test has their formulas"))

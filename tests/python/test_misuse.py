@@ -142,7 +142,9 @@ def test_another_torch_is_refused(tmp_path):
         [sys.executable, "-c", "import olrank"], env={"PYTHONPATH": f"{tmp_path}:{':'.join(sys.path)}", "PATH": ""}, capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert "olrank was built for torch 2.11.0, and torch 2.4.1 is installed: pip install torch==2.11.0" in done.stderr
+    from olrank._build import TORCH
+
+    assert f"olrank was built for torch {TORCH}, and torch 2.4.1 is installed: pip install torch=={TORCH}" in done.stderr
 
 
 def ended(code, seconds=60):
@@ -223,6 +225,19 @@ def test_fit_ends_within_a_second_of_ctrl_c():
             print(time.monotonic() - began < 2.0)
     """
     assert ended(code)[:2] == (0, "True\n")
+
+
+def test_calls_that_mean_something_else_say_what_to_give(queries, tmp_path):
+    data, ranker = olrank.synthetic("small", queries=4), olrank.Ranker("pairrank", features=6)
+    (tmp_path / "log").write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n')
+    for error, call, message in (
+        (TypeError, lambda: olrank.run({"data": {"train": data.X}}), "data.train is a ndarray: give a Dataset"),
+        (TypeError, lambda: ranker.partial_fit(queries(1), [0] * 20), "data is a list: give a log and the Dataset"),
+        (ValueError, lambda: olrank.fit(data, estimator="dr"), "say how to learn from a log: give log="),
+        (olrank.DataError, lambda: olrank.fit(None, log=tmp_path / "log"), "give the data that the log refers to as train"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
 
 
 def test_names_that_letor_text_cannot_hold_are_refused(tmp_path):

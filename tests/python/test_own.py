@@ -99,6 +99,19 @@ def test_scores_by_query_are_checked(score, error, message, monkeypatch):
         assert any(frame.name == "<lambda>" for frame in traceback.extract_tb(raised.value.__traceback__))
 
 
+def test_what_a_ranker_and_a_user_are_told_is_read_only(monkeypatch):
+    class User:
+        def click(self, query, shown, round):
+            shown[0] = 1
+
+    for clicks in (False, True):
+        monkeypatch.setattr(Weights, "learn", lambda self, query, shown, clicked, round: (clicked if clicks else shown).sort())
+        with pytest.raises(ValueError, match="read-only"):
+            play(rankers={"w": Weights})
+    with pytest.raises(ValueError, match="read-only"):
+        play(users={"me": User()})
+
+
 def test_certain_orders_give_figures_of_certainty(tmp_path):
     results = play(rankers={"sure": Sure, "greedy": Greedy, "weights": Weights}, out=tmp_path / "out")
     last = {name: curves(results, name)[-1] for name in ("sure", "greedy", "weights")}
@@ -273,8 +286,27 @@ def test_a_sweep_tries_parameters_of_own_rankers():
     assert [(winner["ranker"], winner["chosen"]) for winner in tuned.winners] == [("w", {"step": 1.0})]
     assert len(tuned.tuning.trials) == 2 and tuned.test.trials[0].own_ranker().step == 1.0
     assert curves(tuned.test, tuned.test.trials[0].ranker)[-1]["metrics"]["spread"] > 0
-    with pytest.raises(olrank.InvalidArgument, match="list the values"):
-        olrank.tune(CONFIG | {"sweep": {"w": {"step": {"from": 1, "to": 2}}}}, progress=False, rankers={"w": Weights})
+
+
+def test_ranges_of_own_parameters_are_drawn():
+    def tried(draws, **axes):
+        config = CONFIG | {"sweep": {"w": axes}} | ({"search": {"draws": draws}} if draws else {})
+        return [trial.own_ranker().step for trial in olrank.tune(config, progress=False, rankers={"w": Weights}).tuning.trials]
+
+    spread = {"from": 0.01, "to": 10.0, "scale": "log"}
+    drawn = tried(4, step=spread)
+    assert len(set(drawn)) == 4 and all(0.01 <= step <= 10 and step == float(f"{step:.3g}") for step in drawn)
+    assert set(drawn) < set(tried(6, step=spread))
+    assert set(tried(8, step={"from": 1, "to": 2})) == {1, 2} and set(tried(8, step=[0.5, 4.0])) == {0.5, 4.0}
+    for draws, wrong, message in (
+        (0, spread, "give the number of points to draw"),
+        (2, {"from": 2, "to": 1}, "must have from and a larger to"),
+        (2, {"from": 0, "to": 1, "scale": "log"}, "a from above 0"),
+        (2, {"from": 1, "to": 2, "step": 1}, "must have from and a larger to"),
+        (2, {"from": "a", "to": 2}, "must have from and a larger to"),
+    ):
+        with pytest.raises(olrank.InvalidArgument, match=message):
+            tried(draws, step=wrong)
 
 
 def example(name):

@@ -142,7 +142,8 @@ def test_another_torch_is_refused(tmp_path):
         [sys.executable, "-c", "import olrank"], env={"PYTHONPATH": f"{tmp_path}:{':'.join(sys.path)}", "PATH": ""}, capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert "olrank was built for torch 2.11.0, and torch 2.4.1 is installed: pip install torch==2.11.0" in done.stderr
+    built = olrank._build.TORCH
+    assert f"olrank was built for torch {built}, and torch 2.4.1 is installed: pip install torch=={built}" in done.stderr
 
 
 def ended(code, seconds=60):

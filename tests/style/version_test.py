@@ -10,6 +10,7 @@ MINOR = VERSION.rpartition(".")[0]
 PLACES = (
     ("CHANGELOG.md", r"\A(?:(?!^## \d).*\n)*## ([\d.]+)", VERSION, 1),
     ("deploy/helm/olrank/Chart.yaml", r"^version: ([\d.]+)$", VERSION, 1),
+    ("deploy/conda/recipe.yaml", r"^  version: \"([\d.]+)\"$", VERSION, 1),
     ("library/olrank/*.h", r"version of the library, such as \"([\d.]+)\"", VERSION, 2),
     ("examples/*/CMakeLists.txt", r"find_package\(olrank ([\d.]+)", MINOR, 3),
     ("docs/*.md", r"find_package\(olrank ([\d.]+)", MINOR, 1),

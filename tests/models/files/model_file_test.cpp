@@ -113,6 +113,15 @@ TEST_F(ModelFileTest, OutputScaleIsThatOfTheFile) {
   }
 }
 
+TEST_F(ModelFileTest, NamesTheFormatsThatAreWrittenForOtherPrograms) {
+  for (const char* file : {R"({"format":"olrank-model","inputs":2})", "PK\x03\x04 archive/data.pkl"}) {
+    EXPECT_EQ(
+        message_of([&] { parse_model(file, "m", ModelCode::kRefuse); }),
+        "m: This is JSON or PyTorch's format, which olrank writes for other programs and does not read: "
+        "name the model file that was exported.");
+  }
+}
+
 TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   const NetworkSettings settings = network(Parameterisation::kStandard, 4, 2);
   const NetworkShape shape = network_shape(settings, 3);

@@ -235,6 +235,9 @@ class ServeCommand : public Command {
     add_option(app, "--max-impression-memory", impression_text_, "SIZE",
                "maximum memory of the lists waiting for feedback and of remembered answers; the oldest "
                "go first [default: 256MB]");
+    add_option(app, "--max-document-memory", document_text_, "SIZE",
+               "maximum memory of the documents that requests name by their IDs; beyond it no more are "
+               "stored [default: 1GB]");
     life_ = add_option(app, "--impression-seconds", impression_seconds_, "S",
                        "time limit for feedback on a list [default: 3600]");
     add_option(app, "--window", options_.window_seconds, "S",
@@ -393,6 +396,7 @@ class ServeCommand : public Command {
     };
     options_.http.body_bytes = size("--max-body", "16MB", body_text_);
     options_.impressions.bytes = size("--max-impression-memory", "256MB", impression_text_);
+    options_.document_bytes = size("--max-document-memory", "1GB", document_text_);
     options_.http.request = std::chrono::seconds(request_seconds_);
     options_.http.idle = std::chrono::seconds(idle_seconds_);
     options_.http.token = token_file_.empty() ? "" : read_token(token_file_);
@@ -447,6 +451,7 @@ class ServeCommand : public Command {
   std::int64_t idle_seconds_ = 60;
   std::string body_text_ = "16MB";
   std::string impression_text_ = "256MB";
+  std::string document_text_ = "1GB";
   std::int64_t impression_seconds_ = 3600;
   CLI::Option* life_ = nullptr;
   std::string event_types_;

@@ -35,6 +35,17 @@ bool LogReader::next(FeedbackRecord& record) {
   while (lines_.next()) {
     if (lines_.blank() || line().starts_with("{\"config\":")) continue;  // the first line of a trace
     const auto failure = parse_record(line(), record);
+    by_version_ = !failure && !record.versions.empty();
+    if (by_version_) {
+      if (!documents_)
+        documents_.emplace(std::filesystem::path(file()).parent_path() / DocumentVersions::kFile);
+      std::string wrong = documents_->apply(record);
+      if (!wrong.empty()) {  // a service may have stored it since
+        documents_.emplace(std::filesystem::path(file()).parent_path() / DocumentVersions::kFile);
+        wrong = documents_->apply(record);
+      }
+      if (!wrong.empty()) throw DataError(file(), number(), 1, wrong);
+    }
     if (!failure) {
       ++records_;
       if (record.round == 0) record.round = records_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include "core/feedback/feedback_record.h"
 #include "core/io/fingerprint.h"
 #include "core/io/text_lines.h"
+#include "logs/documents.h"
 
 namespace olrank {
 
@@ -26,6 +28,8 @@ class LogReader {
   /// A record without a round gets its place in the log. False at the end, and at a last line that is not
   /// complete yet. Throws DataError for a line that is no record.
   bool next(FeedbackRecord& record);
+  /// Whether the record's line has the versions of its documents in place of their inputs.
+  bool by_version() const { return by_version_; }
   /// The line is the record's; valid until next().
   std::string_view line() const { return lines_.line(); }
   std::int64_t number() const { return lines_.number(); }
@@ -33,6 +37,8 @@ class LogReader {
 
  private:
   TextLines lines_;
+  std::optional<DocumentVersions> documents_;  // once a record names versions
+  bool by_version_ = false;
   std::uint64_t records_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/io/fingerprint.h"
+#include "core/io/json.h"
 #include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"
 #include "core/text/message_text.h"
@@ -269,6 +270,31 @@ void FeatureSchema::compute(const float* query, const float* doc, float* columns
       *columns++ = doc[places_[i]] == static_cast<float>(value) ? 1.0F : 0.0F;
     if (feature.length > 0) columns = std::copy_n(doc + places_[i], feature.length, columns);
   }
+}
+
+std::string FeatureSchema::fields_json(const std::vector<float>& row,
+                                       const std::vector<std::int64_t>& times) const {
+  std::string out;
+  for (std::size_t i = 0; i < features_.size(); ++i) {
+    const SchemaFeature& feature = features_[i];
+    if (feature.is_computed() || feature.query) continue;
+    const float* value = row.data() + places_[i];
+    std::string text = fmt::format("{}", *value);
+    if (feature.kind == FeatureKind::kVector) {
+      text = fmt::format("[{}]", fmt::join(value, value + feature.length, ","));
+    } else if (feature.kind == FeatureKind::kCategory) {
+      if (*value < 0.0F) continue;
+      text = json_string(feature.values[static_cast<std::size_t>(*value)]);
+    } else if (feature.kind == FeatureKind::kTime) {
+      text.clear();
+      for (std::size_t time = 0; time + 1 < times.size(); time += 2) {
+        if (times[time] == places_[i]) text = fmt::format("{}", times[time + 1]);
+      }
+      if (text.empty()) continue;
+    }
+    out += fmt::format("{}{}:{}", out.empty() ? "" : ",", json_string(feature.name), text);
+  }
+  return "{" + out + "}";
 }
 
 std::vector<float> FeatureSchema::columns_without_fields() const {

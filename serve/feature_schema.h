@@ -73,6 +73,9 @@ class FeatureSchema {
   std::vector<std::string> fields(bool of_query) const;
   /// Whether requests send a number for each column, and nothing else.
   bool takes_numbers() const;
+  /// A document as a request would send it, with texts as their lengths. By turns `times` has the place of
+  /// a field and its time.
+  std::string fields_json(const std::vector<float>& row, const std::vector<std::int64_t>& times) const;
   /// Writes the columns of a document.
   void compute(const float* query, const float* doc, float* columns) const;
 

@@ -106,7 +106,9 @@ class HttpServer::Server {
     if (surface == nullptr && surfaces_.front().name.empty()) surface = &surfaces_.front();
     if (surface != nullptr) surface->service->counters().count_request(path, answer.status, seconds);
     if (!access_log_) return;
-    const bool is_known = head.method == "GET" || head.method == "POST" || head.method == "HEAD";
+    static constexpr std::string_view kMethods[] = {"GET", "POST", "HEAD", "PUT", "DELETE"};
+    const bool is_known =
+        std::find(std::begin(kMethods), std::end(kMethods), head.method) != std::end(kMethods);
     access_log_->add(is_known ? head.method : "other",
                      surface != nullptr && !surface->name.empty() && path.starts_with('/')
                          ? fmt::format("{}{}{}", kSurface, surface->name, path)

@@ -159,7 +159,9 @@ std::int64_t for_lists(const fs::path& path, const Visit& visit) {
 std::string ImpressionFile::encoded(const FeedbackRecord& list, std::int64_t shown) {
   ListWriter out;
   list_fields(out, list, shown);
-  if (!list.feature_names.empty()) out(list.feature_names, list.schema);
+  const bool by_version = !list.versions.empty();
+  if (!list.feature_names.empty() || by_version) out(list.feature_names, list.schema);
+  if (by_version) out(list.versions, list.rest, list.given);
   return out.finish();
 }
 
@@ -170,12 +172,14 @@ std::optional<OpenList> ImpressionFile::decoded(std::string_view bytes) {
   list_fields(in, list.record, list.shown);
   if (!in.is_whole())
     in(list.record.feature_names, list.record.schema);  // a list without names ends before them
+  if (!in.is_whole()) in(list.record.versions, list.record.rest, list.record.given);  // likewise
   const FeedbackRecord& record = list.record;
   const std::int64_t docs = std::ssize(record.docs);
   if (!in.is_whole() || list.shown < 1 || list.shown > docs) return std::nullopt;
   const std::int64_t inputs = std::ssize(record.inputs);
   const bool fits = inputs % docs == 0 && inputs / docs == record.columns && record.time >= 0 &&
-                    (record.groups.empty() || std::ssize(record.groups) == docs);
+                    (record.groups.empty() || std::ssize(record.groups) == docs) &&
+                    (record.versions.empty() || record.versions.size() == docs + record.rest.size());
   return fits ? std::optional(std::move(list)) : std::nullopt;
 }
 

@@ -317,6 +317,11 @@ void Learner::take(std::string_view line, std::uint64_t number, FeedbackRecord& 
     throw DataError(log_.path().string(), static_cast<std::int64_t>(number), column, message);
   };
   if (const auto failure = parse_record(line, record)) refuse(failure->message, failure->column);
+  if (!record.versions.empty() && settings_.documents == nullptr)
+    refuse("The record names documents by their versions, and this process has none.");
+  if (settings_.documents != nullptr) {
+    if (const std::string wrong = settings_.documents->apply(record); !wrong.empty()) refuse(wrong);
+  }
   if (const std::string wrong = names_.apply(record); !wrong.empty()) refuse(wrong);
   if (settings_.inputs != 0 && record.columns != settings_.inputs) {
     refuse(

@@ -17,6 +17,7 @@
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
+#include "logs/documents.h"
 #include "logs/feature_map.h"
 #include "serve/arm_ledger.h"
 #include "serve/file_log.h"
@@ -26,14 +27,15 @@ namespace olrank {
 
 struct LearnerSettings {
   std::filesystem::path checkpoint;
-  std::string identity;                    // a checkpoint with another identity is rejected
-  std::uint64_t checkpoint_every = 1000;   // rounds
-  std::int64_t inputs = 0;                 // per document; records with others are rejected. 0: any
-  bool accept_loss = false;                // of a checkpoint that its log does not cover
-  std::optional<ExposureRule> exposure{};  // of a service with groups: its records have them
-  std::optional<ArmPlan> arms{};           // of a service with arms
-  NamedInputs names{};                     // of the inputs
-  bool learns_again = false;               // whether the checkpoint has other inputs
+  std::string identity;                         // a checkpoint with another identity is rejected
+  std::uint64_t checkpoint_every = 1000;        // rounds
+  std::int64_t inputs = 0;                      // per document; records with others are rejected. 0: any
+  bool accept_loss = false;                     // of a checkpoint that its log does not cover
+  std::optional<ExposureRule> exposure{};       // of a service with groups: its records have them
+  std::optional<ArmPlan> arms{};                // of a service with arms
+  NamedInputs names{};                          // of the inputs
+  bool learns_again = false;                    // whether the checkpoint has other inputs
+  const DocumentVersions* documents = nullptr;  // that records name; null: they name none
 };
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable

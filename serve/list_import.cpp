@@ -296,7 +296,9 @@ std::uint64_t copy_rounds(const fs::path& log, std::uint64_t from_round,
       throw DataError(reader.file(), reader.number(), 1,
                       "The line is no record of a service with a valid checksum, so it is not copied.");
     }
-    file.write(record_line(++copied, body_of(reader.line())));
+    // The copy has no documents beside it.
+    const std::string whole = reader.by_version() ? record_body(record) : std::string();
+    file.write(record_line(++copied, whole.empty() ? body_of(reader.line()) : whole));
   }
   if (copied == 0) {
     throw_error<InvalidArgument>("{} has no record of a round {}.", reader.file(),

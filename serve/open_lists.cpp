@@ -157,7 +157,8 @@ std::size_t OpenLists::bytes_of(const List& list) {
          heap_bytes(record.inputs) + heap_bytes(record.groups) + heap_bytes(record.propensity) +
          ids_bytes(record.incumbent) + ids_bytes(record.candidate) + heap_bytes(record.arm) +
          heap_bytes(record.experiment) + heap_bytes(record.teams) + heap_bytes(record.feature_names) +
-         heap_bytes(record.schema) + heap_bytes(static_cast<std::size_t>(list.shown)) +
+         heap_bytes(record.schema) + heap_bytes(record.versions) + ids_bytes(record.rest) +
+         heap_bytes(record.given) + heap_bytes(static_cast<std::size_t>(list.shown)) +
          heap_bytes(list.seen) + heap_bytes(list.packed);
 }
 

@@ -90,6 +90,10 @@ bool is_json(std::string_view type) {
   return same_name(name, "application/json");
 }
 
+bool may_have_body(const RequestHead& head) {
+  return head.method == "POST" || head.method == "PUT" || head.method == "DELETE";
+}
+
 void check_token(const RequestHead& head, const std::string& token) {
   constexpr std::string_view kScheme = "Bearer ";
   const std::string_view given = head.value("Authorization");
@@ -111,7 +115,7 @@ void check_local(const RequestHead& head) {
   for (const auto& [name, value] : head.fields) {
     if (same_name(name, "Origin") && !is_local_origin(value)) throw ApiError(403, "Origin", kWayOut);
   }
-  if (head.method != "POST") return;
+  if (head.method != "POST") return;  // a page of another origin can send no other body unasked
   const bool empty = !head.is_chunked() && content_length(head).value_or(0) == 0;
   if (!empty && (head.count("Content-Type") != 1 || !is_json(head.value("Content-Type")))) {
     throw ApiError(415, "Content-Type",
@@ -241,7 +245,7 @@ void check_access(const RequestHead& head, const HttpSettings& settings) {
 void check_body(const RequestHead& head, const HttpSettings& settings, bool needs_body) {
   if (head.count("Content-Encoding") > 0)
     throw ApiError(415, "Content-Encoding", "Compressed bodies are not supported.");
-  if (head.method != "POST" || head.is_chunked()) return;
+  if (!may_have_body(head) || head.is_chunked()) return;
   const std::optional<std::size_t> length = content_length(head);
   if (!length && needs_body) throw ApiError(411, "Content-Length", "Content-Length is required.");
   if (length.value_or(0) > settings.body_bytes) {

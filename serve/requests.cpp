@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/io/json.h"
@@ -34,10 +35,11 @@ struct RankFieldNames {
   bool in_order;     // whether they come in the caller's own order
 };
 const RankFieldNames kRankNames = {
-    {"query", "docs", "k", "explore", "user", "certainty", "incumbent", "query_features"},
+    {"query", "docs", "k", "explore", "user", "certainty", "incumbent", "allow_unknown", "query_features"},
     {"id", "features", "group"},
     "docs",
     false};
+const RankFieldNames kDocumentNames = {{}, {"id", "features", "version"}, "documents", false};
 const RankFieldNames kRerankNames = {{"query", "response", "k", "explore", "user", "certainty"},
                                      {SearchResponseReader::kId, SearchResponseReader::kFeatures, "group"},
                                      "response.hits.hits",
@@ -60,7 +62,28 @@ class RankReader final : public RequestReader {
     request.incumbent.clear();
     request.incumbent_docs.clear();
     request.user.clear();
+    request.stored.clear();
+    request.time = utc_milliseconds();
     request.list = names.list;
+    if (stores()) place_ = kDocList;
+  }
+
+  /// The latest document of a PUT.
+  StoredDocument take_document() {
+    StoredDocument document;
+    document.id = request_.docs.back();
+    document.version = version_;
+    document.times = std::move(times_);
+    times_.clear();
+    if (limits_.schema) {
+      document.fields.assign(request_.fields.begin() + static_cast<std::int64_t>(row_),
+                             request_.fields.end());
+      document.columns.resize(limits_.features);
+      limits_.schema->compute(request_.of_query.data(), document.fields.data(), document.columns.data());
+    } else {
+      document.columns.assign(request_.values.end() - limits_.features, request_.values.end());
+    }
+    return document;
   }
 
   void finish() const {
@@ -69,6 +92,15 @@ class RankReader final : public RequestReader {
     // A search may find nothing.
     if (request_.docs.empty() && !names_.in_order)
       throw ApiError(422, names_.list, "At least one document is required.");
+    if (unknown_ > 0 && !allows_unknown_) {
+      throw ApiError(
+          422, names_.list,
+          fmt::format("{} not stored: {}{}. PUT them to /v1/docs, send all of their features, or set "
+                      "allow_unknown to rank them by defaults.",
+                      unknown_ == 1 ? "One document is" : fmt::format("{} documents are", unknown_),
+                      joined(unknown_ids_), std::cmp_greater(unknown_, unknown_ids_.size()) ? ", …" : ""));
+    }
+    if (!request_.stored.empty()) request_.stored.resize(request_.docs.size());
     if (limits_.schema) {
       request_.values.resize(request_.docs.size() * limits_.features);
       for (std::size_t doc = 0; doc < request_.docs.size(); ++doc)
@@ -99,22 +131,17 @@ class RankReader final : public RequestReader {
     if (place_ == kBody) {
       place_ = kTop;
     } else if (place_ == kDocList) {
-      if (std::ssize(request_.docs) == limits_.docs)
+      if (std::ssize(request_.docs) == limits_.docs && !stores())
         reject(fmt::format("A request may have at most {} documents.", limits_.docs), 413);
       request_.docs.emplace_back();
       doc_seen_ = 0;
+      version_ = 0;
       doc_field_ = -1;
       place_ = kDoc;
     } else if (limits_.schema && (doc_has_features() || (place_ == kTop && field_ == kQueryFeatures))) {
       start_fields();
     } else if (doc_has_features()) {
-      const std::size_t begin = request_.values.size();
-      if (begin + static_cast<std::size_t>(limits_.features) > limits_.values)
-        reject(
-            fmt::format("A request may have at most {} features, all documents together.", limits_.values),
-            413);
-      request_.values.resize(begin + limits_.features, 0.0F);
-      given_.assign(limits_.features, 0);
+      start_row();
       name_after_.resize(limits_.features + 1, nullptr);
       named_ = 0;
       place_ = kFeatureObject;
@@ -132,10 +159,10 @@ class RankReader final : public RequestReader {
       find_schema_field(name);
     } else if (place_ == kDoc) {
       const auto parent = [&] { return last_doc() + "."; };
-      if (name == names_.doc[kGroup] && limits_.groups == 0)
+      if (name == names_.doc[kGroup] && limits_.groups == 0 && !stores())
         throw ApiError(422, parent() + name,
                        "This service has no groups; it was started without --groups.");
-      const auto names = std::span(names_.doc).first(limits_.groups > 0 ? kGroup + 1 : kGroup);
+      const auto names = std::span(names_.doc).first(limits_.groups > 0 || stores() ? kGroup + 1 : kGroup);
       doc_field_ = known_key(parent, name, names, doc_seen_);
     } else {
       feature_ = feature_of(name);
@@ -149,8 +176,8 @@ class RankReader final : public RequestReader {
       place_ = of_query_ ? kTop : kDoc;
     } else if (place_ == kDoc) {
       if ((doc_seen_ >> kId & 1U) == 0) missing(kId);
-      if ((doc_seen_ >> kFeatures & 1U) == 0) missing(kFeatures);
-      if (limits_.groups > 0 && (doc_seen_ >> kGroup & 1U) == 0) missing(kGroup);
+      complete();
+      if (limits_.groups > 0 && !stores() && (doc_seen_ >> kGroup & 1U) == 0) missing(kGroup);
       place_ = kDocList;
     } else {
       place_ = kBody;
@@ -167,6 +194,7 @@ class RankReader final : public RequestReader {
       if (limits_.schema)
         reject("This service has a schema: give the features as an object of names and values.");
       feature_ = 0;
+      given_.clear();
       place_ = kFeatureList;
     } else if (place_ == kTop && field_ == kIncumbent) {
       place_ = kIncumbentList;
@@ -208,9 +236,10 @@ class RankReader final : public RequestReader {
     kUser,
     kCertainty,
     kIncumbent,
+    kAllowUnknown,
     kQueryFeatures
-  };  // as in RankFieldNames
-  enum DocField { kId, kFeatures, kGroup };
+  };                                         // as in RankFieldNames
+  enum DocField { kId, kFeatures, kGroup };  // and kGroup is the version of a document to store
   std::string field() const override {
     switch (place_) {
       case kBody:
@@ -248,7 +277,7 @@ class RankReader final : public RequestReader {
     } else if (place_ == kDoc && doc_field_ == kId) {
       check_text(value, limits_.text_bytes);
       request_.docs.back() = {value, false};
-    } else if (place_ == kDoc && doc_field_ == kGroup) {
+    } else if (place_ == kDoc && doc_field_ == kGroup && !stores()) {
       request_.groups.push_back(as_group(value));
     } else if (place_ == kFields) {
       set_text(value);
@@ -290,6 +319,7 @@ class RankReader final : public RequestReader {
           request_.docs.back() = {fmt::format("{}", *whole), true};
           return true;
         }
+        if (doc_field_ == kGroup && stores()) return set_version(whole);
         break;
       case kIncumbentList:
         if (!whole) break;
@@ -301,18 +331,70 @@ class RankReader final : public RequestReader {
     reject_type("number");
   }
   bool flag(bool value) override {
-    if (place_ != kTop || (field_ != kExplore && field_ != kCertainty)) reject_type("boolean");
-    (field_ == kExplore ? request_.explore : request_.certainty) = value;
+    if (place_ != kTop || (field_ != kExplore && field_ != kCertainty && field_ != kAllowUnknown))
+      reject_type("boolean");
+    (field_ == kExplore     ? request_.explore
+     : field_ == kCertainty ? request_.certainty
+                            : allows_unknown_) = value;
     return true;
   }
 
   bool doc_has_features() const { return place_ == kDoc && doc_field_ == kFeatures; }
+  bool stores() const { return names_.top.empty(); }
+  bool set_version(std::optional<std::int64_t> whole) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 53;  // whole in a double, as some programs read it
+    if (!whole || *whole < 1 || *whole > kMost) reject("A version must be an integer from 1 to 2^53.");
+    version_ = *whole;
+    return true;
+  }
+  /// Gives the latest document the stored numbers for those that the request does not have.
+  void complete() {
+    const bool has_features = (doc_seen_ >> kFeatures & 1U) != 0;
+    const DocumentStore* store = stores() || names_.in_order ? nullptr : limits_.documents;
+    if (store == nullptr || store->is_empty()) {
+      if (!has_features) missing(kFeatures);
+      return;
+    }
+    if (has_features && std::find(given_.begin(), given_.end(), 0) == given_.end()) return;
+    std::shared_ptr<const StoredDocument> stored = store->newest(request_.docs.back().text);
+    if (!has_features) limits_.schema ? start_fields() : start_row();
+    if (!stored) {
+      constexpr std::size_t kNamed = 5;
+      if (unknown_++ < kNamed)
+        unknown_ids_.push_back(fmt::format("'{}'", excerpt(request_.docs.back().text)));
+      return;
+    }
+    float* row =
+        limits_.schema ? request_.fields.data() + row_ : &*(request_.values.end() - limits_.features);
+    const std::vector<float>& numbers = limits_.schema ? stored->fields : stored->columns;
+    for (std::size_t place = 0; place < numbers.size(); ++place) {
+      if (given_[place] == 0) row[place] = numbers[place];
+    }
+    for (std::size_t i = 0; i + 1 < stored->times.size(); i += 2) {
+      const std::int64_t place = stored->times[i];
+      if (given_[place] == 0) row[place] = age_of(stored->times[i + 1]);
+    }
+    request_.stored.resize(request_.docs.size());
+    request_.stored.back() = std::move(stored);
+  }
+  float age_of(std::int64_t time) const {
+    constexpr double kDay = 86'400'000.0;
+    return static_cast<float>((static_cast<double>(request_.time) - static_cast<double>(time)) / kDay);
+  }
+  void start_row() {
+    const std::size_t begin = request_.values.size();
+    if (begin + static_cast<std::size_t>(limits_.features) > limits_.values)
+      reject(fmt::format("A request may have at most {} features, all documents together.", limits_.values),
+             413);
+    request_.values.resize(begin + limits_.features, 0.0F);
+    given_.assign(limits_.features, 0);
+  }
   void start_fields() {
     of_query_ = place_ == kTop;
     std::vector<float>& row = of_query_ ? request_.of_query : request_.fields;
     const std::vector<float>& empty = limits_.schema->empty_row(of_query_);
     row_ = of_query_ ? 0 : row.size();
-    const std::size_t rows = of_query_ ? 1 : request_.docs.size();
+    const std::size_t rows = of_query_ || stores() ? 1 : request_.docs.size();
     if (rows * std::max(empty.size(), static_cast<std::size_t>(limits_.features)) > limits_.values)
       reject(fmt::format("A request may have at most {} features, all documents together.", limits_.values),
              413);
@@ -334,9 +416,9 @@ class RankReader final : public RequestReader {
                                  near.empty() ? "" : fmt::format(" Did you mean '{}'?", near)));
     }
     schema_field_ = field;
-    char& given = given_[limits_.schema->place(*field)];
-    if (given != 0) reject("The feature appears twice.");
-    given = 1;
+    const std::int64_t place = limits_.schema->place(*field);
+    if (given_[place] != 0) reject("The feature appears twice.");
+    std::fill_n(given_.begin() + place, field->kind == FeatureKind::kVector ? field->length : 1, char{1});
   }
   std::string schema_place() const {
     const std::string parent =
@@ -389,9 +471,9 @@ class RankReader final : public RequestReader {
     }
   }
   bool set_time(std::int64_t time) {
-    constexpr double kDay = 86'400'000.0;
-    if (now_ == 0) now_ = utc_milliseconds();
-    return add_field(static_cast<float>((static_cast<double>(now_) - static_cast<double>(time)) / kDay));
+    if (!stores()) return add_field(age_of(time));
+    times_.insert(times_.end(), {limits_.schema->place(*schema_field_), time});
+    return true;
   }
   [[noreturn]] void reject_length(std::int64_t count) const {
     reject(fmt::format("The vector has {}{}, but the schema gives '{}' a length of {}.",
@@ -500,11 +582,58 @@ class RankReader final : public RequestReader {
   bool of_query_ = false;     // whether the fields are the query's
   std::size_t row_ = 0;       // where the row of fields begins
   const SchemaFeature* schema_field_ = nullptr;
-  std::int64_t now_ = 0;     // when the list is made, once a time needs it
-  std::vector<char> given_;  // whether the document's object has the feature
+  std::int64_t version_ = 0;         // of a document to store
+  std::vector<std::int64_t> times_;  // likewise, as in StoredDocument
+  bool allows_unknown_ = false;
+  std::size_t unknown_ = 0;               // documents that need numbers and are not stored
+  std::vector<std::string> unknown_ids_;  // of the first of them
+  std::vector<char> given_;  // whether the document's object has the number; empty: a list of all
   std::size_t named_ = 0;    // one more than the index of its latest feature; 0: none
   using Name = decltype(RequestLimits::names)::value_type;
   std::vector<const Name*> name_after_;  // by named_, in an earlier document: most have one order
+};
+
+class IdsReader final : public RequestReader {
+ public:
+  explicit IdsReader(const RequestLimits& limits) : limits_(limits) {}
+
+  std::vector<std::string> finish() {
+    if (seen_ == 0) throw ApiError(422, kNames[0], kMissing);
+    return std::move(ids_);
+  }
+
+  bool start_object() override {
+    if (depth_ != 0) reject_type("object");
+    return ++depth_ > 0;
+  }
+  bool key(std::string& name) override { return known_key(no_parent, name, kNames, seen_) == 0; }
+  bool end_object() override { return --depth_ == 0; }
+  bool start_array() override {
+    if (depth_ != 1) reject_type("array");
+    return ++depth_ > 0;
+  }
+  bool end_array() override { return --depth_ == 1; }
+
+ private:
+  std::string field() const override { return depth_ < 2 ? "ids" : fmt::format("ids[{}]", ids_.size()); }
+  bool text(std::string& value) override {
+    if (depth_ != 2) reject_type("string");
+    check_text(value, limits_.text_bytes);
+    ids_.push_back(value);
+    return true;
+  }
+  bool number(double, std::optional<std::int64_t> whole) override {
+    if (depth_ != 2 || !whole) reject_type("number");
+    ids_.push_back(fmt::format("{}", *whole));
+    return true;
+  }
+  bool flag(bool) override { reject_type("boolean"); }
+
+  inline static const std::string kNames[] = {"ids"};
+  const RequestLimits& limits_;
+  std::vector<std::string> ids_;
+  unsigned seen_ = 0;
+  int depth_ = 0;
 };
 
 class FeedbackReader final : public RequestReader {
@@ -678,6 +807,49 @@ void parse_rerank_request(std::string_view body, const RequestLimits& limits, Ra
   SearchResponseReader reader(limits, rank);
   parse_json_events(body, reader);
   rank.finish();
+}
+
+std::vector<StoredDocument> parse_documents(std::string_view body, const RequestLimits& limits) {
+  RankRequest request;
+  RankReader reader(limits, request, kDocumentNames);
+  std::vector<StoredDocument> documents;
+  std::unordered_set<std::string> ids;
+  const auto blank = [](std::string_view text) {
+    return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  };
+  // A document that is alone may have lines within.
+  const std::string_view first = body.substr(0, body.find('\n'));
+  const std::size_t last = first.find_last_not_of(" \t\r");
+  const bool by_line = last == std::string_view::npos || first[last] == '}';
+  while (!blank(body)) {
+    const std::string_view line = by_line ? body.substr(0, body.find('\n')) : body;
+    body.remove_prefix(std::min(line.size() + 1, body.size()));
+    if (blank(line)) continue;
+    parse_json_events(line, reader);
+    documents.push_back(reader.take_document());
+    if (!ids.insert(documents.back().id.text).second)
+      throw ApiError(422, fmt::format("documents[{}].id", documents.size() - 1),
+                     fmt::format("Document '{}' appears twice.", documents.back().id.text));
+    request.values.clear();
+    request.fields.clear();
+  }
+  if (documents.empty()) throw ApiError(422, "body", "At least one document is required.");
+  return documents;
+}
+
+std::string document_json(const StoredDocument& document, const RequestLimits& limits) {
+  std::string out = "{\"id\":";
+  append_json_id(out, document.id);
+  out += fmt::format(",\"version\":{},\"features\":", document.version);
+  if (limits.schema) return out + limits.schema->fields_json(document.fields, document.times) + "}";
+  append_numbers(out, document.columns);
+  return out + "}";
+}
+
+std::vector<std::string> parse_document_ids(std::string_view body, const RequestLimits& limits) {
+  IdsReader reader(limits);
+  parse_json_events(body, reader);
+  return reader.finish();
 }
 
 FeedbackRequest parse_feedback_request(std::string_view body, const RequestLimits& limits) {

@@ -9,6 +9,7 @@
 
 #include "core/fair/exposure.h"
 #include "core/feedback/feedback_record.h"
+#include "serve/document_store.h"
 #include "serve/feature_schema.h"
 #include "serve/impression_file.h"
 
@@ -47,6 +48,7 @@ struct RequestLimits {
       names{};  // of the features, with their indices; may be empty
   HitOrigins origins{};
   std::shared_ptr<const FeatureSchema> schema{};  // what requests send in place of features; may be null
+  const DocumentStore* documents = nullptr;       // that requests may name by their IDs alone
 
   /// Names a feature as requests may: its number, from 1, if it has no name.
   std::string feature(std::int64_t index) const;
@@ -60,6 +62,10 @@ struct RankRequest {
   std::vector<float> fields;     // [docs × width] of a schema, and
   std::vector<float> of_query;   // [width] of its query
   std::vector<DocGroup> groups;  // [docs], if the service has groups
+  /// [docs]: the stored version whose numbers the document has where the request gives no others; null
+  /// without one. Empty: the request has all numbers itself.
+  std::vector<std::shared_ptr<const StoredDocument>> stored;
+  std::int64_t time = 0;  // when it came, UTC in ms
   std::int64_t cutoff = 0;
   bool explore = true;
   bool certainty = false;                    // of each two shown documents in a long answer, too
@@ -80,6 +86,12 @@ struct FeedbackRequest {
 void parse_rank_request(std::string_view body, const RequestLimits& limits, RankRequest& request);
 /// The documents and their features come from a search response, whose order is that of the incumbent.
 void parse_rerank_request(std::string_view body, const RequestLimits& limits, RankRequest& request);
+/// PUT /v1/docs: one document, or one on each line.
+std::vector<StoredDocument> parse_documents(std::string_view body, const RequestLimits& limits);
+/// A stored document as such a line.
+std::string document_json(const StoredDocument& document, const RequestLimits& limits);
+/// DELETE /v1/docs: {"ids": […]}.
+std::vector<std::string> parse_document_ids(std::string_view body, const RequestLimits& limits);
 FeedbackRequest parse_feedback_request(std::string_view body, const RequestLimits& limits);
 
 }  // namespace olrank

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ constexpr std::string_view kPagePath = "/";
 constexpr std::string_view kMetricsPath = "/metrics";
 constexpr std::string_view kReadyPath = "/readyz";
 constexpr std::string_view kHealthPath = "/healthz";
+constexpr std::string_view kDocumentPath = "/v1/docs/{id}";
 
 const std::vector<Route>& routes() {
   static constexpr std::string_view kJson = "application/json";
@@ -29,6 +31,14 @@ const std::vector<Route>& routes() {
        [](Service& service, Body body) { return service.rerank(body); }},
       {"POST", "/v1/feedback", Route::kWaiting, kJson, Route::kNeedsBody, false,
        [](Service& service, Body body) { return service.feedback(body); }},
+      {"PUT", "/v1/docs", Route::kWaiting, kJson, Route::kNeedsBody, false,
+       [](Service& service, Body body) { return service.put_documents(body); }},
+      {"DELETE", "/v1/docs", Route::kWaiting, kJson, Route::kNeedsBody, false,
+       [](Service& service, Body body) { return service.delete_documents(body); }},
+      {"GET", kDocumentPath, Route::kWaiting, kJson, Route::kNoBody, false,
+       [](Service& service, const std::string& id) { return service.document(id); }},
+      {"DELETE", kDocumentPath, Route::kWaiting, kJson, Route::kNoBody, false,
+       [](Service& service, const std::string& id) { return service.delete_document(id); }},
       {"POST", "/v1/checkpoint", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.checkpoint(); }},
       {"GET", "/v1/overview", Route::kWaiting, kJson, Route::kNoBody, false,
@@ -56,11 +66,54 @@ const std::vector<Route>& routes() {
   return all;
 }
 
-/// Each path has one method. None if no route has the path.
-const Route* route_of(std::string_view path) {
-  const auto found = std::find_if(routes().begin(), routes().end(),
-                                  [&](const Route& route) { return route.path == path; });
-  return found != routes().end() ? &*found : nullptr;
+std::string_view id_in(std::string_view path) {
+  const std::string_view begin = kDocumentPath.substr(0, kDocumentPath.find('{'));
+  return path.starts_with(begin) ? path.substr(begin.size()) : std::string_view();
+}
+
+/// The route of the path with this method, or the path's first one; null if no route has the path.
+const Route* route_of(std::string_view path, std::string_view method = {}) {
+  if (!id_in(path).empty()) path = kDocumentPath;
+  const Route* first = nullptr;
+  for (const Route& route : routes()) {
+    if (route.path != path) continue;
+    if (route.method == method) return &route;
+    if (first == nullptr) first = &route;
+  }
+  return first;
+}
+
+/// The bytes of a document's ID in a path.
+std::string decoded_id(std::string_view text) {
+  std::string id;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    if (text[i] == '%') {
+      const std::string_view digits = text.substr(i + 1, 2);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+      if (digits.size() < 2 || error != std::errc{} || end != digits.data() + 2)
+        throw ApiError(400, "id", "After a % in the path come two hexadecimal digits.");
+      i += 2;
+    }
+    id += static_cast<char>(byte);
+  }
+  return id;
+}
+
+/// Answers by `make`, or says why it does not. Does not throw.
+template <class Make>
+Answer answer_of(const Route& route, const Make& make) {
+  try {
+    Answer answer;
+    answer.type = route.type;
+    make(answer);
+    return answer;
+  } catch (const ApiError& error) {
+    return answer_rejection(error);
+  } catch (const std::exception& error) {
+    log_warning("{}: {}", route.path, error.what());
+    return answer_rejection(ApiError(500, "", error.what()));
+  }
 }
 
 }  // namespace
@@ -81,7 +134,8 @@ const Surface* take_surface(RequestHead& head, std::span<const Surface> surfaces
 }
 
 const Route& find_route(const RequestHead& head, std::span<const Surface> surfaces, bool has_surface) {
-  const Route* route = route_of(head.path());
+  const std::string_view method = head.method == "HEAD" ? "GET" : std::string_view(head.method);
+  const Route* route = route_of(head.path(), method);
   const bool is_for_all = route != nullptr && (route->path == kPagePath || route->path == kMetricsPath ||
                                                route->path == kReadyPath || route->path == kHealthPath);
   if (!has_surface && !is_for_all) {
@@ -95,10 +149,18 @@ const Route& find_route(const RequestHead& head, std::span<const Surface> surfac
                                kSurface, names.back(), joined(names)));
   }
   if (route == nullptr) throw ApiError(404, "", "Unknown path.");
-  const std::string_view method = head.method == "HEAD" ? "GET" : std::string_view(head.method);
   if (method == route->method) return *route;
-  throw ApiError(405, "", fmt::format("{} takes {}, not {}.", route->path, route->method, head.method))
-      .allowing(route->method == "GET" ? "GET, HEAD" : route->method);
+  std::vector<std::string> taken;
+  std::string allowed;
+  for (const Route& one : routes()) {
+    if (one.path != route->path) continue;
+    taken.emplace_back(one.method);
+    allowed +=
+        fmt::format("{}{}", allowed.empty() ? "" : ", ", one.method == "GET" ? "GET, HEAD" : one.method);
+  }
+  throw ApiError(405, "",
+                 fmt::format("{} takes {}, not {}.", route->path, fmt::join(taken, " and "), head.method))
+      .allowing(allowed);
 }
 
 std::string_view known_path(std::string_view path) {
@@ -108,25 +170,18 @@ std::string_view known_path(std::string_view path) {
 
 Answer answer_request(const Route& route, Service& service, const RequestHead& head,
                       const std::string& body) {
-  try {
-    Answer answer;
-    answer.type = route.type;
+  return answer_of(route, [&](Answer& answer) {
+    const bool has_id = route.path == kDocumentPath;
     if (route.path == kPagePath) answer.policy = service.page().policy;
     if (route.tag != nullptr) answer.tag = fmt::format("\"{}\"", route.tag(service));
-    if (answer.tag.empty() || !has_tag(head, answer.tag)) answer.body = route.answer(service, body);
-    if (!route.is_file) return answer;
+    if (answer.tag.empty() || !has_tag(head, answer.tag))
+      answer.body = route.answer(service, has_id ? decoded_id(id_in(head.path())) : body);
+    if (!route.is_file) return;
     if (answer.tag.empty()) answer.tag = fmt::format("\"{}\"", fingerprint_of(answer.body).hex());
-    if (has_tag(head, answer.tag)) {
-      answer.status = 304;
-      answer.body.clear();
-    }
-    return answer;
-  } catch (const ApiError& error) {
-    return answer_rejection(error);
-  } catch (const std::exception& error) {
-    log_warning("{}: {}", route.path, error.what());
-    return answer_rejection(ApiError(500, "", error.what()));
-  }
+    if (!has_tag(head, answer.tag)) return;
+    answer.status = 304;
+    answer.body.clear();
+  });
 }
 
 namespace {
@@ -184,9 +239,7 @@ std::string links_to(std::span<const Surface> surfaces) {
 }  // namespace
 
 Answer answer_for_all(const Route& route, std::span<const Surface> surfaces, bool names_them) {
-  Answer answer;
-  answer.type = route.type;
-  try {
+  return answer_of(route, [&](Answer& answer) {
     if (route.path == kPagePath) {
       answer.policy = "default-src 'none'";
       answer.body = links_to(names_them ? surfaces : std::span<const Surface>());
@@ -196,13 +249,7 @@ Answer answer_for_all(const Route& route, std::span<const Surface> surfaces, boo
       for (const Surface& one : surfaces)
         answer.body = route.answer(*one.service, "");  // each is alive, or ready
     }
-    return answer;
-  } catch (const ApiError& error) {
-    return answer_rejection(error);
-  } catch (const std::exception& error) {
-    log_warning("{}: {}", route.path, error.what());
-    return answer_rejection(ApiError(500, "", error.what()));
-  }
+  });
 }
 
 Answer answer_rejection(const ApiError& error) {

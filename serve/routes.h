@@ -33,9 +33,9 @@ struct Route {
   Cost cost;
   std::string_view type;  // of the answer
   enum Body { kNoBody, kNeedsBody };
-  Body body;     // of a POST; other methods have none
+  Body body;     // of a POST, PUT or DELETE; other methods have none
   bool is_file;  // whether clients can ask if it has changed
-  std::function<std::string(Service&, const std::string& body)> answer;
+  std::function<std::string(Service&, const std::string& body)> answer;  // or the ID in the path
   /// Gives the ETag of a file that is expensive to make; `answer` then gives that file or a newer one.
   /// Without it the content gives the ETag.
   std::string (*tag)(Service&) = nullptr;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -128,6 +130,7 @@ class Service::Lease {
     }
   }
   ~Lease() {
+    workspace_->request.stored.clear();  // deleted documents must not stay in memory
     const std::size_t bytes = workspace_->bytes();
     const std::lock_guard lock(service_.pool_mutex_);
     if (service_.pool_bytes_ + bytes > kPoolBytes) return;
@@ -163,6 +166,7 @@ Service::Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, Ra
       learner_(learner),
       rounds_at_start_(log.rounds()),
       first_coin_(static_cast<std::uint32_t>(fingerprint_of(parts_.start).low)) {
+  parts_.requests.documents = parts_.documents;
   if (parts_.exposure) balance_.emplace(*parts_.exposure, parts_.exposed);
   if (parts_.arms) experiment_ = parts_.arms->id();
 }
@@ -217,7 +221,8 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
   }
   record.feature_names = parts_.input_names;
   record.schema = parts_.schema_digest;
-  record.columns = parts_.normaliser.inputs();
+  const bool by_version = !workspace.request.stored.empty();
+  record.columns = by_version ? 0 : parts_.normaliser.inputs();
   record.has_unshown = unshown;
   record.docs.reserve(kept);
   record.inputs.reserve(kept * record.columns);
@@ -228,7 +233,30 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
     const float* row = workspace.inputs.data() + doc * record.columns;
     record.inputs.insert(record.inputs.end(), row, row + record.columns);
   }
+  if (by_version) add_versions(workspace, kept, record);
   return record;
+}
+
+void Service::add_versions(const Workspace& workspace, std::int64_t kept, FeedbackRecord& record) const {
+  const RankRequest& request = workspace.request;
+  const std::int64_t features = parts_.normaliser.features;
+  const std::vector<std::int32_t>& list = workspace.ranking.list;
+  const std::int64_t named = parts_.normaliser.scales_queries() ? std::ssize(list) : kept;
+  const std::vector<float> zeros(features);
+  for (std::int64_t place = 0; place < named; ++place) {
+    const std::int32_t doc = list[place];
+    if (place >= kept) record.rest.push_back(request.docs[doc]);
+    const StoredDocument* stored = request.stored[doc].get();
+    record.versions.push_back(stored != nullptr ? stored->version : 0);
+    const std::vector<float>& base = stored != nullptr ? stored->columns : zeros;
+    const float* row = request.values.data() + doc * features;
+    if (std::memcmp(row, base.data(), features * sizeof(float)) == 0) continue;
+    for (std::int64_t column = 0; column < features; ++column) {
+      if (std::bit_cast<std::uint32_t>(row[column]) != std::bit_cast<std::uint32_t>(base[column]))
+        record.given.push_back(
+            {static_cast<std::int32_t>(place), static_cast<std::int32_t>(column), row[column]});
+    }
+  }
 }
 
 std::shared_ptr<const PublishedRanker> Service::make_list(const RankingTask& task,
@@ -432,6 +460,39 @@ std::string Service::feedback(std::string_view body) {
                      outcome.round ? fmt::format("{}", *outcome.round) : "null");
 }
 
+DocumentStore& Service::documents() const {
+  if (parts_.documents != nullptr) return *parts_.documents;
+  throw ApiError(
+      404, "",
+      parts_.duty == Duty::kFollower
+          ? "This process only ranks (--follow) and stores no documents: send the features with "
+            "each request."
+          : "A service with a shared log (--log) stores no documents: send the features with each "
+            "request.");
+}
+
+std::string Service::put_documents(std::string_view body) {
+  DocumentStore& store = documents();
+  const std::vector<std::int64_t> versions = store.put(parse_documents(body, parts_.requests));
+  return fmt::format("{{\"stored\":{},\"versions\":[{}]}}\n", versions.size(), fmt::join(versions, ","));
+}
+
+std::string Service::delete_documents(std::string_view body) {
+  DocumentStore& store = documents();
+  return fmt::format("{{\"deleted\":{}}}\n", store.remove(parse_document_ids(body, parts_.requests)));
+}
+
+std::string Service::delete_document(const std::string& id) {
+  if (documents().remove(std::span(&id, 1)) == 0) throw ApiError(404, "id", "No such document is stored.");
+  return "{\"deleted\":1}\n";
+}
+
+std::string Service::document(const std::string& id) const {
+  const auto stored = documents().newest(id);
+  if (!stored) throw ApiError(404, "id", "No such document is stored.");
+  return document_json(*stored, parts_.requests) + "\n";
+}
+
 std::string Service::checkpoint() {
   require_duty("/v1/checkpoint");
   try {
@@ -467,6 +528,13 @@ std::string Service::stats() {
                        json_number(published->figures[i].value));
   }
   out += "},\"fairness\":" + fairness_json();
+  if (parts_.documents != nullptr) {
+    const DocumentStore::Counts stored = parts_.documents->counts();
+    out += fmt::format(
+        ",\"documents\":{},\"document_versions\":{},\"document_bytes\":{},"
+        "\"document_bytes_limit\":{},\"document_log_bytes\":{}",
+        stored.documents, stored.versions, stored.bytes, stored.byte_limit, stored.log_bytes);
+  }
   return out + ",\"failure\":" + text_or_null(failure()) + "}\n";
 }
 
@@ -593,6 +661,13 @@ std::string Service::metrics() const {
           "Lists logged before their window had ended, because newer ones needed the place.");
   gauge("impression_bytes", lists.bytes, "Memory of shown lists and remembered answers.");
   gauge("impression_bytes_limit", lists.byte_limit, "Limit of olrank_impression_bytes.");
+  if (parts_.documents != nullptr) {
+    const DocumentStore::Counts stored = parts_.documents->counts();
+    gauge("documents", stored.documents, "Documents that requests can name by their IDs alone.");
+    gauge("document_bytes", stored.bytes, "Memory of these documents and of the index of their versions.");
+    gauge("document_bytes_limit", stored.byte_limit, "Limit of olrank_document_bytes.");
+    gauge("document_log_bytes", stored.log_bytes, "Size of the log of the documents in bytes.");
+  }
   gauge("certain_share", counters_.certain_share(),
         "Share of shown pairs whose order was certain, since the service started.");
   if (balance_) text += balance_->metrics();

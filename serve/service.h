@@ -53,7 +53,8 @@ class Service {
     std::string identity{};     // what followers need of the settings, for snapshots
     std::string start_model{};  // likewise
     Duty duty = Duty::kBoth;
-    ServicePage page{};  // at the path /
+    ServicePage page{};                  // at the path /
+    DocumentStore* documents = nullptr;  // null: this process stores none
   };
   /// All three must outlive the service. A service that only ranks has no store.
   Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner);
@@ -61,6 +62,11 @@ class Service {
   std::string rank(std::string_view body) { return ranked("/v1/rank", parse_rank_request, body); }
   std::string rerank(std::string_view body) { return ranked("/v1/rerank", parse_rerank_request, body); }
   std::string feedback(std::string_view body);
+  std::string put_documents(std::string_view body);
+  std::string delete_documents(std::string_view body);
+  /// Both throw ApiError 404 for a document that is not stored.
+  std::string delete_document(const std::string& id);
+  std::string document(const std::string& id) const;
   std::string checkpoint();
   std::string stats();
   /// The status page shows this. Unlike the stats it never waits for the learner.
@@ -124,6 +130,9 @@ class Service {
   /// The latest ranker; throws ApiError 503 before there is one.
   std::shared_ptr<const PublishedRanker> required_ranker() const;
   void require_duty(std::string_view path) const;
+  DocumentStore& documents() const;
+  /// Has versions and given numbers in place of inputs.
+  void add_versions(const Workspace& workspace, std::int64_t kept, FeedbackRecord& record) const;
   std::string fairness_json() const;
   void count_clicks(std::string_view arm, std::span<const std::uint8_t> clicks);
   /// Why nothing more is learned; nothing while it is.

@@ -26,6 +26,7 @@
 #include "core/throw_error.h"
 #include "models/files/model_file.h"
 #include "serve/access_log.h"
+#include "serve/document_store.h"
 #include "serve/feature_schema.h"
 #include "serve/file_log.h"
 #include "serve/http_server.h"
@@ -318,6 +319,7 @@ class LearnerProcess {
     if (resolved_.is_new && !imported) folder_.begin(identity, resolved_.model);
     log_->begin_writing();
     log_->guard_writes([this] { folder_.require_lock(); });
+    documents_->begin_writing([this] { folder_.require_lock(); });
     if (!resolved_.change.empty()) {
       learner_->begin_writing();  // without a checkpoint, either schema learns the whole log
       folder_.begin(identity, "");
@@ -352,6 +354,7 @@ class LearnerProcess {
     parts.exposed = learner_->logged_exposure();
     if (stream_ && options_.shared->role == ServiceRole::kLearner) parts.duty = Service::Duty::kLearner;
     parts.start = start_;
+    if (!stream_) parts.documents = &*documents_;
     const FeedbackLog* log = &*log_;
     if (stream_) log = &*stream_;
     return service_.emplace(std::move(parts), lists_.get(), *log, *learner_);
@@ -386,17 +389,28 @@ class LearnerProcess {
   void open_log(std::optional<std::uint64_t> to_round) {
     learner_.reset();
     log_.reset();
+    documents_.reset();
     const bool accepts_loss = options_.accept_loss || to_round.has_value();
     const ServiceIdentity& identity = resolved_.identity;
     log_.emplace(folder_.log(), options_.impressions.open, options_.accept_loss, FileLog::Access::kWrite,
                  to_round);
     const FittedNormaliser normaliser =
         parse_normaliser(identity.normalisation, folder_.identity_file().string());
+    DocumentStore::Settings stored{folder_.path(), "", identity.normalisation, options_.document_bytes,
+                                   options_.accept_loss};
+    if (!identity.feature_schema.empty())
+      stored.schema = FeatureSchema::parse(identity.feature_schema, "service").digest();
+    documents_.emplace(stored);
+    if (stream_ && !documents_->is_empty())
+      throw_error<InvalidArgument>(
+          "{}: Lists of this folder name documents that it stores, which a shared log does not have: begin "
+          "another folder with --log and --import-log.",
+          options_.state);
     learner_.emplace(
         make_served_ranker(resolved_), *log_,
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
                         normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan,
-                        named_inputs(identity), !resolved_.change.empty()});
+                        named_inputs(identity), !resolved_.change.empty(), &*documents_});
   }
 
   void open_archive() {
@@ -509,6 +523,7 @@ class LearnerProcess {
   ResolvedArms arms_;
   bool keeps_arms_ = false;  // of the prefix, in place of those that --arms names and the folder keeps
   std::optional<FileLog> log_;
+  std::optional<DocumentStore> documents_;
   std::optional<Learner> learner_;
   std::optional<StreamArchive> archive_;
   const std::string start_ = random_start_id();

@@ -43,6 +43,7 @@ struct ServiceOptions {
   std::int64_t window_seconds = 0;
   EventTypes events;
   bool log_unshown = false;
+  std::size_t document_bytes = 1'000'000'000;  // memory of stored documents
   std::int64_t most_docs = 1000;
   std::uint64_t checkpoint_every = 1000;
   std::int64_t drain_seconds = 30;

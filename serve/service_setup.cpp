@@ -24,6 +24,7 @@
 #include "core/throw_error.h"
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
+#include "logs/documents.h"
 #include "models/files/model_file.h"
 #include "models/files/snapshot_file.h"
 #include "models/neural/ranker_network.h"
@@ -359,6 +360,7 @@ void import_whole_lines(const ImportSource& source, NamedInputs names, std::int6
   const MappedMemory file = MappedMemory::of_file(source.log);
   std::string_view text = file.text();
   FeedbackRecord record;
+  const DocumentVersions documents(source.log.parent_path() / DocumentVersions::kFile);
   for (std::int64_t number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
@@ -372,6 +374,7 @@ void import_whole_lines(const ImportSource& source, NamedInputs names, std::int6
                                : " Lists that another program has shown need 'olrank log import' first.";
       refuse(failure->column, failure->message + advice);
     }
+    if (const std::string wrong = documents.apply(record); !wrong.empty()) refuse(1, wrong);
     if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");
     const std::size_t check = line.rfind(",\"check\":");
     if (line.starts_with("{\"round\":") && check != std::string_view::npos && check_of(line).empty())
@@ -641,6 +644,7 @@ std::string stopped_service_file(const std::filesystem::path& state, bool with_m
   }
   const ResolvedService resolved = resolve_service(folder, {});
   FileLog log(folder.log(), 1, false, FileLog::Access::kRead);
+  const DocumentVersions documents(state / DocumentVersions::kFile);
   Learner learner(make_service_ranker(resolved, available_memory()), log,
                   {folder.checkpoint(),
                    print_identity(*identity),
@@ -649,7 +653,9 @@ std::string stopped_service_file(const std::filesystem::path& state, bool with_m
                    false,
                    identity->exposure(),
                    {},
-                   named_inputs(*identity)});
+                   named_inputs(*identity),
+                   false,
+                   &documents});
   if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
     log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
   learner.learn_all();

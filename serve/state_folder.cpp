@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,6 +22,7 @@
 #include "core/io/state_archive.h"
 #include "core/settings/toml_document.h"
 #include "core/throw_error.h"
+#include "logs/documents.h"
 #include "serve/file_log.h"
 #include "serve/own_file.h"
 
@@ -37,7 +39,8 @@ void write_lock(int descriptor, const std::string& text) {
 /// Whether a service writes files of this name into its folder.
 bool is_own_name(const std::string& name) {
   static constexpr std::string_view kNames[] = {
-      "service.toml", "start.safetensors", "feedback.jsonl", "checkpoint", "lock", "arms.toml"};
+      "service.toml", "start.safetensors", "feedback.jsonl", DocumentVersions::kFile, "checkpoint",
+      "lock",         "arms.toml"};
   if (name.starts_with("arm-") && name.ends_with(".safetensors")) return true;
   if (name.starts_with("events-") || name.starts_with("late.jsonl") || name.starts_with("impressions-"))
     return true;
@@ -276,12 +279,13 @@ void require_same_log(const fs::path& from, const fs::path& to) {
       to.parent_path().string(), from.string());
 }
 
-/// Adds to the copy of a journal, or of the log, the lines that it lacks. The copy of another journal is
-/// replaced.
-void copy_lines(const fs::path& from, const fs::path& to, bool is_log, StateBackup& backup) {
+/// Adds to the copy of a journal, or of the log, the lines that it lacks, up to a byte of the original. The
+/// copy of another journal is replaced.
+void copy_lines(const fs::path& from, const fs::path& to, bool is_log, StateBackup& backup,
+                std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   const Descriptor source(open_own_file(from, O_RDONLY));
   if (!source.is_open()) return;  // all lists of the journal have closed meanwhile
-  const std::int64_t size = ::lseek(source.number(), 0, SEEK_END);
+  const std::int64_t size = std::min<std::int64_t>(::lseek(source.number(), 0, SEEK_END), most);
   const Descriptor copy(open_own_file(to, O_RDWR | O_CREAT));
   auto [last, end] = common_end(source, copy, from).value_or(std::pair(std::string(), std::int64_t{0}));
   if (::ftruncate(copy.number(), end) != 0) throw IoError("truncate", to.string(), errno);
@@ -363,7 +367,8 @@ StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
   for (const auto& entry : fs::directory_iterator(state)) {
     const std::string name = entry.path().filename().string();
     const bool is_other = name == "lock" || name == "checkpoint" || name == "feedback.jsonl" ||
-                          name.find(".cut-at-") != name.npos || name.find(".set-aside") != name.npos;
+                          name == DocumentVersions::kFile || name.find(".cut-at-") != name.npos ||
+                          name.find(".set-aside") != name.npos;
     if (is_other || is_temporary(name) || !is_own_name(name)) continue;
     names.insert(name);
     if (name.ends_with(".jsonl")) {
@@ -372,7 +377,12 @@ StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
       copy_whole(read_own_file(entry.path()), copy / name, backup);
     }
   }
-  copy_lines(state / "feedback.jsonl", target.log(), true, backup);
+  // Its records name documents that were stored before them.
+  const std::uintmax_t logged = fs::file_size(state / "feedback.jsonl", failed);
+  const fs::path documents = DocumentVersions::kFile;
+  copy_lines(state / documents, copy / documents, false, backup);
+  copy_lines(state / "feedback.jsonl", target.log(), true, backup,
+             failed ? 0 : static_cast<std::int64_t>(logged));
   // The service may have begun again with other features meanwhile, or have no checkpoint of its own yet.
   if (checkpoint && !fits(*checkpoint, read_own_file(target.identity_file()).value_or("")))
     checkpoint.reset();

@@ -77,21 +77,24 @@ class Client:
     def rank(
         self,
         query: str,
-        docs: list[dict[str, Any]],
+        docs: list[Any],
         k: int | None = None,
         explore: bool | None = None,
         groups: dict[Any, str] | None = None,
         incumbent: list[Any] | None = None,
         user: str | int | None = None,
         certainty: bool | None = None,
+        allow_unknown: bool | None = None,
     ) -> dict[str, Any]:
         """Ranks `docs`: a list of {"id", "features"}, where features is a list of all values or maps numbers (strings, from
-        "1") to values. Returns the response: "docs" with scores, best first; "impression", the ID for feedback; "certain",
+        "1") to values. Documents that put_docs() has stored need only the features that depend on the query, or none: an ID alone
+        then stands for {"id": ID}. With `allow_unknown` documents that are not stored are ranked by defaults, not refused. Returns the response: "docs" with scores, best first; "impression", the ID for feedback; "certain",
         for each shown rank the ranks that it certainly precedes. In a service with groups each document also has a "group",
         "A", "B", …, in `docs` or in `groups`, which maps IDs to them; the response then has "unfairness" and "fair".
         `incumbent` has the IDs of all documents in the order that you would show yourself, and `user` says whose lists belong
         to one arm; in a service with arms the response has "arm", whose list it is. A response of more than 100 documents has
         "certain" and "probability" only if `certainty` is true."""
+        docs = [doc if isinstance(doc, dict) else {"id": doc} for doc in docs]
         if groups is not None:
             docs = [{**doc, "group": groups[doc["id"]]} for doc in docs]
         request: dict[str, Any] = {"query": query, "docs": docs}
@@ -105,7 +108,25 @@ class Client:
             request["user"] = user
         if certainty is not None:
             request["certainty"] = certainty
+        if allow_unknown is not None:
+            request["allow_unknown"] = allow_unknown
         return self._json("POST", "/v1/rank", request)
+
+    def put_docs(self, docs: list[dict[str, Any]]) -> list[int]:
+        """Stores documents, each {"id", "features"} and perhaps a "version" above that before, so that rank() needs only their IDs.
+        Returns their versions once they are durable: all are stored, or none."""
+        lines = "\n".join(json.dumps(doc, separators=(",", ":")) for doc in docs)
+        versions: list[int] = json.loads(self._call("PUT", "/v1/docs", lines))["versions"]
+        return versions
+
+    def doc(self, id: str | int) -> dict[str, Any]:
+        """A stored document."""
+        return self._json("GET", "/v1/docs/" + urllib.parse.quote(str(id), safe=""))
+
+    def delete_docs(self, ids: list[Any]) -> int:
+        """Deletes stored documents; lists that have shown them are still learned. Returns how many there were."""
+        deleted: int = self._json("DELETE", "/v1/docs", {"ids": ids})["deleted"]
+        return deleted
 
     def rerank(
         self,
@@ -199,8 +220,11 @@ class Client:
         answer: dict[str, Any] = json.loads(self._call(method, path, request))
         return answer
 
-    def _call(self, method: str, path: str, request: dict[str, Any] | None = None, timeout: float | None = None) -> bytes:
-        body = None if request is None else json.dumps(request, separators=(",", ":")).encode()
+    def _call(
+        self, method: str, path: str, request: dict[str, Any] | str | None = None, timeout: float | None = None
+    ) -> bytes:
+        text = request if isinstance(request, str) or request is None else json.dumps(request, separators=(",", ":"))
+        body = None if text is None else text.encode()
         fresh = self._connection is None
         seconds = timeout or self._timeout
         until = time.monotonic() + seconds

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <unordered_set>
+#include <utility>
 
 #include "core/io/fingerprint.h"
 #include "core/io/json.h"
@@ -30,21 +31,34 @@ void append_ids(std::string& out, std::string_view key, std::span<const DocId> i
   out += ']';
 }
 
+void append_number(std::string& out, float number) {
+  char text[32];
+  out.append(text, std::to_chars(text, text + sizeof text, number).ptr);
+  // JSON parsers read "-0" as an integer and lose the sign.
+  if (number == 0.0F && std::signbit(number)) out += ".0";
+}
+
 void append_inputs(std::string& out, const FeedbackRecord& record) {
   out += ",\"inputs\":[";
-  char number[32];
   for (std::int64_t doc = 0; doc < record.features().docs; ++doc) {
-    out += doc > 0 ? ",[" : "[";
-    const auto row = record.features().doc(doc);
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      if (k > 0) out += ',';
-      out.append(number, std::to_chars(number, number + sizeof number, row[k]).ptr);
-      // JSON parsers read "-0" as an integer and lose the sign.
-      if (row[k] == 0.0F && std::signbit(row[k])) out += ".0";
-    }
-    out += ']';
+    if (doc > 0) out += ',';
+    append_numbers(out, record.features().doc(doc));
   }
   out += ']';
+}
+
+/// The numbers that were given for a document are one list: its place, and columns and values by turns.
+void append_versions(std::string& out, const FeedbackRecord& record) {
+  out += fmt::format(",\"versions\":[{}]", fmt::join(record.versions, ","));
+  if (!record.rest.empty()) append_ids(out, "rest", record.rest);
+  for (std::size_t i = 0; i < record.given.size(); ++i) {
+    const FeedbackRecord::GivenNumber& one = record.given[i];
+    const bool is_first = i == 0 || record.given[i - 1].doc != one.doc;
+    if (is_first) out += fmt::format("{}[{}", i == 0 ? ",\"given\":[" : "],", one.doc);
+    out += fmt::format(",{},", one.column);
+    append_number(out, one.value);
+  }
+  if (!record.given.empty()) out += "]]";
 }
 
 /// SAX handler for one line; skips unknown keys. With `replay` it takes only what a replay needs, with
@@ -93,8 +107,12 @@ class RecordReader final : public JsonHandler {
     record_.docs.insert(record_.docs.end(), std::make_move_iterator(unshown_.begin()),
                         std::make_move_iterator(unshown_.end()));
     record_.has_unshown = seen_[kUnshown];
-    if (!seen_[kInputs]) return true;
     column = 1;
+    if (!seen_[kInputs] && !record_.versions.empty()) return check_versions() && check_unique_docs();
+    record_.versions.clear();
+    record_.rest.clear();
+    record_.given.clear();
+    if (!seen_[kInputs]) return true;
     if (rows_ != std::ssize(record_.docs)) {
       return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
                               counted(record_.docs.size(), "document"), counted(rows_, "list")));
@@ -115,6 +133,8 @@ class RecordReader final : public JsonHandler {
   }
   bool number_integer(std::int64_t value) override {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
+    if (field_ == kGiven && depth_ == 3) return add_given(static_cast<float>(value), value);
+    if (field_ == kVersions && depth_ == 2) return record_.versions.push_back(value), true;
     if (field_ == kClicks && depth_ == 2) return add_click(value);
     if (field_ == kPropensity && depth_ == 2) return add_propensity(static_cast<double>(value));
     if (field_ == kRewards && depth_ == 2) return add_reward(static_cast<double>(value));
@@ -139,13 +159,14 @@ class RecordReader final : public JsonHandler {
   bool number_float(const JsonNumber& number) override {
     if (field_ == kPropensity && depth_ == 2) return add_propensity(number.value());
     if (field_ == kRewards && depth_ == 2) return add_reward(number.value());
-    if (field_ != kInputs || depth_ != 3) return scalar();
+    if ((field_ != kInputs && field_ != kGiven) || depth_ != 3) return scalar();
     // From the digits: a detour over double may round twice. Out of range, the double decides: ±infinity or
     // almost zero.
     float value = 0.0F;
     const std::string_view text = number.digits;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    return add_input(read.ec == std::errc{} ? value : static_cast<float>(number.value()));
+    if (read.ec != std::errc{}) value = static_cast<float>(number.value());
+    return field_ == kInputs ? add_input(value) : add_given(value, -1);
   }
   bool string(std::string& value) override {
     if (is_check_ && depth_ == 1 && value.size() == kHexDigits) check_column_ = column;
@@ -187,14 +208,17 @@ class RecordReader final : public JsonHandler {
     if (depth_ == 0) return fail(not_an_object());
     const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs ||
                       field_ == kPropensity || field_ == kIncumbent || field_ == kCandidate ||
-                      field_ == kRewards || field_ == kFeatureNames;
+                      field_ == kRewards || field_ == kFeatureNames || field_ == kVersions ||
+                      field_ == kRest || field_ == kGiven;
     if (!list && may_be_foreign()) field_ = kOther;
-    if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
+    if (field_ != kOther && (!list || depth_ > (field_ == kInputs || field_ == kGiven ? 2 : 1)))
+      return fail(wrong_type());
     ++depth_;
     if (field_ == kShown) shown_column_ = column;
     if (field_ == kClicks) clicks_column_ = column;
     if (field_ == kRewards) rewards_column_ = column;
     row_begin_ = record_.inputs.size();
+    given_items_ = 0;
     return true;
   }
   bool end_array() override {
@@ -243,12 +267,15 @@ class RecordReader final : public JsonHandler {
     kRewards,
     kSchema,
     kFeatureNames,
+    kVersions,
+    kRest,
+    kGiven,
     kOther
   };
   static constexpr std::string_view kNames[] = {
-      "round",  "impression", "qid",      "shown",     "clicks",     "unshown",   "groups",
-      "inputs", "time",       "snapshot", "explore",   "propensity", "incumbent", "experiment",
-      "arm",    "bucket",     "teams",    "candidate", "rewards",    "schema",    "feature_names"};
+      "round", "impression", "qid",     "shown",      "clicks",        "unshown",    "groups", "inputs",
+      "time",  "snapshot",   "explore", "propensity", "incumbent",     "experiment", "arm",    "bucket",
+      "teams", "candidate",  "rewards", "schema",     "feature_names", "versions",   "rest",   "given"};
 
   bool fail(std::string message) {
     if (!failure_) failure_ = RecordFailure{static_cast<std::int64_t>(column), std::move(message)};
@@ -294,7 +321,8 @@ class RecordReader final : public JsonHandler {
     return depth_ == 1 && field_ >= kTime && field_ != kOther && replay_ == nullptr;
   }
   bool is_list_of_ids() const {
-    return (field_ == kShown || field_ == kUnshown || field_ == kIncumbent || field_ == kCandidate) &&
+    return (field_ == kShown || field_ == kUnshown || field_ == kIncumbent || field_ == kCandidate ||
+            field_ == kRest) &&
            depth_ == 2;
   }
   bool add_feature_name(const std::string& name) {
@@ -333,6 +361,7 @@ class RecordReader final : public JsonHandler {
     (field_ == kShown       ? shown_
      : field_ == kUnshown   ? unshown_
      : field_ == kIncumbent ? record_.incumbent
+     : field_ == kRest      ? record_.rest
                             : record_.candidate)
         .push_back(std::move(id));
     return true;
@@ -358,11 +387,44 @@ class RecordReader final : public JsonHandler {
     record_.inputs.push_back(value);
     return true;
   }
+  /// `whole` is the number without a fraction; −1 for one with a fraction.
+  bool add_given(float value, std::int64_t whole) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    if (!std::isfinite(value)) return fail("A number is out of range for a 32-bit float.");
+    const std::int64_t item = given_items_++;
+    if (item > 0 && item % 2 == 0) {
+      record_.given.back().value = value;
+      return true;
+    }
+    if (whole < 0 || whole > kMost) return fail(wrong_type());
+    const auto place = static_cast<std::int32_t>(whole);
+    if (item == 0) {
+      given_doc_ = place;
+    } else {
+      record_.given.push_back({given_doc_, place, 0.0F});
+    }
+    return true;
+  }
+  bool check_versions() {
+    const std::size_t docs = record_.docs.size() + record_.rest.size();
+    if (record_.versions.size() != docs) {
+      return fail(fmt::format("The line has {} and {}; give one per document.", counted(docs, "document"),
+                              counted(record_.versions.size(), "version")));
+    }
+    for (const FeedbackRecord::GivenNumber& one : record_.given) {
+      if (std::cmp_greater_equal(one.doc, docs))
+        return fail(fmt::format("The line gives numbers for document {}, but has {}.", one.doc,
+                                counted(docs, "document")));
+    }
+    return true;
+  }
   bool check_unique_docs() {
     std::unordered_set<std::string_view> names;
-    for (const DocId& id : record_.docs) {
-      if (!names.insert(id.text).second)
-        return fail(fmt::format("Document '{}' appears twice.", excerpt(id.text)));
+    for (const auto* ids : {&record_.docs, &record_.rest}) {
+      for (const DocId& id : *ids) {
+        if (!names.insert(id.text).second)
+          return fail(fmt::format("Document '{}' appears twice.", excerpt(id.text)));
+      }
     }
     return true;
   }
@@ -382,11 +444,22 @@ class RecordReader final : public JsonHandler {
   std::int64_t depth_ = 0;
   std::int64_t rows_ = 0;
   std::int64_t row_begin_ = 0;
+  std::int64_t given_items_ = 0;  // of the present list of numbers
+  std::int32_t given_doc_ = 0;    // whose numbers they are
   Field field_ = kOther;
   bool seen_[kOther + 1] = {};
 };
 
 }  // namespace
+
+void append_numbers(std::string& out, std::span<const float> numbers) {
+  out += '[';
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    if (k > 0) out += ',';
+    append_number(out, numbers[k]);
+  }
+  out += ']';
+}
 
 void append_json_id(std::string& out, const DocId& id) {
   if (id.is_number) {
@@ -434,7 +507,7 @@ std::string record_body(const FeedbackRecord& record) {
   if (!record.rewards.empty()) body += fmt::format(",\"rewards\":[{}]", fmt::join(record.rewards, ","));
   append_text("schema", record.schema);
   if (!record.feature_names.empty()) body += ",\"feature_names\":" + record.feature_names;
-  append_inputs(body, record);
+  record.versions.empty() ? append_inputs(body, record) : append_versions(body, record);
   return body;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,19 @@ struct FeedbackRecord {
   std::string feature_names;     // of the inputs, as in model files; empty: unknown
   std::int64_t columns = 0;
   std::vector<float> inputs;  // [docs × columns], normalised: the model's inputs
+  // A list of documents that the service stores has these in place of its inputs, which
+  // DocumentVersions::apply() puts there.
+  std::vector<std::int64_t>
+      versions;             // of docs and then of rest; 0: not stored; empty: the inputs are there
+  std::vector<DocId> rest;  // the request's other documents, where inputs depend on them
+  struct GivenNumber {
+    std::int32_t doc = 0;
+    std::int32_t column = 0;
+    float value = 0.0F;
+
+    friend bool operator==(const GivenNumber&, const GivenNumber&) = default;
+  };
+  std::vector<GivenNumber> given;  // raw numbers other than those of the version, or than 0 without one
 
   std::int64_t shown() const { return std::ssize(clicks); }
   double reward() const {  // of the list
@@ -66,7 +80,7 @@ std::string record_body(const FeedbackRecord& record);
 /// A complete line with its newline: {"round", "impression", "clicks", "qid", "time", "snapshot",
 /// "explore", "experiment", "arm", "bucket", "teams", "shown", "propensity", "unshown", "incumbent",
 /// "candidate", "groups", "rewards", "schema", "feature_names", "inputs", "check"}, where "check" is the
-/// XXH3 of everything before it. `olrank run
+/// XXH3 of everything before it; in place of "inputs" may be "versions", "rest" and "given". `olrank run
 /// --replay` reads the same format. Floats round-trip exactly.
 std::string record_line(std::uint64_t round, std::string_view body);
 
@@ -96,6 +110,9 @@ struct ReplayColumns {
 /// configuration of a trace.
 std::optional<RecordFailure> parse_replay_line(std::string_view line, FeedbackRecord& record,
                                                ReplayColumns& columns);
+
+/// Appends [1.5,0,…]. Numbers read back exactly.
+void append_numbers(std::string& out, std::span<const float> numbers);
 
 /// Appends the ID as JSON, in the client's form.
 void append_json_id(std::string& out, const DocId& id);

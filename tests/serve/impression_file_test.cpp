@@ -65,19 +65,27 @@ class ImpressionFileTest : public ::testing::Test {
 };
 
 TEST_F(ImpressionFileTest, GivesBackAllOfAList) {
+  OpenList by_version = list(160, "0123456789abcdef-3");
+  by_version.record.inputs.clear();
+  by_version.record.columns = 0;
+  by_version.record.rest = {{"8", true}};
+  by_version.record.versions = {3, 0, 1, 12};
+  by_version.record.given = {{1, 0, -0.5F}, {3, 1, 3e-40F}};
   {
     ImpressionFile file(settings(), 100, 100);
     append(file, list(100));
     append(file, list(150, "0123456789abcdef-2"));
+    append(file, by_version);
   }
   const ImpressionFile again(settings(), 200, 200);
   const std::vector<OpenList> lists = again.take_up(200);
-  ASSERT_EQ(lists.size(), 2);
+  ASSERT_EQ(lists.size(), 3);
+  EXPECT_EQ(lists[2].record, by_version.record);
   EXPECT_EQ(lists[0].record, list(100).record);
   EXPECT_EQ(lists[0].shown, 2);
   EXPECT_EQ(lists[1].record.impression, "0123456789abcdef-2");
   // The first one has expired.
-  EXPECT_EQ(again.take_up(1101).size(), 1);
+  EXPECT_EQ(again.take_up(1101).size(), 2);
 }
 
 TEST_F(ImpressionFileTest, KeepsWhatIsBeforeATornEnd) {

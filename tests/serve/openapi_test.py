@@ -53,7 +53,7 @@ class OpenApi(ServiceTest):
     def test_it_has_every_path_of_the_service(self):
         source = pathlib.Path("serve/routes.cpp").read_text()
         constants = dict(re.findall(r'string_view (k\w+Path) = "([^"]+)"', source))
-        routes = re.findall(r'\{"(GET|POST)", ("[^"]+"|k\w+Path)', source)
+        routes = re.findall(r'\{"(GET|POST|PUT|DELETE)", ("[^"]+"|k\w+Path)', source)
         self.assertGreater(len(routes), 12)
         self.assertEqual({(method, constants.get(path, path.strip('"'))) for method, path in routes},
                          {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods})
@@ -82,6 +82,12 @@ class OpenApi(ServiceTest):
                 self.ask(client, "POST", "/v1/checkpoint")
                 if name != "plain":
                     continue
+                self.ask(client, "PUT", "/v1/docs", {"id": 1, "version": 4, "features": [1, 2, 3]})
+                self.ask(client, "PUT", "/v1/docs", {"id": "a", "features": {"2": 0.5}})
+                self.ask(client, "POST", "/v1/rank", {"query": "q", "docs": [{"id": 1}, {"id": "x"}], "allow_unknown": True})
+                validate(client.doc("a"), DOCUMENT["components"]["schemas"]["StoredDocument"])
+                self.ask(client, "DELETE", "/v1/docs", {"ids": ["a"]})
+                validate(client._json("DELETE", "/v1/docs/1"), DOCUMENT["components"]["schemas"]["Deleted"])
                 # Features by name, and a hit of a search engine.
                 self.ask(client, "POST", "/v1/rank", {"query": "q", "docs": [{"id": 1, "features": {"2": 0.5}}]})
                 log = [{"name": name, "value": 1} for name in "abc"]
@@ -91,7 +97,7 @@ class OpenApi(ServiceTest):
                 # The service refuses what the document forbids.
                 for path, request in (("/v1/rank", {"query": "q", "docs": []}),
                                       ("/v1/rank", {"query": 1.5, "docs": [{"id": "a", "features": []}]}),
-                                      ("/v1/rank", {"query": "q", "docs": [{"id": "a"}]}), ("/v1/feedback", {"clicks": []}),
+                                      ("/v1/rank", {"query": "q", "docs": [{"features": [1, 2, 3]}]}), ("/v1/feedback", {"clicks": []}),
                                       ("/v1/rank", {"query": "q", "docs": [{"id": "a", "features": [1, 2, 3], "more": 1}]})):
                     with self.assertRaises(jsonschema.ValidationError):
                         validate(request, operation("POST", path)["requestBody"]["content"]["application/json"]["schema"])

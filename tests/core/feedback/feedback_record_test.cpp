@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -101,6 +102,43 @@ TEST(FeedbackRecord, KeepsHowTheListWasShown) {
   record.incumbent = {{"3", true}, {"a", false}};
   record.round = 12;
   EXPECT_EQ(read(without_newline(record_line(12, record_body(record)))), record);
+}
+
+FeedbackRecord by_version() {
+  FeedbackRecord record = small_record();
+  record.inputs.clear();
+  record.columns = 0;
+  record.rest = {{"left", false}};
+  record.versions = {7, 0, 1, 9'007'199'254'740'992};
+  record.given = {{0, 1, -0.0F}, {0, 3, 0.1F}, {1, 0, 3.0F}, {3, 2, 1e30F}};
+  record.round = 12;
+  return record;
+}
+
+TEST(FeedbackRecord, HasVersionsInPlaceOfInputs) {
+  const FeedbackRecord record = by_version();
+  const std::string line = record_line(12, record_body(record));
+  EXPECT_NE(
+      line.find(
+          R"("versions":[7,0,1,9007199254740992],"rest":["left"],"given":[[0,1,-0.0,3,0.1],[1,0,3],[3,2,1e+30]],"check")"),
+      std::string::npos)
+      << line;
+  EXPECT_EQ(read(without_newline(line)), record);
+  EXPECT_TRUE(std::signbit(read(without_newline(line)).given[0].value));
+  const FeedbackRecord both =
+      read(R"({"qid":"q","shown":["a"],"clicks":[0],"versions":[1],"given":[[0,0,1]],"inputs":[[2]]})");
+  EXPECT_TRUE(both.versions.empty());
+  EXPECT_TRUE(both.given.empty());
+  const std::string list = R"({"qid":"q","shown":["a"],"clicks":[0],)";
+  for (const auto& [rest, refusal] : std::vector<std::pair<std::string, std::string>>{
+           {R"("versions":[1,2]})", "The line has 1 document and 2 versions; give one per document."},
+           {R"("versions":[1,2],"rest":["a"]})", "Document 'a' appears twice."},
+           {R"("versions":[1],"given":[[1,0,3]]})",
+            "The line gives numbers for document 1, but has 1 document."},
+           {R"("versions":[1],"given":[[0,0.5,3]]})", "'given' has the wrong type."},
+           {R"("versions":[1],"given":[[0,0,1e39]]})", "A number is out of range for a 32-bit float."},
+           {R"("versions":[1.5]})", "'versions' has the wrong type."}})
+    EXPECT_EQ(refusal_of(list + rest), refusal);
 }
 
 // Older and foreign logs.

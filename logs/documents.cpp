@@ -1,0 +1,237 @@
+#include "logs/documents.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "core/data/normaliser_text.h"
+#include "core/error.h"
+#include "core/io/json.h"
+#include "core/io/mapped_memory.h"
+#include "core/text/message_text.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kNormalisation = ",\"normalisation\":";
+
+/// Takes a document from its line and skips unknown keys.
+class DocumentReader final : public JsonHandler {
+ public:
+  bool read(std::string_view line, StoredDocument& document) {
+    document_ = &document;
+    document = {};
+    return parse_json_events(line, *this) && !document.id.text.empty() && document.version > 0;
+  }
+
+  bool null() override { return depth_ > 0; }
+  bool boolean(bool value) override {
+    if (depth_ == 1 && key_ == "deleted") document_->is_deleted = value;
+    return depth_ > 0;
+  }
+  bool number_integer(std::int64_t value) override {
+    if (depth_ == 2 && key_ == "times") return document_->times.push_back(value), true;
+    if (depth_ == 2) return add(static_cast<float>(value));
+    if (key_ == "id") document_->id = {fmt::format("{}", value), true};
+    if (key_ == "version") document_->version = value;
+    return depth_ > 0;
+  }
+  bool number_unsigned(std::uint64_t value) override {
+    if (std::cmp_less_equal(value, std::numeric_limits<std::int64_t>::max()))
+      return number_integer(static_cast<std::int64_t>(value));
+    return depth_ == 2 && add(static_cast<float>(value));
+  }
+  bool number_float(const JsonNumber& number) override {
+    float value = 0.0F;  // from the digits, as a detour over double may round twice
+    const std::string_view text = number.digits;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return depth_ == 2 && add(value);
+  }
+  bool string(std::string& value) override {
+    if (depth_ == 1 && key_ == "id") document_->id = {value, false};
+    return depth_ > 0;
+  }
+  bool start_object() override { return depth_++ == 0; }
+  bool key(std::string& name) override {
+    key_ = name;
+    return true;
+  }
+  bool end_object() override { return --depth_ == 0; }
+  bool start_array() override { return depth_++ == 1; }
+  bool end_array() override { return --depth_ == 1; }
+  void invalid(std::size_t, Fault) override {}
+
+ private:
+  bool add(float value) {
+    if (key_ == "columns") document_->columns.push_back(value);
+    if (key_ == "fields") document_->fields.push_back(value);
+    return std::isfinite(value);
+  }
+
+  StoredDocument* document_ = nullptr;
+  std::string key_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::string document_body(const StoredDocument& document) {
+  std::string body = ",\"id\":";
+  append_json_id(body, document.id);
+  body += fmt::format(",\"version\":{}", document.version);
+  if (document.is_deleted) return body + ",\"deleted\":true";
+  body += ",\"columns\":";
+  append_numbers(body, document.columns);
+  if (document.fields.empty()) return body;
+  body += ",\"fields\":";
+  append_numbers(body, document.fields);
+  if (!document.times.empty()) body += fmt::format(",\"times\":[{}]", fmt::join(document.times, ","));
+  return body;
+}
+
+std::string documents_head(std::string_view schema, const std::string& normalisation) {
+  return fmt::format("{}{},\"schema\":\"{}\"", kNormalisation, normalisation, schema);
+}
+
+DocumentVersions::DocumentVersions(std::filesystem::path file) : file_(std::move(file)) {
+  load(std::numeric_limits<std::int64_t>::max(), {});
+}
+
+void DocumentVersions::load(std::int64_t end, const Visit& visit) {
+  std::error_code failed;
+  if (!std::filesystem::exists(file_, failed)) return;
+  const MappedMemory mapped = MappedMemory::of_file(file_);
+  const std::string_view text = mapped.text();
+  for (std::size_t begin = 0; std::cmp_less(begin, std::min(end, std::ssize(text)));) {
+    std::size_t newline = text.find('\n', begin);
+    if (newline == std::string_view::npos && std::cmp_less(text.size(), end) && end != std::ssize(text) + 1)
+      return;
+    newline = std::min(newline, text.size());
+    add(text.substr(begin, newline - begin), static_cast<std::int64_t>(begin), visit);
+    begin = newline + 1;
+  }
+}
+
+DocumentVersions::~DocumentVersions() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void DocumentVersions::add(std::string_view line, std::int64_t begin, const Visit& visit) {
+  ++lines_;
+  const auto refuse = [&](const std::string& message) {
+    throw DataError(file_.string(), lines_, 1, message);
+  };
+  if (!has_valid_check(line)) refuse("The line has changed since it was written: restore it from a copy.");
+  if (descriptor_ < 0) descriptor_ = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) throw IoError("open", file_.string(), errno);
+  StoredDocument document;
+  if (line.substr(std::min(line.find(','), line.size())).starts_with(kNormalisation)) {
+    const std::string text = dump_json(parse_ordered_json(line).at("normalisation"));
+    heads_.push_back({begin, parse_normaliser(text, file_.string())});
+    if (visit) visit(nullptr, line);
+    return;
+  }
+  if (!DocumentReader().read(line, document) || heads_.empty())
+    refuse("The line is no version of a document.");
+  if (!document.is_deleted) {
+    if (std::ssize(document.columns) != heads_.back().normaliser.features)
+      refuse(fmt::format("The document has {}, but those of its service have {}.",
+                         counted(document.columns.size(), "number"), heads_.back().normaliser.features));
+    --lines_;
+    add(document, begin);
+  }
+  if (visit) visit(&document, line);
+}
+
+void DocumentVersions::add(const StoredDocument& document, std::int64_t begin) {
+  ++lines_;
+  if (!document.is_deleted) places_[document.id.text].push_back({document.version, begin});
+}
+
+StoredDocument DocumentVersions::read(std::int64_t begin) const {
+  std::string text;
+  for (;;) {
+    constexpr std::size_t kBytes = 4096;
+    const std::size_t had = text.size();
+    text.resize(had + kBytes);
+    const ssize_t count =
+        ::pread(descriptor_, text.data() + had, kBytes, begin + static_cast<std::int64_t>(had));
+    if (count < 0 && errno != EINTR) throw IoError("read", file_.string(), errno);
+    text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (const std::size_t end = text.find('\n', had); end != std::string::npos) {
+      text.resize(end);
+      break;
+    }
+    if (count == 0) throw DataError(file_.string(), 0, 0, "The file was cut while it was read.");
+  }
+  StoredDocument document;
+  if (!has_valid_check(text) || !DocumentReader().read(text, document))
+    throw DataError(file_.string(), 0, 0, "The file has changed since it was opened.");
+  return document;
+}
+
+std::string DocumentVersions::apply(FeedbackRecord& record) const {
+  if (record.versions.empty()) return "";
+  const std::shared_lock lock(mutex_);
+  const std::size_t docs = record.versions.size();
+  const FittedNormaliser* normaliser = nullptr;
+  std::vector<float> raw;
+  StoredDocument from_disk;
+  for (std::size_t doc = 0; doc < docs; ++doc) {
+    const std::int64_t version = record.versions[doc];
+    if (version == 0) continue;
+    const std::size_t own = record.docs.size();
+    const std::string& id = doc < own ? record.docs[doc].text : record.rest[doc - own].text;
+    const auto known = places_.find(id);
+    const std::span<const Place> places =
+        known == places_.end() ? std::span<const Place>() : std::span<const Place>(known->second);
+    const auto place =
+        std::lower_bound(places.begin(), places.end(), version,
+                         [](const Place& one, std::int64_t wanted) { return one.version < wanted; });
+    if (place == places.end() || place->version != version)
+      return fmt::format(
+          "The record has version {} of document '{}', which {} lacks: put the file there that belongs to "
+          "this log.",
+          version, excerpt(id), file_.string());
+    const auto after =
+        std::upper_bound(heads_.begin(), heads_.end(), place->begin,
+                         [](std::int64_t begin, const Head& head) { return begin < head.begin; });
+    const FittedNormaliser& own_normaliser = std::prev(after)->normaliser;
+    if (normaliser == nullptr) raw.resize(docs * own_normaliser.features);
+    if (normaliser != nullptr && normaliser != &own_normaliser)
+      return "The record has documents of different schemas.";
+    normaliser = &own_normaliser;
+    const StoredDocument* stored = in_memory(id, version);
+    if (stored == nullptr) stored = &(from_disk = read(place->begin));
+    const std::vector<float>& columns = stored->columns;
+    std::copy(columns.begin(), columns.end(),
+              raw.begin() + static_cast<std::int64_t>(doc) * normaliser->features);
+  }
+  if (normaliser == nullptr) return "The record has versions, but no stored document.";
+  for (const FeedbackRecord::GivenNumber& one : record.given) {
+    if (one.column >= normaliser->features)
+      return fmt::format("The record gives column {}, but its documents have {}.", one.column,
+                         normaliser->features);
+    raw[one.doc * normaliser->features + one.column] = one.value;
+  }
+  record.columns = normaliser->inputs();
+  record.inputs.resize(docs * record.columns);
+  normaliser->apply({raw.data(), static_cast<std::int64_t>(docs), normaliser->features},
+                    record.inputs.data());
+  record.inputs.resize(record.docs.size() * record.columns);
+  record.versions.clear();
+  record.rest.clear();
+  record.given.clear();
+  return "";
+}
+
+}  // namespace olrank

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/data/normaliser.h"
+#include "core/feedback/feedback_record.h"
+#include "core/interface.h"
+
+namespace olrank {
+
+/// A version of a document that a service stores.
+struct StoredDocument {
+  DocId id;
+  std::int64_t version = 0;  // from 1; 0: not known yet
+  bool is_deleted = false;
+  std::vector<float> columns;  // raw, as the normalisation gets them if a request adds nothing
+  // In a service with a schema: what its documents send, and by turns the place of a time there and the
+  // time, in ms since 1970. Without a time its place has the default age.
+  std::vector<float> fields;
+  std::vector<std::int64_t> times;
+
+  friend bool operator==(const StoredDocument&, const StoredDocument&) = default;
+};
+
+/// A line of a documents' log, without its number and checksum.
+std::string document_body(const StoredDocument& document);
+/// Such a line, which begins the documents of a service with this schema and normalisation.
+std::string documents_head(std::string_view schema, const std::string& normalisation);
+
+/// All versions of the documents of a log of shown lists, whose records name them: documents.jsonl beside
+/// that log. A service may write it meanwhile. Thread-safe.
+class DocumentVersions : public Interface {
+ public:
+  static constexpr std::string_view kFile = "documents.jsonl";
+
+  /// A file that does not exist has no versions, and a last line without its newline is none. Throws
+  /// DataError for another line that is no document.
+  explicit DocumentVersions(std::filesystem::path file);
+  ~DocumentVersions() override;
+
+  /// Gives a record the inputs that its versions say. Returns what is wrong with them; empty if nothing is.
+  std::string apply(FeedbackRecord& record) const;
+
+ protected:
+  DocumentVersions(std::filesystem::path file, std::nullptr_t) : file_(std::move(file)) {}
+  /// Gets each version in order, and null with the line of each head.
+  using Visit = std::function<void(StoredDocument* document, std::string_view line)>;
+  /// Reads the file up to this byte.
+  void load(std::int64_t end, const Visit& visit);
+  /// Adds a line that begins at this byte of the file. The mutex is held.
+  void add(std::string_view line, std::int64_t begin, const Visit& visit);
+  void add(const StoredDocument& document, std::int64_t begin);
+  /// Returns a version that is in memory, or null. The mutex is held.
+  virtual const StoredDocument* in_memory(const std::string&, std::int64_t /*version*/) const {
+    return nullptr;
+  }
+
+  mutable std::shared_mutex mutex_;
+
+ private:
+  struct Place {
+    std::int64_t version = 0;
+    std::int64_t begin = 0;
+  };
+  struct Head {
+    std::int64_t begin = 0;
+    FittedNormaliser normaliser;
+  };
+  StoredDocument read(std::int64_t begin) const;
+
+  std::filesystem::path file_;
+  std::int64_t lines_ = 0;
+  std::unordered_map<std::string, std::vector<Place>> places_;  // by ID, in the order of their versions
+  std::vector<Head> heads_;
+  int descriptor_ = -1;
+};
+
+}  // namespace olrank

@@ -1,0 +1,195 @@
+#include "serve/document_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <shared_mutex>
+#include <utility>
+
+#include "core/runtime/log.h"
+#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
+#include "serve/api_error.h"
+
+namespace olrank {
+namespace {
+
+/// A place in the index, which each version has for good, with room to grow.
+constexpr std::size_t kBytesOfVersion = 32;
+
+/// Calls `write` and turns what a disk refuses into an answer.
+template <class Write>
+void write_or_reject(const Write& write) {
+  try {
+    write();
+  } catch (const IoError& error) {
+    throw ApiError(dynamic_cast<const LogFull*>(&error) != nullptr ? 507 : 503, "", error.what());
+  }
+}
+
+}  // namespace
+
+DocumentStore::DocumentStore(const Settings& settings)
+    : DocumentVersions(settings.folder / kFile, nullptr),
+      log_(settings.folder / kFile, 0, settings.accept_loss),
+      head_(documents_head(settings.schema, settings.normalisation)) {
+  counts_.byte_limit = settings.bytes;
+  log_.say_of_disk({"Documents are refused until there is space.", "Documents are stored again."});
+  load(log_.bytes(), [this](StoredDocument* document, std::string_view line) {
+    if (document != nullptr) return take(std::move(*document));
+    forget_all();
+    last_head_ = body_of(line);
+  });
+  if (last_head_ == head_ || counts_.documents == 0) return;
+  log_warning("{}: The {} are of another schema, and requests cannot name them: put them again.",
+              (settings.folder / kFile).string(), counted(counts_.documents, "document"));
+  forget_all();
+}
+
+void DocumentStore::begin_writing(std::function<void()> guard) {
+  if (log_.rounds() > 0) log_.begin_writing();
+  log_.guard_writes(std::move(guard));
+}
+
+/// Two maps have the ID, each with a node of its own.
+std::size_t DocumentStore::bytes_of(const StoredDocument& document) {
+  return 2 * (heap_bytes(sizeof(std::pair<const std::string, Latest>) + 24) +
+              heap_bytes(document.id.text)) +
+         heap_bytes(sizeof(StoredDocument) + 16) + heap_bytes(document.id.text) +
+         heap_bytes(document.columns) + heap_bytes(document.fields) + heap_bytes(document.times);
+}
+
+void DocumentStore::take(StoredDocument&& document) {
+  Latest& latest = latest_[document.id.text];
+  ++counts_.versions;
+  counts_.bytes += kBytesOfVersion;
+  if (latest.document) {
+    --counts_.documents;
+    counts_.bytes -= bytes_of(*latest.document);
+  }
+  latest.version = document.version;
+  latest.document.reset();
+  if (document.is_deleted) return;
+  document.columns.shrink_to_fit();
+  document.fields.shrink_to_fit();
+  document.times.shrink_to_fit();
+  ++counts_.documents;
+  counts_.bytes += bytes_of(document);
+  latest.document = std::make_shared<const StoredDocument>(std::move(document));
+}
+
+void DocumentStore::forget_all() {
+  for (auto& [id, latest] : latest_) latest.document.reset();
+  counts_.documents = 0;
+  counts_.bytes = kBytesOfVersion * static_cast<std::size_t>(counts_.versions);
+}
+
+std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documents) {
+  const std::lock_guard writing(writing_);  // nothing else changes the maps
+  std::vector<std::int64_t> versions;
+  std::size_t bytes = counts_.bytes;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    StoredDocument& document = documents[i];
+    const auto refuse = [&](const std::string& message) {
+      throw ApiError(409, fmt::format("documents[{}].version", i), message).with_code("version_goes_back");
+    };
+    const auto known = latest_.find(document.id.text);
+    const Latest before = known == latest_.end() ? Latest() : known->second;
+    if (document.version == 0) document.version = before.version + 1;
+    if (document.version < before.version)
+      refuse(fmt::format("Document '{}' has version {}, which is newer than {}.", excerpt(document.id.text),
+                         before.version, document.version));
+    if (document.version == before.version && !(before.document && *before.document == document))
+      refuse(fmt::format(
+          "Document '{}' has another content in version {}: give the new content a higher version.",
+          excerpt(document.id.text), before.version));
+    versions.push_back(document.version);
+    if (document.version == before.version) continue;
+    bytes += bytes_of(document) + kBytesOfVersion - (before.document ? bytes_of(*before.document) : 0);
+  }
+  if (bytes > counts_.byte_limit && bytes > counts_.bytes)
+    throw ApiError(
+        507, "documents",
+        fmt::format("These documents need {}, but --max-document-memory is {}: nothing was stored. "
+                    "Delete documents, or start with a higher limit.",
+                    readable_bytes(static_cast<double>(bytes)),
+                    readable_bytes(static_cast<double>(counts_.byte_limit))));
+  std::erase_if(documents, [this](const StoredDocument& document) {
+    const auto known = latest_.find(document.id.text);
+    return known != latest_.end() && known->second.version == document.version;
+  });
+  append(std::move(documents));
+  return versions;
+}
+
+std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
+  const std::lock_guard writing(writing_);
+  std::vector<StoredDocument> removed;
+  for (const std::string& id : ids) {
+    const auto known = latest_.find(id);
+    if (known == latest_.end() || !known->second.document) continue;
+    StoredDocument& one = removed.emplace_back();
+    one.id = known->second.document->id;
+    one.version = known->second.version;
+    one.is_deleted = true;
+  }
+  const std::int64_t count = std::ssize(removed);
+  append(std::move(removed));
+  return count;
+}
+
+/// Readers see the documents once they are on disk.
+void DocumentStore::append(std::vector<StoredDocument> documents) {
+  if (documents.empty()) return;
+  const bool begins = last_head_ != head_;
+  std::vector<std::string> bodies;
+  if (begins) bodies.push_back(head_);
+  for (const StoredDocument& document : documents) bodies.push_back(document_body(document));
+  std::int64_t begin = log_.bytes();
+  write_or_reject([&] { log_.append_all(std::move(bodies)); });
+  FileLog::Reader reader(log_, begin);
+  std::vector<std::int64_t> begins_at;
+  std::string_view line;
+  if (begins) {
+    reader.next(line);
+    const std::unique_lock lock(mutex_);
+    add(line, begin, {});
+    last_head_ = head_;
+    begin = reader.position();
+  }
+  for (std::size_t i = 0; i < documents.size(); ++i, begin = reader.position()) {
+    begins_at.push_back(begin);
+    reader.next(line);
+  }
+  const std::unique_lock lock(mutex_);
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    add(documents[i], begins_at[i]);
+    take(std::move(documents[i]));
+  }
+}
+
+std::shared_ptr<const StoredDocument> DocumentStore::newest(const std::string& id) const {
+  const std::shared_lock lock(mutex_);
+  const auto known = latest_.find(id);
+  return known == latest_.end() ? nullptr : known->second.document;
+}
+
+const StoredDocument* DocumentStore::in_memory(const std::string& id, std::int64_t version) const {
+  const auto known = latest_.find(id);
+  return known != latest_.end() && known->second.version == version ? known->second.document.get()
+                                                                    : nullptr;
+}
+
+bool DocumentStore::is_empty() const {
+  const std::shared_lock lock(mutex_);
+  return latest_.empty();
+}
+
+DocumentStore::Counts DocumentStore::counts() const {
+  const std::shared_lock lock(mutex_);
+  Counts counts = counts_;
+  counts.log_bytes = log_.bytes();
+  return counts;
+}
+
+}  // namespace olrank

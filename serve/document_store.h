@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "logs/documents.h"
+#include "serve/file_log.h"
+
+namespace olrank {
+
+/// The documents of a service, so that requests need only their IDs. Each version is a line of a log beside
+/// that of the feedback, on disk before it is acknowledged and there for good; memory has the newest ones.
+/// Documents of another schema stay in the log alone. Thread-safe. Errors of the caller are ApiErrors.
+class DocumentStore : public DocumentVersions {
+ public:
+  struct Settings {
+    std::filesystem::path folder;
+    std::string schema;                 // its digest; empty without one
+    std::string normalisation;          // as normaliser_text()
+    std::size_t bytes = 1'000'000'000;  // of memory
+    bool accept_loss = false;           // of the log's end
+  };
+  /// Throws DataError for a damaged log, as FileLog does. Changes nothing.
+  explicit DocumentStore(const Settings& settings);
+
+  /// An accepted start: repairs the log. `guard` runs before each later write.
+  void begin_writing(std::function<void()> guard);
+
+  /// Stores all of them, or none; returns their versions, which follow those before where they are 0. The
+  /// same version with the same content changes nothing. Throws ApiError 409 for a version that goes back,
+  /// 507 for a full memory or disk.
+  std::vector<std::int64_t> put(std::vector<StoredDocument> documents);
+  /// Forgets the newest version of each, which records and later lists of the log keep. Returns how many
+  /// there were.
+  std::int64_t remove(std::span<const std::string> ids);
+  /// Null for an unknown or deleted document.
+  std::shared_ptr<const StoredDocument> newest(const std::string& id) const;
+  bool is_empty() const;
+
+  struct Counts {
+    std::int64_t documents = 0;
+    std::int64_t versions = 0;
+    std::size_t bytes = 0;
+    std::size_t byte_limit = 0;
+    std::int64_t log_bytes = 0;
+  };
+  Counts counts() const;
+
+ private:
+  /// The latest version of each document of the present schema, also of deleted ones, which are null.
+  struct Latest {
+    std::int64_t version = 0;
+    std::shared_ptr<const StoredDocument> document;
+  };
+  static std::size_t bytes_of(const StoredDocument& document);
+  void take(StoredDocument&& document);
+  void forget_all();
+  const StoredDocument* in_memory(const std::string& id, std::int64_t version) const override;
+  void append(std::vector<StoredDocument> documents);
+
+  FileLog log_;
+  std::string head_;       // of the present schema
+  std::string last_head_;  // of the log
+  std::unordered_map<std::string, Latest> latest_;
+  Counts counts_;
+  std::mutex writing_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,336 @@
+#include "serve/document_store.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/data/normaliser_text.h"
+#include "core/io/atomic_file.h"
+#include "serve/api_error.h"
+#include "serve/requests.h"
+#include "tests/serve/service_fixture.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kNumbers = 3;
+
+FittedNormaliser scaled() {
+  FittedNormaliser normaliser;
+  normaliser.kind = Normalisation::kQueryMinmax;
+  normaliser.features = kNumbers;
+  return normaliser;
+}
+
+DocumentStore::Settings settings_in(const TemporaryFolder& folder, std::size_t bytes = 1'000'000) {
+  return {folder.path(), "schema", normaliser_text(scaled()), bytes};
+}
+
+StoredDocument document(const std::string& id, std::int64_t version, std::vector<float> columns) {
+  StoredDocument one;
+  one.id = {id, false};
+  one.version = version;
+  one.columns = std::move(columns);
+  return one;
+}
+
+std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const ApiError& error) {
+    return fmt::format("{} {}: {}", error.status(), error.field(), error.what());
+  }
+  return "nothing";
+}
+
+/// A list of the versions, of which the first was shown.
+FeedbackRecord list_of(const std::vector<std::pair<std::string, std::int64_t>>& docs) {
+  FeedbackRecord record;
+  record.impression = "i";
+  record.clicks = {1};
+  record.has_unshown = true;
+  for (const auto& [id, version] : docs) {
+    record.docs.push_back({id, false});
+    record.versions.push_back(version);
+  }
+  return record;
+}
+
+/// The obvious formula: inputs of raw rows that are scaled within their list.
+std::vector<float> inputs_of(const std::vector<std::vector<float>>& rows) {
+  std::vector<float> raw;
+  for (const auto& row : rows) raw.insert(raw.end(), row.begin(), row.end());
+  std::vector<float> inputs(raw.size());
+  scaled().apply({raw.data(), std::ssize(rows), kNumbers}, inputs.data());
+  return inputs;
+}
+
+TEST(DocumentStore, KeepsEachVersionAndGivesItToRecords) {
+  const TemporaryFolder folder;
+  const std::vector<float> old = {1.0F, 2.0F, 3e-40F};
+  const std::vector<float> now = {4.0F, -0.0F, 0.1F};
+  const std::vector<float> other = {2.5F, 7.0F, 1e30F};
+  {
+    DocumentStore store(settings_in(folder));
+    EXPECT_TRUE(store.is_empty());
+    EXPECT_EQ(store.put({document("a", 0, old), document("b", 7, other)}),
+              (std::vector<std::int64_t>{1, 7}));
+    EXPECT_EQ(store.put({document("a", 0, now)}), (std::vector<std::int64_t>{2}));
+    EXPECT_EQ(*store.newest("a"), document("a", 2, now));
+  }
+  DocumentStore store(settings_in(folder));  // as after a kill
+  EXPECT_EQ(*store.newest("a"), document("a", 2, now));
+  EXPECT_EQ(store.counts().documents, 2);
+  EXPECT_EQ(store.counts().versions, 3);
+  EXPECT_EQ(store.remove(std::vector<std::string>{"a", "unknown"}), 1);
+  EXPECT_EQ(store.newest("a"), nullptr);
+  EXPECT_EQ(store.put({document("a", 0, old)}), (std::vector<std::int64_t>{3}));
+  const DocumentVersions beside(folder.path() / DocumentVersions::kFile);
+  const auto expect_inputs = [&](const DocumentVersions& versions) {
+    for (const auto& [version, row] : {std::pair(1, old), {2, now}, {3, old}}) {
+      FeedbackRecord record = list_of({{"a", version}, {"b", 7}});
+      EXPECT_EQ(versions.apply(record), "");
+      EXPECT_EQ(record.inputs, inputs_of({row, other}));
+      EXPECT_TRUE(record.versions.empty());
+    }
+    FeedbackRecord unknown = list_of({{"a", 4}});
+    EXPECT_NE(versions.apply(unknown).find("version 4 of document 'a', which "), std::string::npos);
+  };
+  expect_inputs(store);
+  expect_inputs(beside);
+}
+
+TEST(DocumentStore, TakesTheNumbersOfTheRequestInPlaceOfStoredOnes) {
+  const TemporaryFolder folder;
+  DocumentStore store(settings_in(folder));
+  store.put({document("a", 0, {1.0F, 2.0F, 3.0F})});
+  FeedbackRecord record = list_of({{"a", 1}, {"sent", 0}});
+  record.rest = {{"left", false}};
+  record.versions.push_back(0);
+  record.given = {{0, 1, -0.0F}, {1, 0, 5.0F}, {2, 2, 9.0F}};
+  FeedbackRecord read;
+  const std::string line = record_line(1, record_body(record));
+  ASSERT_FALSE(parse_record(std::string_view(line).substr(0, line.size() - 1), read));
+  read.round = 0;
+  EXPECT_EQ(read, record);
+  EXPECT_TRUE(std::signbit(read.given[0].value));
+  ASSERT_EQ(store.apply(read), "");
+  std::vector<float> inputs = inputs_of({{1.0F, -0.0F, 3.0F}, {5.0F, 0.0F, 0.0F}, {0.0F, 0.0F, 9.0F}});
+  inputs.resize(2 * kNumbers);
+  EXPECT_EQ(read.inputs, inputs);
+  FeedbackRecord beyond = record;
+  beyond.given[0].column = kNumbers;
+  EXPECT_EQ(store.apply(beyond), "The record gives column 3, but its documents have 3.");
+}
+
+TEST(DocumentStore, RefusesVersionsThatGoBackAndRepeatsHarmlessly) {
+  const TemporaryFolder folder;
+  DocumentStore store(settings_in(folder));
+  store.put({document("a", 5, {1.0F, 2.0F, 3.0F})});
+  EXPECT_EQ(refusal_of([&] {
+              store.put({document("b", 0, {1.0F, 2.0F, 3.0F}), document("a", 4, {1.0F, 2.0F, 3.0F})});
+            }),
+            "409 documents[1].version: Document 'a' has version 5, which is newer than 4.");
+  EXPECT_EQ(store.newest("b"), nullptr);
+  EXPECT_EQ(
+      refusal_of([&] {
+        store.put({document("a", 5, {1.0F, 2.0F, 4.0F})});
+      }),
+      "409 documents[0].version: Document 'a' has another content in version 5: give the new content a "
+      "higher version.");
+  const std::int64_t bytes = store.counts().log_bytes;
+  EXPECT_EQ(store.put({document("a", 5, {1.0F, 2.0F, 3.0F})}), (std::vector<std::int64_t>{5}));  // a retry
+  EXPECT_EQ(store.counts().log_bytes, bytes);
+  store.remove(std::vector<std::string>{"a"});
+  EXPECT_NE(refusal_of([&] { store.put({document("a", 5, {1.0F, 2.0F, 3.0F})}); }), "nothing");
+}
+
+TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
+  const TemporaryFolder folder;
+  std::vector<StoredDocument> many;
+  for (int i = 0; i < 50; ++i) many.push_back(document(fmt::format("d{}", i), 0, {1.0F, 2.0F, 3.0F}));
+  DocumentStore store(settings_in(folder, 5000));
+  store.put({document("a", 0, {1.0F, 2.0F, 3.0F})});
+  const std::string full = refusal_of([&] { store.put(many); });
+  EXPECT_EQ(full.find("507 documents: These documents need "), 0U) << full;
+  EXPECT_NE(full.find("--max-document-memory is 5.0 kB: nothing was stored."), std::string::npos) << full;
+  EXPECT_EQ(store.counts().documents, 1);
+  EXPECT_LE(store.counts().bytes, 5000U);
+  {
+    const FullDisk disk(static_cast<rlim_t>(store.counts().log_bytes) + 20);
+    EXPECT_EQ(refusal_of([&] { store.put({document("b", 0, {1.0F, 2.0F, 3.0F})}); }).find("507 "), 0U);
+  }
+  EXPECT_EQ(store.newest("b"), nullptr);
+  store.put({document("b", 0, {1.0F, 2.0F, 3.0F})});
+  EXPECT_EQ(DocumentStore(settings_in(folder, 100)).counts().documents, 2);  // a lower limit loses nothing
+}
+
+TEST(DocumentStore, LosesOnlyWhatAKillHasCut) {
+  const TemporaryFolder folder;
+  {
+    DocumentStore store(settings_in(folder));
+    store.put({document("a", 0, {1.0F, 2.0F, 3.0F})});
+    store.put({document("b", 0, {4.0F, 5.0F, 6.0F})});
+  }
+  const std::filesystem::path file = folder.path() / DocumentVersions::kFile;
+  const std::string whole = read_file(file.string());
+  const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
+  for (std::size_t cut = last; cut < whole.size() - 1; cut += 7) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << whole.substr(0, cut);
+    DocumentStore store(settings_in(folder));
+    store.begin_writing({});
+    EXPECT_EQ(store.counts().documents, 1) << cut;
+    EXPECT_EQ(store.put({document("b", 0, {4.0F, 5.0F, 6.0F})}), (std::vector<std::int64_t>{1}));
+    EXPECT_EQ(
+        DocumentVersions(file).apply(*std::make_unique<FeedbackRecord>(list_of({{"a", 1}, {"b", 1}}))), "");
+  }
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << whole.substr(0, whole.size() - 1);
+  EXPECT_EQ(DocumentStore(settings_in(folder)).counts().documents, 2);  // its newline alone is lost
+  std::string damaged = whole;
+  damaged[last - 60] ^= 1;
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << damaged;
+  EXPECT_THROW(DocumentStore{settings_in(folder)}, DataError);
+  EXPECT_THROW(DocumentVersions{file}, DataError);
+}
+
+TEST(DocumentStore, KeepsDocumentsOfAnotherSchemaForRecordsOnly) {
+  const TemporaryFolder folder;
+  { DocumentStore(settings_in(folder)).put({document("a", 0, {1.0F, 2.0F, 3.0F})}); }
+  DocumentStore::Settings changed = settings_in(folder);
+  changed.schema = "another";
+  {
+    DocumentStore store(changed);
+    EXPECT_EQ(store.newest("a"), nullptr);
+    EXPECT_EQ(store.put({document("a", 0, {6.0F, 5.0F, 4.0F})}), (std::vector<std::int64_t>{2}));
+  }
+  DocumentStore store(changed);
+  EXPECT_EQ(store.newest("a")->version, 2);
+  FeedbackRecord record = list_of({{"a", 1}});
+  EXPECT_EQ(store.apply(record), "");
+  EXPECT_EQ(record.columns, kNumbers);
+}
+
+/// Requests of a service that stores documents.
+struct StoredRequests {
+  StoredRequests() {
+    limits.features = kNumbers;
+    limits.names = {{"price", 0}, {"age", 1}, {"match", 2}};
+    limits.documents = &store;
+  }
+  std::string rank(const std::string& docs, const std::string& more = "") {
+    return refusal_of(
+        [&] { parse_rank_request(R"({"query":"q","docs":[)" + docs + "]" + more + "}", limits, request); });
+  }
+
+  TemporaryFolder folder;
+  DocumentStore store{settings_in(folder)};
+  RequestLimits limits;
+  RankRequest request;
+};
+
+TEST(DocumentRequests, RankByIdsWithNumbersOfTheQuery) {
+  StoredRequests service;
+  EXPECT_EQ(service.rank(R"({"id":"a"})"), "422 docs[0].features: The field is missing.");
+  EXPECT_EQ(service.rank(R"({"id":"a","features":{"match":1}})"), "nothing");  // as without a store
+  service.store.put(
+      parse_documents("{\"id\":\"a\",\"features\":{\"price\":2,\"age\":3}}\n\n"
+                      "{\"id\":7,\"version\":9,\"features\":[4,5,6]}\n",
+                      service.limits));
+  EXPECT_EQ(
+      service.rank(R"({"features":{"match":0.5},"id":"a"},{"id":7},{"id":"full","features":[7,8,9]})"),
+      "nothing");
+  EXPECT_EQ(service.request.values, (std::vector<float>{2, 3, 0.5F, 4, 5, 6, 7, 8, 9}));
+  ASSERT_EQ(service.request.stored.size(), 3U);
+  EXPECT_EQ(service.request.stored[1]->version, 9);
+  EXPECT_EQ(service.request.stored[2], nullptr);
+  EXPECT_EQ(
+      service.rank(
+          R"({"id":"x","features":{"match":1}},{"id":"a"},{"id":"y"},{"id":"z","features":{"price":1,"age":2,"match":3}})"),
+      "422 docs: 2 documents are not stored: 'x' and 'y'. PUT them to /v1/docs, send all of their "
+      "features, or "
+      "set allow_unknown to rank them by defaults.");
+  EXPECT_EQ(service.rank(R"({"id":"x","features":{"match":1}},{"id":"a"})", ",\"allow_unknown\":true"),
+            "nothing");
+  EXPECT_EQ(service.request.values, (std::vector<float>{0, 0, 1, 2, 3, 0}));
+  EXPECT_EQ(document_json(*service.store.newest("7"), service.limits),
+            R"({"id":7,"version":9,"features":[4,5,6]})");
+}
+
+TEST(DocumentRequests, NameWhatIsWrong) {
+  StoredRequests service;
+  service.limits.text_bytes = 8;
+  for (const auto& [body, refusal] : std::vector<std::pair<std::string, std::string>>{
+           {"", "422 body: At least one document is required."},
+           {"{\"id\":1,\"features\":[1,2,3]}\n{\"id\":2,\"featur",
+            "400 documents[1]: Invalid JSON at byte 16."},
+           {R"({"id":1,"features":[1,2]})",
+            "422 documents[0].features: The document has 2 features, but the model expects 3; it ends "
+            "before 'match'."},
+           {R"({"id":1,"features":[1,2,1e39]})",
+            "422 documents[0].features.match: The number is out of range for a 32-bit float."},
+           {R"({"id":"ninebytes","features":[1,2,3]})",
+            "422 documents[0].id: The value has 9 bytes; the limit is 8."},
+           {R"({"id":1,"features":[1,2,3],"version":0})",
+            "422 documents[0].version: A version must be an integer from 1 to 2^53."},
+           {R"({"id":1})", "422 documents[0].features: The field is missing."},
+           {R"({"features":[1,2,3]})", "422 documents[0].id: The field is missing."},
+           {R"([{"id":1,"features":[1,2,3]}])", "422 documents[0]: Unexpected array here."},
+           {"{\"id\":1,\"features\":[1,2,3]}\n{\"id\":\"1\",\"features\":[1,2,3]}",
+            "422 documents[1].id: Document '1' appears twice."}})
+    EXPECT_EQ(refusal_of([&, body = body] { parse_documents(body, service.limits); }), refusal) << body;
+  EXPECT_EQ(parse_documents("{\n \"id\": 1,\n \"features\": [1, 2, 3]\n}", service.limits).size(), 1U);
+  EXPECT_EQ(parse_document_ids(R"({"ids":["a",7]})", service.limits), (std::vector<std::string>{"a", "7"}));
+  EXPECT_EQ(refusal_of([&] { parse_document_ids("{}", service.limits); }),
+            "422 ids: The field is missing.");
+  EXPECT_EQ(refusal_of([&] { parse_document_ids(R"({"ids":[true]})", service.limits); }),
+            "422 ids[0]: Unexpected boolean here.");
+}
+
+TEST(DocumentRequests, FollowASchema) {
+  const TemporaryFolder folder;
+  RequestLimits limits;
+  limits.schema = std::make_shared<const FeatureSchema>(FeatureSchema::parse(
+      "[[feature]]\nname = \"price\"\nlog1p = true\n[[feature]]\nname = \"colour\"\nkind = "
+      "\"category\"\nvalues = [\"red\", \"blue\"]\n"
+      "[[feature]]\nname = \"added\"\nkind = \"time\"\ndefault = 365\n[[feature]]\nname = \"wish\"\nkind = "
+      "\"vector\"\nlength = 2\nquery = true\n"
+      "[[feature]]\nname = \"taste\"\nkind = \"vector\"\nlength = 2\ninput = false\n[[feature]]\nname = "
+      "\"match\"\ndot = [\"wish\", \"taste\"]\n",
+      "shop.toml"));
+  limits.features = std::ssize(limits.schema->columns());
+  FittedNormaliser normaliser = scaled();
+  normaliser.features = limits.features;
+  DocumentStore store({folder.path(), "schema", normaliser_text(normaliser), 1'000'000});
+  limits.documents = &store;
+  const std::string whole =
+      R"({"id":"a","features":{"price":3,"colour":"blue","added":1764158400000,"taste":[0.5,2]}})";
+  store.put(parse_documents(whole, limits));
+  EXPECT_EQ(
+      document_json(*store.newest("a"), limits),
+      R"({"id":"a","version":1,"features":{"price":3,"colour":"blue","added":1764158400000,"taste":[0.5,2]}})");
+  RankRequest sent;
+  RankRequest by_id;
+  const std::string query = R"({"query":"q","query_features":{"wish":[1,4]},"docs":[)";
+  parse_rank_request(query + whole + "]}", limits, sent);
+  parse_rank_request(query + R"({"id":"a"}]})", limits, by_id);
+  ASSERT_EQ(by_id.values.size(), sent.values.size());
+  const double age = static_cast<double>(by_id.time - 1764158400000) / 86'400'000.0;
+  for (std::size_t k = 0; k < by_id.values.size(); ++k) {
+    if (limits.schema->columns()[k] == "added") {
+      EXPECT_EQ(by_id.values[k], static_cast<float>(age));
+    } else {
+      EXPECT_EQ(by_id.values[k], sent.values[k]) << limits.schema->columns()[k];
+    }
+  }
+  parse_rank_request(query + R"({"id":"a","features":{"colour":"red","taste":[1,0]}}]})", limits, by_id);
+  EXPECT_EQ(by_id.values.back(), 1.0F);
+  EXPECT_EQ(refusal_of([&] { parse_documents(R"({"id":"b","features":{"taste":[1]}})", limits); }),
+            "422 documents[0].features.taste: The vector has 1 number, but the schema gives 'taste' a "
+            "length of 2.");
+}
+
+}  // namespace
+}  // namespace olrank

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/io/standard_output.h"
+#include "core/runtime/log.h"
 #include "logs/click_report.h"
 
 namespace olrank {

@@ -10,7 +10,6 @@
 #include "apps/data/data_files.h"
 #include "core/data/data_loader.h"
 #include "core/io/atomic_file.h"
-#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/value.h"
 #include "core/text/message_text.h"

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "core/io/standard_output.h"
-#include "core/settings/choice.h"
+#include "core/runtime/log.h"
 #include "core/settings/enum_names.h"
-#include "core/text/byte_size.h"
+#include "core/settings/value.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "logs/log_view.h"

@@ -5,7 +5,6 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/throw_error.h"
 #include "jobs/experiment_run.h"

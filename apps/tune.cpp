@@ -4,9 +4,9 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/io/standard_output.h"
-#include "core/settings/choice.h"
+#include "core/runtime/log.h"
 #include "core/settings/enum_names.h"
+#include "core/settings/value.h"
 #include "core/throw_error.h"
 #include "jobs/recommending/recommender_study.h"
 #include "jobs/tuning/tuning.h"

@@ -17,7 +17,7 @@
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 #include "recommend/factors/factor_matrix.h"
-#include "recommend/review_filter.h"
+#include "recommend/review_reader.h"
 #include "recommend/reviews.h"
 #include "recommend/trees/factor_tree.h"
 

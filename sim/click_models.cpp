@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/click_coins.h"
+#include "sim/external_user.h"
 
 namespace olrank {
 

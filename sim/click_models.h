@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/online/click_model.h"
-#include "sim/click_coins.h"
-#include "sim/click_settings.h"
+#include "sim/external_user.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 

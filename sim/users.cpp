@@ -12,8 +12,8 @@
 
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "sim/click_coins.h"
 #include "sim/click_models.h"
+#include "sim/external_user.h"
 
 namespace olrank {
 namespace {

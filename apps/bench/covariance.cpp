@@ -6,7 +6,7 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/io/standard_output.h"
+#include "core/runtime/log.h"
 #include "core/settings/toml_document.h"
 #include "core/throw_error.h"
 #include "jobs/covariance/covariance_study.h"

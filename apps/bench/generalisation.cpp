@@ -7,7 +7,7 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/io/standard_output.h"
+#include "core/runtime/log.h"
 #include "core/settings/value.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"

@@ -8,7 +8,7 @@
 #include "apps/command.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/io/standard_output.h"
+#include "core/runtime/log.h"
 #include "core/throw_error.h"
 #include "jobs/recommending/recommender_file.h"
 #include "recommend/trees/factor_tree.h"

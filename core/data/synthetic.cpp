@@ -8,12 +8,12 @@
 #include <string>
 
 #include "core/data/doc_table.h"
-#include "core/data/feature_store.h"
+#include "core/data/join.h"
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
 #include "core/interface.h"
 #include "core/random/rng_stream.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 
 namespace olrank {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "core/math/host_device.h"
 #include "core/ops/blas.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <utility>
 
-#include "core/math/pair_width.h"
-#include "core/ops/folded_pair_gradient.h"
+#include "core/math/pair_loss.h"
+#include "core/ops/gradient_products.h"
 #include "models/skeleton/belief.h"
 
 namespace olrank {

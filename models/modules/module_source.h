@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "core/math/philox.h"
+#include "core/random/rng_stream.h"
 #include "models/modules/module_registry.h"
 
 namespace olrank {

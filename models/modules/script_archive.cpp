@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/modules/random_operators.h"
 

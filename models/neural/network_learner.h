@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/online/retraining.h"
 #include "models/neural/document_history.h"

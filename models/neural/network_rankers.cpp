@@ -10,7 +10,7 @@
 
 #include "core/device/network_spec.h"
 #include "core/error.h"
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "core/online/retraining.h"
 #include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"

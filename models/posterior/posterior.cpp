@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/online/retraining.h"
-#include "core/ops/diagonal_covariance.h"
+#include "core/ops/covariance.h"
 #include "core/runtime/execution_context.h"
 #include "core/throw_error.h"
 #include "models/posterior/full_posterior.h"

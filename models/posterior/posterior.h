@@ -6,9 +6,9 @@
 
 #include "core/covariance/covariance_checks.h"
 #include "core/device/network_spec.h"
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
-#include "core/ops/pair_width.h"
+#include "core/ops/covariance.h"
 #include "core/ops/tangent_factors.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/enum_names.h"

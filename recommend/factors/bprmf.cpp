@@ -8,7 +8,6 @@
 #include "core/random/rng_stream.h"
 #include "recommend/factors/efm.h"
 #include "recommend/factors/factor_matrix.h"
-#include "recommend/factors/pair_draws.h"
 #include "recommend/mter/mter_kernels.h"
 
 namespace olrank {

@@ -9,7 +9,6 @@
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
 #include "recommend/trees/pair_source.h"
-#include "recommend/trees/split_search.h"
 #include "recommend/trees/tree_growth.h"
 #include "recommend/trees/tree_model.h"
 

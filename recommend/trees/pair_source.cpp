@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/math/host_device.h"
 #include "core/math/portable_exp.h"
 #include "core/random/rng_stream.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {

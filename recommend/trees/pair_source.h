@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/interface.h"
-#include "recommend/factors/pair_draws.h"
+#include "recommend/factors/factor_matrix.h"
 #include "recommend/reviews.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/squared_sums.h"

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "core/error.h"
-#include "sim/click_coins.h"
+#include "sim/external_user.h"
 #include "tests/sim/play_users.h"
 #include "tests/support/chi_square.h"
 #include "tests/support/message_of.h"

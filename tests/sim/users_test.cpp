@@ -6,9 +6,8 @@
 
 #include "core/error.h"
 #include "core/online/online_ranker.h"
-#include "sim/click_coins.h"
 #include "sim/click_models.h"
-#include "sim/click_settings.h"
+#include "sim/external_user.h"
 #include "sim/trial_settings.h"
 #include "sim/users.h"
 #include "tests/sim/play_users.h"

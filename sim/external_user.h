@@ -114,7 +114,8 @@ class ClickCoins {
  private:
   /// 0 never lands and 1 always does.
   bool lands(UserDecision decision, double probability) const {
-    return probability > 0.0 && draw(static_cast<std::uint32_t>(decision)) < probability;
+    return probability >= 1.0 ||
+           (probability > 0.0 && draw(static_cast<std::uint32_t>(decision)) < probability);
   }
 
   PhiloxKey key_;

@@ -47,34 +47,34 @@ FactorMatrix::FactorMatrix(std::int64_t row_count, std::int64_t column_count)
       width(padded_width(column_count)),
       values(static_cast<std::size_t>(rows * width), 0.0F) {}
 
-void FactorMatrix::fill_uniform(PhiloxKey key, double scale) {
+template <class Draw>
+void FactorMatrix::fill(PhiloxKey key, const Draw& draw) {
   squares.assign(values.size(), 0.0F);
   for (std::int64_t number = 0; number < rows; ++number) {
     RngStream random(key, static_cast<std::uint32_t>(number));
     for (std::int64_t column = 0; column < columns; ++column)
-      row(number)[column] = static_cast<float>(scale * random.uniform());
+      row(number)[column] = static_cast<float>(draw(random));
   }
+}
+
+void FactorMatrix::fill_uniform(PhiloxKey key, double scale) {
+  fill(key, [scale](RngStream& random) { return scale * random.uniform(); });
 }
 
 void FactorMatrix::fill_normal(PhiloxKey key, double deviation) {
-  squares.assign(values.size(), 0.0F);
-  for (std::int64_t number = 0; number < rows; ++number) {
-    RngStream random(key, static_cast<std::uint32_t>(number));
-    for (std::int64_t column = 0; column < columns; ++column)
-      row(number)[column] = static_cast<float>(deviation * random.normal());
-  }
+  fill(key, [deviation](RngStream& random) { return deviation * random.normal(); });
 }
 
-void FactorMatrix::save(StateWriter& state, std::string_view name, bool with_squares) const {
-  state.put(name, std::span<const float>(values));
-  if (with_squares) state.put(fmt::format("{}.squares", name), std::span<const float>(squares));
+void FactorMatrix::start_gradient(std::int64_t number, double penalty, float* gradient) const {
+  const auto slope = static_cast<float>(2.0 * penalty / static_cast<double>(rows));
+  for (std::int64_t i = 0; i < width; ++i) gradient[i] = slope * row(number)[i];
 }
 
-void FactorMatrix::load(StateReader& state, std::string_view name, bool with_squares) {
-  state.get_into(name, std::span<float>(values));
+void FactorMatrix::fields(StateFields& state, std::string_view name, bool with_squares) {
+  state.sized(name, values);
   if (!with_squares) return;
   squares.resize(values.size());
-  state.get_into(fmt::format("{}.squares", name), std::span<float>(squares));
+  state.sized(fmt::format("{}.squares", name), squares);
 }
 
 float row_product(const float* a, const float* b, std::int64_t width) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/io/state_archive.h"
 #include "core/math/host_device.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
@@ -12,9 +13,6 @@
 #include "recommend/reviews.h"
 
 namespace olrank {
-
-class StateReader;
-class StateWriter;
 
 /// Rows are padded to this many columns, of which the last are 0 and stay 0: loops have whole vectors.
 inline constexpr std::int64_t kFactorLanes = 16;
@@ -42,9 +40,15 @@ struct FactorMatrix {
   void fill_uniform(PhiloxKey key, double scale);
   void fill_normal(PhiloxKey key, double deviation);
 
-  void save(StateWriter& state, std::string_view name, bool with_squares) const;
-  /// Into a matrix of the same shape.
-  void load(StateReader& state, std::string_view name, bool with_squares);
+  /// gradient [width] = 2 · penalty / rows · row: of a penalty on squares, as a mean over rows.
+  void start_gradient(std::int64_t number, double penalty, float* gradient) const;
+
+  /// They are read into a matrix of the same shape.
+  void fields(StateFields& state, std::string_view name, bool with_squares);
+
+ private:
+  template <class Draw>
+  void fill(PhiloxKey key, const Draw& draw);
 };
 
 /// The scalar product over a multiple of kFactorLanes columns, in fixed lanes.

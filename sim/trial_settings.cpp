@@ -27,8 +27,7 @@ const Schema& ClickSettings::schema() {
           .field("stop", &S::stop,
                  "whether a `dependent` user may stop only after a click or after every document")
           .field("noise", &S::noise, "probability that the click on an examined document is flipped")
-          .at_least(0)
-          .at_most(1)
+          .between(0, 1)
           .field("position_bias", &S::position_bias,
                  "exponent of 1/rank, with ranks from 1, in the probability that a `position` user "
                  "examines the document at a rank; a `ubm` user has the distance to the last click in "
@@ -38,19 +37,16 @@ const Schema& ClickSettings::schema() {
           .field("perseverance", &S::perseverance,
                  "probability that a `dbn` user who is not satisfied examines the next document")
           .symbol("γ")
-          .at_least(0)
-          .at_most(1)
+          .between(0, 1)
           .field("grades", &S::grades,
                  "number of grades in the built-in users' tables: 2, 3 or 5; 0 derives it from the largest "
                  "grade in the data")
-          .at_least(0)
-          .at_most(5)
+          .between(0, 5)
           .field(
               "grade_map", &S::grade_map,
               "grade of the built-in users' tables for each grade of the data, from grade 0: `[0, 0, 1, 1, "
               "2]` gives data of five grades the tables of three; if empty, every grade stays as it is")
-          .at_least(0)
-          .at_most(4)
+          .between(0, 4)
           .build();
   return schema;
 }
@@ -74,26 +70,22 @@ const Schema& UserSettings::schema() {
           .field("kind", &S::kind, "click model; default: that of `[clicks]`")
           .field("click", &S::click,
                  "P(click | grade) for grades 0, 1, …; must cover every grade in the data")
-          .at_least(0)
-          .at_most(1)
+          .between(0, 1)
           .field("stop", &S::stop,
                  "P(stop | grade) for kind `dependent`, of the same length as `click`; if empty, the user "
                  "never stops")
-          .at_least(0)
-          .at_most(1)
+          .between(0, 1)
           .field("examination", &S::examination,
                  "P(examined) by rank from the top for kind `position`, by distance to the last click for "
                  "kind `ubm`; 0 beyond the end of the list; if empty, `position_bias` applies")
-          .at_least(0)
-          .at_most(1)
+          .between(0, 1)
           .field("stop_draw", &S::stop_draw,
                  "whether the user may stop only after a click or after every document; default: `stop` of "
                  "`[clicks]`")
           .field(
               "noise", &S::noise,
               "probability that the click on an examined document is flipped; default: that of `[clicks]`")
-          .at_least(0)
-          .at_most(1)
+          .between(0, 1)
           .field("position_bias", &S::position_bias,
                  "exponent of 1/rank for kind `position`, of 1/distance for kind `ubm`; default: that of "
                  "`[clicks]`")
@@ -103,20 +95,17 @@ const Schema& UserSettings::schema() {
               "satisfaction", &S::satisfaction,
               "P(satisfied | clicked, grade) for kind `dbn`, of the same length as `click`; if empty, the "
               "user is never satisfied")
-          .at_least(0)
-          .at_most(1)
+          .between(0, 1)
           .field("perseverance", &S::perseverance,
                  "probability that a `dbn` user who is not satisfied examines the next document; default: "
                  "that of `[clicks]`")
           .symbol("γ")
-          .at_least(0)
-          .at_most(1)
+          .between(0, 1)
           .field(
               "browsing", &S::browsing,
               "P(examined) for kind `ubm`, rank by rank: for rank r, the r probabilities for a last click "
               "at rank 0 (none), 1, …, r − 1; 0 beyond the last rank; replaces `examination`")
-          .at_least(0)
-          .at_most(1)
+          .between(0, 1)
           .field("intents", &S::intents,
                  "users whose behaviour a user of kind `changing` takes, one after another; none of them "
                  "`changing`")
@@ -239,8 +228,7 @@ const Schema& ProtocolSettings::schema() {
           .flag("protocol")
           .field("rounds", &S::rounds, "rounds per trial")
           .symbol("T")
-          .at_least(0)
-          .at_most(4294967295.0)
+          .between(0, 4294967295.0)
           .flag("rounds")
           .field("cutoff", &S::cutoff, "documents shown per round; also the k of NDCG@k")
           .symbol("k")

@@ -7,8 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/json.h"
-#include "core/io/standard_output.h"
-#include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
 #include "core/throw_error.h"

@@ -12,7 +12,7 @@
 #include "apps/command.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
-#include "core/io/standard_output.h"
+#include "core/runtime/log.h"
 #include "core/version.h"
 
 namespace olrank {

@@ -20,7 +20,6 @@
 
 #include "apps/command.h"
 #include "apps/usage_errors.h"
-#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
 #include "core/text/message_text.h"

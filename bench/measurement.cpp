@@ -11,7 +11,7 @@
 
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 
 namespace olrank {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/math/host_device.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {

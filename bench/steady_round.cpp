@@ -15,7 +15,7 @@
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/covariance/covariance_study.h"
 #include "models/ranker_factory.h"

@@ -9,9 +9,8 @@
 #include <utility>
 
 #include "core/io/folder.h"
-#include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 #include "core/throw_error.h"
 #include "jobs/run_progress.h"
 #include "jobs/trial_job.h"

@@ -15,7 +15,7 @@
 #include "core/runtime/run_forecast.h"
 #include "jobs/job_slots.h"
 #include "jobs/output_folder.h"
-#include "sim/trace.h"
+#include "sim/curve.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {

@@ -13,7 +13,7 @@
 #include "core/interface.h"
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 #include "jobs/checkpoint_writer.h"
 
 // Which file of jobs/ runs which:

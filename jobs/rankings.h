@@ -13,7 +13,7 @@
 #include "core/metrics/metric_options.h"
 #include "core/metrics/score_files.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 #include "core/settings/enum_names.h"
 #include "core/text/text_table.h"
 #include "jobs/saved_trial.h"

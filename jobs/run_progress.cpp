@@ -11,7 +11,7 @@
 
 #include "core/io/json.h"
 #include "core/runtime/log.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 #include "core/text/text_table.h"
 
 namespace olrank {

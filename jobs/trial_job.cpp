@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "core/io/json.h"
-#include "core/runtime/interrupt.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 #include "core/version.h"
 
 namespace olrank {

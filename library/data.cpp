@@ -16,8 +16,8 @@
 #include "core/io/atomic_file.h"
 #include "core/math/dcg.h"
 #include "core/runtime/execution_context.h"
-#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
+#include "core/settings/value.h"
 
 namespace olrank {
 namespace {

@@ -4,8 +4,8 @@
 #include "core/metrics/evaluator.h"
 #include "core/metrics/named_values.h"
 #include "core/runtime/execution_context.h"
-#include "core/settings/choice.h"
 #include "core/settings/enum_names.h"
+#include "core/settings/value.h"
 
 namespace olrank {
 namespace {

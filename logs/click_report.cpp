@@ -12,7 +12,7 @@
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "core/throw_error.h"
-#include "sim/click_settings.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 namespace {

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "core/data/doc_table.h"
-#include "core/data/feature_store.h"
+#include "core/data/join.h"
 #include "core/data/normaliser_text.h"
 #include "core/runtime/log.h"
-#include "core/settings/choice.h"
 #include "core/settings/toml_document.h"
+#include "core/settings/value.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "logs/log_reader.h"

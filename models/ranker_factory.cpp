@@ -5,7 +5,6 @@
 #include <array>
 
 #include "core/runtime/execution_context.h"
-#include "core/text/byte_size.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/baselines/baselines.h"

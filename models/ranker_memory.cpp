@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "models/baselines/dueling_bandit.h"
 #include "models/clickgp/clickgp.h"
 #include "models/linear/linear_belief.h"

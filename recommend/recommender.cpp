@@ -50,8 +50,7 @@ class PopularTraining : public RecommenderTraining {
 
   TrainingPassReport advance(ExecutionContext&) override { return {.pass = ++passed_}; }
   const Recommender& model() const override { return model_; }
-  void save(StateWriter& state) const override { state.put("popular.passed", passed_); }
-  void load(StateReader& state) override { passed_ = state.get_one<std::int64_t>("popular.passed"); }
+  void fields(StateFields& state) override { state.numbers("popular.passed", passed_); }
 
  private:
   std::vector<float> counts() const {

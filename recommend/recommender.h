@@ -13,18 +13,16 @@
 #include <vector>
 
 #include "core/interface.h"
+#include "core/io/state_archive.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 #include "recommend/factors/factor_matrix.h"
-#include "recommend/review_filter.h"
+#include "recommend/review_reader.h"
 #include "recommend/reviews.h"
 #include "recommend/trees/factor_tree.h"
 
 namespace olrank {
-
-class StateReader;
-class StateWriter;
 
 /// Why an item is recommended: sentences for people, and the same as a value for programs.
 struct Explanation {
@@ -65,7 +63,7 @@ struct TrainingPassReport {
 };
 
 /// A training, which goes pass by pass. Its bits are equal on any number of threads.
-class RecommenderTraining : public Interface {
+class RecommenderTraining : public Interface, public Stateful {
  public:
   explicit RecommenderTraining(std::int64_t passes) : passes_(passes) {}
 
@@ -78,8 +76,7 @@ class RecommenderTraining : public Interface {
   virtual const Recommender& model() const = 0;
   virtual nlohmann::ordered_json facts() const { return nlohmann::ordered_json::object(); }
   /// Everything that decides what comes next, model included.
-  virtual void save(StateWriter& state) const = 0;
-  virtual void load(StateReader& state) = 0;
+  void fields(StateFields& state) override = 0;
 
  protected:
   std::int64_t passed_ = 0;

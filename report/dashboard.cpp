@@ -11,7 +11,7 @@
 
 #include "core/runtime/progress.h"
 #include "core/runtime/run_forecast.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/text/text_table.h"
 
 namespace olrank {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/math/philox.h"
+#include "core/random/rng_stream.h"
 #include "core/statistics/hierarchical_bootstrap.h"
 #include "core/statistics/t_tests.h"
 #include "report/report.h"

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "core/io/json.h"
-#include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
+#include "core/runtime/progress.h"
 #include "core/throw_error.h"
 
 namespace olrank {

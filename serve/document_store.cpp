@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
 #include "core/text/message_text.h"
 #include "serve/api_error.h"
 

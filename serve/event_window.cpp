@@ -11,7 +11,6 @@
 
 #include "core/io/json.h"
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "serve/api_error.h"

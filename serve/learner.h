@@ -16,7 +16,7 @@
 #include "core/io/fingerprint.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 #include "logs/documents.h"
 #include "logs/feature_map.h"
 #include "serve/arm_ledger.h"

@@ -20,8 +20,8 @@
 
 #include "core/data/normaliser_text.h"
 #include "core/io/state_archive.h"
-#include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
+#include "core/runtime/progress.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/files/model_file.h"

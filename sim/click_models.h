@@ -6,124 +6,78 @@
 #include <vector>
 
 #include "core/online/click_model.h"
-#include "sim/click_coins.h"
-#include "sim/click_settings.h"
+#include "sim/external_user.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 
-/// Cascade model (Craswell, Zoeter, Taylor and Ramsey, "An experimental comparison of click position-bias
-/// models", WSDM 2008): scans from the top, clicks with P(click | grade) and stops after the first click.
-class CascadeClickModel : public ClickModel {
+/// What a user who scans a list does, by grade. It covers every grade of the data.
+struct ScanTable {
+  std::vector<double> click;  // P(click | examined, grade)
+  std::vector<double> stop;   // P(stop | grade); empty: never
+  StopDraw stop_draw = StopDraw::kAfterClick;
+  double perseverance = 1.0;  // γ: P(next rank examined | not stopped)
+};
+
+/// Scans from the top and clicks with P(click | grade). These models of the literature are cases of it:
+/// - cascade (Craswell, Zoeter, Taylor and Ramsey, "An experimental comparison of click position-bias
+///   models", WSDM 2008): each click stops the scan, so that no log shows two of them;
+/// - dependent clicks (Guo, Liu and Wang, "Efficient multiple-click models in web search", WSDM 2009) in
+/// the
+///   form used in online learning to rank: stops with P(stop | grade) after a click, or after every
+///   document;
+/// - dynamic Bayesian network (Chapelle and Zhang, "A dynamic Bayesian network click model for web search
+///   ranking", WWW 2009): a clicked document satisfies with P(stop | grade), which ends the scan; after any
+///   other document the user goes on with probability γ.
+class ScanningUser : public ClickModel {
  public:
-  /// `click` is P(click | grade) for every grade of the data; `noise` flips the click of an examined
-  /// document.
-  CascadeClickModel(std::vector<double> click, double noise);
+  /// `noise` flips the click of an examined document. The observed click counts, flipped or not: a stray
+  /// click leaves the page like an intended one, and in the log every stop follows a click.
+  ScanningUser(ScanTable table, double noise);
 
   void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
              ClickLog& log) const override;
   std::optional<ExaminationLaw> examination_law(std::int64_t ranks) const override;
 
  private:
-  std::vector<double> click_;
+  ScanTable table_;
   double noise_;
 };
 
-/// Position-based model (Craswell, Zoeter, Taylor and Ramsey, "An experimental comparison of click
-/// position-bias models", WSDM 2008): examination depends only on rank, and an examined document is clicked
-/// with P(click | grade).
-class PositionClickModel : public ClickModel {
- public:
-  /// `click` is P(click | grade) for every grade of the data; `noise` flips the click of an examined
-  /// document. `examination` is P(examined) by rank, and 0 beyond its end; if it is empty, rank r is
-  /// examined with probability (1 / (r + 1))^position_bias.
-  PositionClickModel(std::vector<double> click, std::vector<double> examination, double position_bias,
-                     double noise);
-
-  void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
-             ClickLog& log) const override;
-  std::optional<ExaminationLaw> examination_law(std::int64_t ranks) const override;
-
- private:
-  double examination(std::size_t rank) const;
-
-  std::vector<double> click_;
-  std::vector<double> examination_;
-  double position_bias_;  // η
-  double noise_;
-};
-
-/// P(click), P(satisfied) by grade and P(go on) of a user.
-struct DynamicBayesianTable {
-  std::vector<double> attraction;    // a: P(click | examined, grade)
-  std::vector<double> satisfaction;  // s: P(satisfied | clicked, grade); empty: never satisfied
-  double perseverance = 0.9;         // γ: P(next rank examined | not satisfied)
-};
-
-/// Dynamic Bayesian network model (Chapelle and Zhang, "A dynamic Bayesian network click model for web
-/// search ranking", WWW 2009): scans from the top and clicks what attracts; a clicked document may satisfy,
-/// which ends the scan; after any other document the user goes on with probability γ. With γ = 1 this is
-/// the dependent click model whose stops follow clicks.
-class DynamicBayesianClickModel : public ClickModel {
- public:
-  /// `noise` flips the click of an examined document. The table covers every grade of the data.
-  DynamicBayesianClickModel(DynamicBayesianTable table, double noise);
-
-  void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
-             ClickLog& log) const override;
-  std::optional<ExaminationLaw> examination_law(std::int64_t ranks) const override;
-
- private:
-  DynamicBayesianTable table_;
-  double noise_;
-};
-
-/// Dependent click model (Guo, Liu and Wang, "Efficient multiple-click models in web search", WSDM 2009) in
-/// the form used in online learning to rank: scans from the top, clicks with P(click | grade), and stops
-/// with P(stop | grade) after a click, or after every document.
-class DependentClickModel : public ClickModel {
- public:
-  /// `noise` flips the click of an examined document. The table covers every grade of the data.
-  DependentClickModel(ClickTable table, StopDraw stop_draw, double noise);
-
-  void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
-             ClickLog& log) const override;
-  std::optional<ExaminationLaw> examination_law(std::int64_t ranks) const override;
-
- private:
-  ClickTable table_;
-  StopDraw stop_draw_;
-  double noise_;
-};
-
-/// How likely a rank is examined, given where the last click was; the first of these that is set.
-struct BrowsingTable {
+/// How likely a rank is examined; the first of these that is set.
+struct ExaminationTable {
   /// γ_{r,r'} rank by rank: for rank r = 1, 2, …, the r numbers for a last click at r' = 0 (none), 1, …,
   /// r − 1. Ranks beyond the table are not examined.
   std::vector<double> by_last_click;
   /// It goes by distance r − r' = 1, 2, …; 0 beyond.
   std::vector<double> by_distance;
   /// Otherwise (1/(r − r'))^η.
-  double position_bias = 1.0;  // η
+  double position_bias = 1.0;   // η
+  bool from_last_click = true;  // or r' = 0 whatever is clicked, so that examination depends only on rank
 
   /// γ for ranks from 1; `last` is 0 without a click above.
   double examination(std::size_t rank, std::size_t last) const;
 };
 
-/// User browsing model (Dupret and Piwowarski, "A user browsing model to predict search engine click data
-/// from past observations", SIGIR 2008): a rank is examined with a probability that depends on it and on
-/// the rank of the last click above it, and an examined document is clicked with P(click | grade).
-class UserBrowsingClickModel : public ClickModel {
+/// Examines ranks one by one, and clicks an examined document with P(click | grade). Where examination
+/// depends on the rank of the last click above, it is the user browsing model (Dupret and Piwowarski, "A
+/// user browsing model to predict search engine click data from past observations", SIGIR 2008), else the
+/// position-based model (Craswell, Zoeter, Taylor and Ramsey, "An experimental comparison of click
+/// position-bias models", WSDM 2008).
+class ExaminingUser : public ClickModel {
  public:
   /// `click` is P(click | grade) for every grade of the data; `noise` flips the click of an examined
   /// document, and a flipped click counts as the last one, as it does in a log.
-  UserBrowsingClickModel(std::vector<double> click, BrowsingTable browsing, double noise);
+  ExaminingUser(std::vector<double> click, ExaminationTable table, double noise);
 
   void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
              ClickLog& log) const override;
+  /// None where clicks decide what is examined.
+  std::optional<ExaminationLaw> examination_law(std::int64_t ranks) const override;
 
  private:
   std::vector<double> click_;
-  BrowsingTable browsing_;
+  ExaminationTable table_;
   double noise_;
 };
 

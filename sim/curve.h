@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/fair/exposure.h"
+#include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 #include "core/statistics/hierarchical_bootstrap.h"
 
 namespace olrank {
@@ -123,5 +125,26 @@ struct CurveState {
 
 /// The fingerprint of a text and of what came before it.
 Fingerprint chained(const Fingerprint& before, std::string_view text);
+
+struct PlayedRound;
+
+/// Writes everything that a trial does, one JSON object per round, so it can be recomputed elsewhere.
+/// Numbers read back exactly. The file appears when it is closed.
+class Trace {
+ public:
+  /// `detail` adds parameters, squared widths and certain orders. `config_json` becomes the first line.
+  Trace(const std::filesystem::path& path, bool detail, std::string_view config_json);
+
+  bool detail() const { return detail_; }
+  void write(const PlayedRound& round, std::string_view qid, const RoundDetail& rested_on);
+  void close();
+
+ private:
+  void flush();
+
+  AtomicFile file_;
+  bool detail_;
+  std::string buffer_;
+};
 
 }  // namespace olrank

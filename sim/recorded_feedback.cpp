@@ -20,7 +20,7 @@
 #include "core/io/text_lines.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {
@@ -29,17 +29,6 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 constexpr std::size_t kLongestLine = std::size_t{256} << 20;
 constexpr std::uint64_t kLeastInMemory = std::uint64_t{1} << 20;  // a file is worth so many bytes of rounds
 constexpr std::string_view kRecordedRounds = "Rounds";
-
-/// A short, printable excerpt of the file.
-std::string excerpt(std::string_view word) {
-  constexpr std::size_t kShown = 40;
-  std::string shown;
-  for (const char c : word.substr(0, kShown)) {
-    const auto byte = static_cast<unsigned char>(c);
-    shown += byte >= 0x20 && byte < 0x7F ? c : '?';
-  }
-  return fmt::format("'{}{}'", shown, word.size() > kShown ? "..." : "");
-}
 
 /// Resolves the names and indices of a file against the data.
 class LineResolver {
@@ -54,7 +43,7 @@ class LineResolver {
   std::int64_t query(const std::string& qid, std::int64_t number, std::int64_t column) {
     const auto known = queries_.find(qid);
     if (known == queries_.end())
-      fail(number, column, fmt::format("The training data has no query {}.", excerpt(qid)));
+      fail(number, column, fmt::format("The training data has no query {}.", olrank::quoted(qid)));
     return known->second;
   }
 
@@ -69,8 +58,9 @@ class LineResolver {
       const auto at = static_cast<std::size_t>(doc);
       if (at >= shown_in_.size()) shown_in_.resize(at + 1, 0);
       if (shown_in_[at] == number) {
-        fail(number, column,
-             fmt::format("Document {} of query {} is shown twice.", doc, excerpt(train_.qid(query))));
+        fail(
+            number, column,
+            fmt::format("Document {} of query {} is shown twice.", doc, olrank::quoted(train_.qid(query))));
       }
       shown_in_[at] = number;
       shown.push_back(doc);
@@ -90,7 +80,7 @@ class LineResolver {
     if (index < 0 || index >= docs) {
       fail(number, column,
            fmt::format("Query {} has {} documents, so an index must be between 0 and {}, not {}.",
-                       excerpt(train_.qid(query)), docs, docs - 1, index));
+                       olrank::quoted(train_.qid(query)), docs, docs - 1, index));
     }
     return static_cast<std::int32_t>(index);
   }
@@ -101,13 +91,13 @@ class LineResolver {
     if (doc == DocFinder::kAmbiguous) {
       fail(number, column,
            fmt::format("Query {} has several documents named {}. Use indices instead, from 0.",
-                       excerpt(train_.qid(query)), excerpt(called)));
+                       olrank::quoted(train_.qid(query)), olrank::quoted(called)));
     }
     if (doc == DocFinder::kUnknown) {
       fail(number, column,
            fmt::format("Query {} has no document named {}. Use the index, a number from 0, for a document "
                        "without a name.",
-                       excerpt(train_.qid(query)), excerpt(called)));
+                       olrank::quoted(train_.qid(query)), olrank::quoted(called)));
     }
     return doc;
   }

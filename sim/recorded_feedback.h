@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/data/feature_store.h"
+#include "core/data/join.h"
 #include "core/io/fingerprint.h"
 #include "core/io/mapped_memory.h"
 

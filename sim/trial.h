@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/metrics/evaluator.h"
-#include "core/metrics/online.h"
+#include "core/metrics/list_metrics.h"
 #include "core/online/click_model.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 #include "sim/curve.h"
 #include "sim/recorded_feedback.h"
 #include "sim/trial_figures.h"

@@ -10,7 +10,7 @@
 #include "core/data/dataset.h"
 #include "core/fair/dataset_groups.h"
 #include "core/fair/exposure.h"
-#include "core/metrics/online.h"
+#include "core/metrics/list_metrics.h"
 #include "core/online/click_model.h"
 #include "core/online/online_ranker.h"
 #include "sim/trial_settings.h"

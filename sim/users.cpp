@@ -12,8 +12,8 @@
 
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "sim/click_coins.h"
 #include "sim/click_models.h"
+#include "sim/external_user.h"
 
 namespace olrank {
 namespace {
@@ -251,21 +251,22 @@ std::unique_ptr<ClickModel> make_user(const std::string& name, const ClickSettin
   UserSettings user = resolved_user(name, clicks, users, max_grade);
   switch (user.kind) {
     case ClickKind::kDependent:
-      return std::make_unique<DependentClickModel>(ClickTable{std::move(user.click), std::move(user.stop)},
-                                                   user.stop_draw, user.noise);
+      return std::make_unique<ScanningUser>(
+          ScanTable{std::move(user.click), std::move(user.stop), user.stop_draw}, user.noise);
     case ClickKind::kCascade:
-      return std::make_unique<CascadeClickModel>(std::move(user.click), user.noise);
-    case ClickKind::kPosition:
-      return std::make_unique<PositionClickModel>(std::move(user.click), std::move(user.examination),
-                                                  user.position_bias, user.noise);
+      user.stop.assign(user.click.size(), 1.0);
+      return std::make_unique<ScanningUser>(ScanTable{std::move(user.click), std::move(user.stop)},
+                                            user.noise);
     case ClickKind::kDynamicBayesian:
-      return std::make_unique<DynamicBayesianClickModel>(
-          DynamicBayesianTable{std::move(user.click), std::move(user.satisfaction), user.perseverance},
-          user.noise);
+      return std::make_unique<ScanningUser>(ScanTable{std::move(user.click), std::move(user.satisfaction),
+                                                      StopDraw::kAfterClick, user.perseverance},
+                                            user.noise);
+    case ClickKind::kPosition:
     case ClickKind::kUserBrowsing:
-      return std::make_unique<UserBrowsingClickModel>(
+      return std::make_unique<ExaminingUser>(
           std::move(user.click),
-          BrowsingTable{std::move(user.browsing), std::move(user.examination), user.position_bias},
+          ExaminationTable{std::move(user.browsing), std::move(user.examination), user.position_bias,
+                           user.kind == ClickKind::kUserBrowsing},
           user.noise);
     case ClickKind::kChanging: {
       std::vector<std::unique_ptr<ClickModel>> intents;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/online/click_model.h"
-#include "sim/click_settings.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 

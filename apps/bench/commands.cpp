@@ -13,12 +13,12 @@
 #include <map>
 
 #include "bench/cases/case_list.h"
-#include "bench/cases/data_cases.h"
+#include "bench/measurement_file.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/ops/relu_network.h"
 #include "core/runtime/log.h"
-#include "core/settings/choice.h"
+#include "core/settings/value.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/covariance/covariance_study.h"

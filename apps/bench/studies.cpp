@@ -12,7 +12,6 @@
 #include "apps/setting_flags.h"
 #include "bench/long_trial.h"
 #include "core/io/atomic_file.h"
-#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/settings/toml_document.h"
 #include "core/settings/value.h"

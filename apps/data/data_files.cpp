@@ -23,7 +23,6 @@
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
 #include "core/io/folder.h"
-#include "core/io/standard_output.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/log.h"
 #include "core/throw_error.h"

@@ -10,7 +10,7 @@
 #include "apps/command.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/io/standard_output.h"
+#include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "core/throw_error.h"

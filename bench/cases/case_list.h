@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -120,5 +121,11 @@ void add_factor_cases(CaseList& list);
 void add_inverse_cases(CaseList& list);
 void add_width_cases(CaseList& list);
 void add_training_cases(CaseList& list);
+
+/// Parsing, inspecting, the binary copy, the metrics and ranking by a model, on a generated data set as
+/// text or on a plain text file. Files are written to `folder`, which must exist. Bytes are those of the
+/// text, the copy and the scores.
+std::vector<BenchCase> data_cases(const std::string& source, int threads,
+                                  const std::filesystem::path& folder);
 
 }  // namespace olrank

@@ -1,10 +1,8 @@
 #include <algorithm>
 
 #include "bench/cases/case_list.h"
-#include "core/ops/diagonal_covariance.h"
-#include "core/ops/inverse_covariance.h"
+#include "core/ops/covariance.h"
 #include "core/ops/inverse_factor.h"
-#include "core/ops/pair_width.h"
 #include "models/posterior/posterior.h"
 
 namespace olrank {

@@ -7,12 +7,12 @@
 #include "core/explore/exploring_list.h"
 #include "core/fair/fair_list.h"
 #include "core/math/dcg.h"
+#include "core/math/host_device.h"
 #include "core/math/pair_loss.h"
 #include "core/math/portable_exp.h"
 #include "core/ops/blas.h"
 #include "core/ops/list_loss.h"
-#include "core/ops/tangent_kernel.h"
-#include "core/runtime/vector_clones.h"
+#include "core/ops/tangent_factors.h"
 
 namespace olrank {
 namespace {

@@ -1,14 +1,11 @@
 #include <algorithm>
 
 #include "bench/cases/case_list.h"
-#include "core/ops/folded_pair_gradient.h"
 #include "core/ops/gradient_products.h"
-#include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/precise_scores.h"
-#include "core/ops/relu_layers.h"
-#include "core/ops/score_gradient.h"
+#include "core/ops/relu_network.h"
 
 namespace olrank {
 namespace {

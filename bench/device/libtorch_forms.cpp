@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 
 namespace olrank::libtorch {
 namespace {

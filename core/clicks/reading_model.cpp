@@ -6,13 +6,34 @@
 namespace olrank {
 namespace {
 
-class LookModel final : public ReadingModel {
+/// A model whose parameters are coins, of which the first `certain` are not learned.
+class CoinModel : public ReadingModel {
+ public:
+  explicit CoinModel(std::int64_t coins, std::size_t certain = 0) : coins_(coins), certain_(certain) {}
+
+  void maximise() final {
+    for (std::size_t i = certain_; i < coins_.size(); ++i) coins_[i].maximise({});
+  }
+  double log_prior() const final {
+    double sum = 0.0;
+    for (std::size_t i = certain_; i < coins_.size(); ++i) sum += coins_[i].log_prior({});
+    return sum;
+  }
+
+ protected:
+  std::vector<Coin> coins_;
+
+ private:
+  std::size_t certain_;
+};
+
+class LookModel final : public CoinModel {
  public:
   LookModel(LooksBy looks_by, std::int64_t ranks)
-      : by_last_click_(looks_by == LooksBy::kRankAndLastClick),
-        certain_(looks_by == LooksBy::kRankAlone ? 0 : 1),
-        coins_(by_last_click_ ? ranks * (ranks + 1) / 2 : ranks) {
-    for (std::size_t i = 0; i < std::min(certain_, coins_.size()); ++i) coins_[i].probability = 1.0;
+      : CoinModel(looks_by == LooksBy::kRankAndLastClick ? ranks * (ranks + 1) / 2 : ranks,
+                  looks_by == LooksBy::kRankAlone ? 0 : 1),
+        by_last_click_(looks_by == LooksBy::kRankAndLastClick) {
+    if (looks_by != LooksBy::kRankAlone && !coins_.empty()) coins_.front().probability = 1.0;
   }
 
   double expect(ClickedList list, std::span<const double> attraction, std::span<double> examined) override {
@@ -32,16 +53,6 @@ class LookModel final : public ReadingModel {
       coin.count(examined[rank], 1.0 - examined[rank]);
     }
     return log_likelihood;
-  }
-
-  void maximise() override {
-    for (std::size_t i = certain_; i < coins_.size(); ++i) coins_[i].maximise({});
-  }
-
-  double log_prior() const override {
-    double sum = 0.0;
-    for (std::size_t i = certain_; i < coins_.size(); ++i) sum += coins_[i].log_prior({});
-    return sum;
   }
 
   void forecast(ClickedList list, std::span<const double> attraction,
@@ -85,13 +96,13 @@ class LookModel final : public ReadingModel {
   double look(std::size_t rank, std::size_t last) const { return coins_[place(rank, last)].probability; }
 
   bool by_last_click_;
-  std::size_t certain_;  // coins from the first that are not learned
-  std::vector<Coin> coins_;
 };
 
 /// A chain of ranks that users come to, one after another, until they leave.
-class ScanModel : public ReadingModel {
+class ScanModel : public CoinModel {
  public:
+  using CoinModel::CoinModel;
+
   double expect(ClickedList list, std::span<const double> attraction, std::span<double> examined) final {
     const std::size_t read = ranks_read(list);
     double log_likelihood = 0.0;
@@ -157,8 +168,7 @@ class ScanModel : public ReadingModel {
 
 class CascadeModel final : public ScanModel {
  public:
-  void maximise() override {}
-  double log_prior() const override { return 0.0; }
+  CascadeModel() : ScanModel(0) {}
   ReadingParameters parameters() const override { return {}; }
 
  private:
@@ -175,71 +185,52 @@ class CascadeModel final : public ScanModel {
 
 class DependentModel final : public ScanModel {
  public:
-  explicit DependentModel(std::int64_t ranks) : after_click_(std::max<std::int64_t>(ranks - 1, 0)) {}
-
-  void maximise() override {
-    for (Coin& coin : after_click_) coin.maximise({});
-  }
-  double log_prior() const override {
-    double sum = 0.0;
-    for (const Coin& coin : after_click_) sum += coin.log_prior({});
-    return sum;
-  }
+  explicit DependentModel(std::int64_t ranks) : ScanModel(std::max<std::int64_t>(ranks - 1, 0)) {}
   ReadingParameters parameters() const override {
     ReadingParameters parameters;
-    for (const Coin& coin : after_click_) parameters.continuation.push_back(coin.probability);
+    for (const Coin& coin : coins_) parameters.continuation.push_back(coin.probability);
     return parameters;
   }
 
  private:
   double goes_on(std::int32_t /*doc*/, std::size_t rank, bool clicked) const override {
-    return clicked && rank < after_click_.size() ? after_click_[rank].probability : 1.0;
+    return clicked && rank < coins_.size() ? coins_[rank].probability : 1.0;
   }
   void count(std::int32_t /*doc*/, std::size_t rank, bool clicked, double /*reached*/, double on) override {
-    if (clicked) after_click_[rank].count(on, 1.0 - on);
+    if (clicked) coins_[rank].count(on, 1.0 - on);
   }
-
-  std::vector<Coin> after_click_;
 };
 
 class DynamicBayesianModel final : public ScanModel {
  public:
-  explicit DynamicBayesianModel(std::int64_t docs) : perseveres_{.probability = 0.9}, satisfied_(docs) {}
-
-  void maximise() override {
-    perseveres_.maximise({});
-    for (Coin& coin : satisfied_) coin.maximise({});
-  }
-  double log_prior() const override {
-    double sum = perseveres_.log_prior({});
-    for (const Coin& coin : satisfied_) sum += coin.log_prior({});
-    return sum;
-  }
+  explicit DynamicBayesianModel(std::int64_t docs) : ScanModel(1 + docs) { perseveres().probability = 0.9; }
   ReadingParameters parameters() const override {
     ReadingParameters parameters;
-    parameters.perseverance = perseveres_.probability;
+    parameters.perseverance = perseveres().probability;
     return parameters;
   }
-  double satisfaction(std::int32_t doc) const override { return satisfied_[doc].probability; }
+  double satisfaction(std::int32_t doc) const override { return satisfied(doc).probability; }
 
  private:
   double goes_on(std::int32_t doc, std::size_t /*rank*/, bool clicked) const override {
-    return perseveres_.probability * (clicked ? 1.0 - satisfied_[doc].probability : 1.0);
+    return perseveres().probability * (clicked ? 1.0 - satisfied(doc).probability : 1.0);
   }
   void count(std::int32_t doc, std::size_t /*rank*/, bool clicked, double reached, double on) override {
     if (!clicked) {
-      perseveres_.count(reached * on, reached * (1.0 - on));
+      perseveres().count(reached * on, reached * (1.0 - on));
       return;
     }
     // Who left was satisfied, or was not and left all the same.
-    const double satisfied = satisfied_[doc].probability;
-    const double left_satisfied = (1.0 - on) * satisfied / (1.0 - goes_on(doc, 0, true));
-    satisfied_[doc].count(left_satisfied, 1.0 - left_satisfied);
-    perseveres_.count(on, 1.0 - on - left_satisfied);
+    const double satisfies = satisfied(doc).probability;
+    const double left_satisfied = (1.0 - on) * satisfies / (1.0 - goes_on(doc, 0, true));
+    satisfied(doc).count(left_satisfied, 1.0 - left_satisfied);
+    perseveres().count(on, 1.0 - on - left_satisfied);
   }
 
-  Coin perseveres_;
-  std::vector<Coin> satisfied_;
+  Coin& perseveres() { return coins_.front(); }
+  const Coin& perseveres() const { return coins_.front(); }
+  Coin& satisfied(std::int32_t doc) { return coins_[1 + doc]; }
+  const Coin& satisfied(std::int32_t doc) const { return coins_[1 + doc]; }
 };
 
 }  // namespace

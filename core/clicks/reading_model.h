@@ -71,7 +71,7 @@ struct ListForecast {
 /// The parameters are what a model has learned of reading; those that it does not have are empty or none.
 struct ReadingParameters {
   std::vector<double> by_rank;        // P(examined), of the rank-only model P(click)
-  std::vector<double> by_last_click;  // γ(rank, last click), as in BrowsingTable of sim
+  std::vector<double> by_last_click;  // γ(rank, last click), as in ExaminationTable of sim
   std::vector<double> continuation;   // P(next rank examined | click), of all ranks but the last
   std::optional<double> perseverance;
 };

@@ -16,13 +16,11 @@
 
 #include "core/data/dataset_cache.h"
 #include "core/data/doc_table.h"
-#include "core/data/feature_store.h"
 #include "core/data/join.h"
 #include "core/data/query_weights.h"
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 

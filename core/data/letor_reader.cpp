@@ -24,7 +24,7 @@
 #include "core/io/byte_stream.h"
 #include "core/io/text_lines.h"
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

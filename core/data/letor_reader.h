@@ -9,7 +9,7 @@
 
 #include "core/data/data_settings.h"
 #include "core/data/dataset.h"
-#include "core/data/feature_store.h"
+#include "core/data/join.h"
 #include "core/runtime/execution_context.h"
 
 namespace olrank {

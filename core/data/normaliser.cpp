@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "core/data/doc_table.h"
-#include "core/data/feature_store.h"
+#include "core/data/join.h"
 #include "core/math/column_range.h"
+#include "core/math/host_device.h"
 #include "core/math/normal.h"
 #include "core/runtime/log.h"
-#include "core/runtime/vector_clones.h"
 #include "core/throw_error.h"
 
 namespace olrank {

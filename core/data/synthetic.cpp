@@ -8,16 +8,18 @@
 #include <string>
 
 #include "core/data/doc_table.h"
-#include "core/data/feature_store.h"
+#include "core/data/join.h"
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
 #include "core/interface.h"
 #include "core/random/rng_stream.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 
 namespace olrank {
 namespace {
+
+enum class SyntheticPart { kTrain, kVali, kTest };
 
 constexpr std::uint32_t kQueryPlace = 0xFFFFFFFFU;  // a query's own stream, beside its documents' ones
 constexpr std::int64_t kQueriesPerBlock = 4;
@@ -53,7 +55,6 @@ class Generator : public Interface {
   virtual std::int64_t docs_of(std::int64_t query) const = 0;
   virtual void write_query(std::int64_t query, std::int64_t docs, float* values,
                            std::uint8_t* grades) const = 0;
-  virtual void write_relevance(std::int64_t query, std::int64_t docs, double* relevance) const = 0;
 };
 
 /// Documents whose scores under a known function are known: one of each grade a query.
@@ -76,12 +77,6 @@ class RealisableGenerator : public Generator {
       target_.draw(stream, grades[doc], x);
       std::copy(x.begin(), x.end(), values + doc * features_);
     }
-  }
-
-  void write_relevance(std::int64_t query, std::int64_t docs, double* relevance) const override {
-    std::vector<std::uint8_t> grades(docs);
-    shuffled_grades(query, grades);
-    for (std::int64_t doc = 0; doc < docs; ++doc) relevance[doc] = target_.level(grades[doc]);
   }
 
  private:
@@ -132,15 +127,6 @@ class LikenessGenerator : public Generator {
       write_vector(vector, row + plan_.source.features);
       if (plan_.source.has_groups())
         row[plan_.source.columns() - 1] = plan_.in_group_a(y, doc_stream.normal()) ? 0.0F : 1.0F;
-    }
-  }
-
-  void write_relevance(std::int64_t query, std::int64_t docs, double* relevance) const override {
-    std::vector<double> vector(plan_.source.embedding);
-    for (std::int64_t doc = 0; doc < docs; ++doc) {
-      RngStream stream(key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
-      const SyntheticSignals signals = plan_.relevance.draw(stream);
-      relevance[doc] = plan_.relevance_of(signals, draw_vector(query, doc, vector));
     }
   }
 
@@ -356,23 +342,6 @@ SyntheticParts make_synthetic(std::string_view text, ExecutionContext& context,
   return {make_part(source, SyntheticPart::kTrain, context, store),
           make_part(source, SyntheticPart::kVali, context, store),
           make_part(source, SyntheticPart::kTest, context, store)};
-}
-
-std::vector<double> synthetic_relevance(std::string_view text, SyntheticPart part,
-                                        ExecutionContext& context) {
-  const SyntheticSource source = parse_synthetic_source(text);
-  const auto generator = make_generator(source, part);
-  const std::int64_t queries = queries_of(source, part);
-  const std::vector<std::int64_t> offsets = make_offsets(*generator, queries);
-  std::vector<double> relevance(offsets.back());
-  context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t query = begin; query < end; ++query) {
-      const std::int64_t first = offsets[query];
-      generator->write_relevance(query, offsets[static_cast<std::size_t>(query) + 1] - first,
-                                 relevance.data() + first);
-    }
-  });
-  return relevance;
 }
 
 }  // namespace olrank

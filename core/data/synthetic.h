@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "core/data/dataset.h"
 #include "core/runtime/execution_context.h"
@@ -17,8 +16,6 @@ struct SyntheticParts {
   Dataset test;
 };
 
-enum class SyntheticPart { kTrain, kVali, kTest };
-
 /// Generated data: "synth:NAME?key=value&…", described in docs/SYNTHETIC.md. The same source gives the same
 /// bits on any machine and number of threads, and the first queries of a larger set are those of a smaller
 /// one. Throws InvalidArgument for a name, key or value that cannot be used, or without a
@@ -26,10 +23,5 @@ enum class SyntheticPart { kTrain, kVali, kTest };
 SyntheticParts make_synthetic(std::string_view source, ExecutionContext& context,
                               std::optional<std::int64_t> max_bytes = std::nullopt,
                               const std::shared_ptr<FeatureStore>& store = nullptr);
-
-/// Returns the relevance that the grades of a part's documents come from, before query effects and noise:
-/// ranking by it is the best that a ranker can do.
-std::vector<double> synthetic_relevance(std::string_view source, SyntheticPart part,
-                                        ExecutionContext& context);
 
 }  // namespace olrank

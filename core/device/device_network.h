@@ -16,9 +16,8 @@
 #include "core/ops/optimizer_step.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/relu_network.h"
-#include "core/ops/sampled_term.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 
 // Host and device exchange these types in a round.
 namespace olrank {

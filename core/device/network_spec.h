@@ -11,7 +11,7 @@
 #include "core/online/retraining.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/relu_network.h"
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "core/random/rng_stream.h"
 #include "core/settings/enum_names.h"
 

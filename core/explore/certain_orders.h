@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "core/math/portable_exp.h"
 #include "core/runtime/execution_context.h"
 

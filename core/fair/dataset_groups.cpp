@@ -303,8 +303,7 @@ const Schema& GroupSettings::schema() {
           .field("quantile", &S::quantile,
                  "the share of the training part's values that are at most the threshold, or an increasing "
                  "list of shares; `auto` leaves the choice to `threshold`")
-          .at_least(0.0)
-          .at_most(1.0)
+          .between(0.0, 1.0)
           .field(
               "file", &S::file,
               "a CSV file `qid,doc,group` instead of a feature: `doc` counts the documents of a query from "
@@ -326,8 +325,7 @@ const Schema& GroupSettings::schema() {
           .field("examination", &S::examination,
                  "probability that each rank is examined, from the first rank on; if empty, the simulated "
                  "user's probabilities")
-          .at_least(0.0)
-          .at_most(1.0)
+          .between(0.0, 1.0)
           .build();
   return schema;
 }

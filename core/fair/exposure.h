@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 
 namespace olrank {
 

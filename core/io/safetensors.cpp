@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <string_view>
 
 #include "core/error.h"
@@ -158,22 +157,10 @@ class Reader {
     if (text.empty() || text.front() != '{') fail("Its header does not begin with '{{'.");
     // To the JSON parser, a NUL is the end of the text.
     if (text.find('\0') != std::string_view::npos) fail("Its header contains a NUL character.");
-    // Keys of the open objects, to find duplicates, of which a JSON parser keeps only one.
-    std::vector<std::set<std::string>> keys;
-    std::string duplicate;
-    const ordered_json::parser_callback_t watch = [&](int, ordered_json::parse_event_t event,
-                                                      ordered_json& parsed) {
-      if (event == ordered_json::parse_event_t::object_start) keys.emplace_back();
-      if (event == ordered_json::parse_event_t::object_end) keys.pop_back();
-      if (event == ordered_json::parse_event_t::key) {
-        const auto& key = parsed.get_ref<const std::string&>();
-        if (!keys.back().insert(key).second) duplicate = key;
-      }
-      return true;
-    };
-    ordered_json header = ordered_json::parse(up_to_deep_json(text), watch, false);
+    std::optional<std::string> duplicate;
+    ordered_json header = try_parse_json(text, duplicate);
     if (!header.is_object()) fail("Its header is not a JSON object.");
-    if (!duplicate.empty()) fail("Its header has the key '{}' twice.", duplicate);
+    if (duplicate) fail("Its header has the key '{}' twice.", *duplicate);
     return header;
   }
 

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/io/byte_stream.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 
 namespace olrank {
 namespace {

@@ -16,10 +16,10 @@
 #include "core/fair/exposure.h"
 #include "core/interface.h"
 #include "core/io/safetensors.h"
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 
 namespace olrank {
 

@@ -2,8 +2,8 @@
 
 #include <cassert>
 
+#include "core/math/host_device.h"
 #include "core/math/optimizer_step.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {

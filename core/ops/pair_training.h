@@ -3,7 +3,11 @@
 #include <cstdint>
 #include <span>
 
+#include "core/math/normal.h"
+#include "core/math/optimizer_step.h"
 #include "core/ops/tangent_factors.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
 
 namespace olrank {
 
@@ -61,5 +65,55 @@ double parameter_loss(std::span<const float> theta, const PairObjective& objecti
 /// Adds its gradient.
 void add_parameter_gradient(std::span<const float> theta, const PairObjective& objective,
                             std::span<double> gradient);
+
+/// κ = λ_max(Σ weight · g gᵀ)/4, g = g(first) − g(second): an upper bound of the curvature of the sum of
+/// the terms for constant gradients, as σ' ≤ 1/4. Power iteration from `vector` [p], which is left at the
+/// eigenvector found; a zero vector is replaced by a random one. Stops once the estimate grows by less
+/// than `tolerance`, relatively, or after `most` iterations. 0 without terms.
+double largest_curvature(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
+                         std::span<const PairTerm> terms, std::span<double> vector,
+                         double tolerance = kCurvatureTolerance, int most = kMostCurvatureIterations);
+
+/// Finds the curvature of `docs` documents whose gradients are known by their products alone: products
+/// [docs] = G v and sum [p] = Gᵀ weights.
+double largest_curvature(ExecutionContext& context, std::int64_t docs,
+                         FunctionRef<void(std::span<const double> v, std::span<double> products)> multiply,
+                         FunctionRef<void(std::span<const double> weights, std::span<double> sum)> add_up,
+                         std::span<const PairTerm> terms, std::span<double> vector,
+                         double tolerance = kCurvatureTolerance, int most = kMostCurvatureIterations);
+
+/// A folded pair of a sample of the history, and where its weight comes from.
+struct SampledTerm {
+  std::int32_t term = 0;    // of the history; −1 is padding
+  double own_weight = 0.0;  // of the round's own pairs
+  double own_labels = 0.0;
+  double drawn_weight = 0.0;  // of pairs from the history, scaled to stand for all; negative: forgotten
+  double drawn_labels = 0.0;
+  double others_weight = 0.0;  // of all of the term's pairs but for its own and the forgotten ones
+};
+
+/// The labels of a sampled term's parts.
+struct SampledLabels {
+  double own = 0.0;
+  double drawn = 0.0;
+};
+
+/// With the noise of an ensemble member since `noise_round`, the round of its latest training on the whole
+/// history. As pairs come and are forgotten, a term of weight W has the noise that this training would give
+/// it now, ν √W times one draw, so that its variance is ν² W at any time: pairs that come or go take the
+/// difference with them, and drawn ones have their share.
+OLRANK_HOST_DEVICE inline SampledLabels noisy_sampled_labels(const SampledTerm& source, PhiloxKey key,
+                                                             std::uint32_t noise_round, double deviation) {
+  const auto term = static_cast<std::uint32_t>(source.term);
+  const double normal = RngStream(key, noise_round, term).normal();
+  const double others = source.others_weight;
+  const double own_noise = noise_change(others, others + source.own_weight, deviation, normal);
+  const double drawn =
+      source.drawn_weight < 0.0
+          ? exact_add(source.drawn_labels,
+                      noise_change(others - source.drawn_weight, others, deviation, normal))
+          : noisy_labels_of_share(source.drawn_labels, source.drawn_weight, others, deviation, normal);
+  return {exact_add(source.own_labels, own_noise), drawn};
+}
 
 }  // namespace olrank

@@ -2,17 +2,16 @@
 #include <cassert>
 #include <utility>
 
+#include "core/math/host_device.h"
 #include "core/ops/blas.h"
 #include "core/ops/precise_scores.h"
 #include "core/ops/relu_network.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {
 
 using blas::Transpose;
 
-constexpr std::int64_t kDocsPerPass = 256;
 constexpr std::int64_t kDoublesPerLine = 8;
 
 OLRANK_VECTOR_CLONES

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <ctime>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -267,6 +268,19 @@ std::optional<std::int64_t> utc_milliseconds(std::string_view text) {
   if (!rest.ended() || !date.ok()) return std::nullopt;
   seconds += 86400 * std::int64_t{sys_days(date).time_since_epoch().count()};
   return 1000 * seconds + thousandths;
+}
+
+std::string output_error(int error_number) {
+  return fmt::format("Cannot write to standard output: {}.", std::generic_category().message(error_number));
+}
+
+void write_output(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw IoError(output_error(errno));
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) throw IoError(output_error(errno));
+  if (std::ferror(stdout) != 0) throw IoError(output_error(EIO));
 }
 
 }  // namespace olrank

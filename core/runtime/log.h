@@ -100,4 +100,14 @@ std::string utc_text(std::int64_t milliseconds);
 /// the T, seconds may lack a fraction, and without an offset the time is UTC. Nothing for any other text.
 std::optional<std::int64_t> utc_milliseconds(std::string_view text);
 
+/// Writes results to standard output; throws IoError if that fails, such as on a full disk.
+void write_output(std::string_view text);
+
+/// Throws IoError if anything written so far could not be, as a full disk shows only then. Puts a table
+/// above the lines that follow on stderr.
+void flush_output();
+
+/// The sentence for a failed write; `error_number` is errno's value at the failure.
+std::string output_error(int error_number);
+
 }  // namespace olrank

@@ -4,8 +4,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -13,6 +16,28 @@
 #include "core/runtime/log.h"
 
 namespace olrank {
+
+std::size_t StageClock::index_of(std::string_view stage) {
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (stages_[i].name == stage) return i;
+  }
+  stages_.push_back({std::string(stage), 0.0});
+  return stages_.size() - 1;
+}
+
+double StageClock::seconds(std::string_view stage) const {
+  for (const Stage& known : stages_) {
+    if (known.name == stage) return known.seconds;
+  }
+  return 0.0;
+}
+
+double StageClock::total() const {
+  double sum = 0.0;
+  for (const Stage& stage : stages_) sum += stage.seconds;
+  return sum;
+}
+
 namespace {
 
 std::optional<ProgressStyle>& chosen_style() {
@@ -69,6 +94,44 @@ int terminal_columns(int descriptor) {
       return columns;
   }
   return terminal ? kUsual : 0;
+}
+
+namespace {
+
+constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+std::atomic<int> first_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free, "the handler may only touch lock-free state");
+std::array<struct sigaction, kSignals.size()> earlier{};
+
+extern "C" void olrank_note_signal(int signal) {
+  int none = 0;
+  first_signal.compare_exchange_strong(none, signal);
+  // The next signal gets the default action.
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  first_signal = 0;
+  struct sigaction action {};
+  action.sa_handler = olrank_note_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &earlier[i]);
+    // nohup ignores SIGHUP for the program that it starts.
+    if (kSignals[i] == SIGHUP && earlier[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+InterruptGuard::~InterruptGuard() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &earlier[i], nullptr);
+}
+
+int InterruptGuard::requested() noexcept {
+  return first_signal;
 }
 
 }  // namespace olrank

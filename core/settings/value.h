@@ -6,6 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "core/settings/enum_names.h"
+#include "core/text/message_text.h"
+#include "core/throw_error.h"
+
 namespace olrank {
 
 /// The value of one setting, in the order of SettingKind; one of kRealOrAuto is a number or the text
@@ -43,5 +47,16 @@ SettingValue parse_setting(SettingKind kind, std::string_view text);
 /// Converts a value from a file to the kind of a setting: integers to reals, one value to a list of one, an
 /// empty list to any list. Throws InvalidArgument without the name of the setting.
 SettingValue convert_setting(SettingKind kind, const SettingValue& value);
+
+/// The value that `text` names; `option` is the flag or option in the message. Throws InvalidArgument that
+/// lists the names.
+template <class Enum>
+Enum parse_choice(std::string_view option, const std::string& text) {
+  if (const auto value = value_named<Enum>(text)) return *value;
+  std::vector<std::string> names;
+  names.reserve(EnumNames<Enum>::values.size());
+  for (const auto& [value, name] : EnumNames<Enum>::values) names.emplace_back(name);
+  throw_error<InvalidArgument>("{} {}", option, must_be_one_of(text, names));
+}
 
 }  // namespace olrank

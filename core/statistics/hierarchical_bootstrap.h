@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/math/philox.h"
+#include "core/random/rng_stream.h"
 
 namespace olrank {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/math/philox.h"
+#include "core/random/rng_stream.h"
 
 namespace olrank {
 

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -126,6 +129,81 @@ std::string joined(std::span<const std::string> names, std::string_view last_sep
     text += names[i];
   }
   return text;
+}
+
+std::string readable_bytes(double bytes) {
+  static constexpr std::array units = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+  std::size_t unit = 0;
+  // A value that would print as 1000.0 of one unit is printed as 1.0 of the next.
+  while (bytes >= 999.95 && unit + 1 < units.size()) {
+    bytes /= 1000.0;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} bytes", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
+  double number = 0.0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  std::string unit;
+  for (const char* p = rest; p != text.data() + text.size(); ++p) {
+    if (*p != ' ') unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*p)));
+  }
+  static constexpr std::array factors = {
+      std::pair{"", 1.0},       std::pair{"b", 1.0},     std::pair{"kb", 1e3},     std::pair{"mb", 1e6},
+      std::pair{"gb", 1e9},     std::pair{"tb", 1e12},   std::pair{"kib", 1024.0}, std::pair{"mib", 0x1p20},
+      std::pair{"gib", 0x1p30}, std::pair{"tib", 0x1p40}};
+  for (const auto& [name, factor] : factors) {
+    if (unit != name) continue;
+    const double bytes = number * factor;
+    if (!(bytes >= 1.0 && bytes < 0x1p63)) return std::nullopt;
+    return static_cast<std::int64_t>(bytes);
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+}  // namespace
+
+std::string base64_of(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t begin = 0; begin < bytes.size(); begin += 3) {
+    const std::string_view group = bytes.substr(begin, 3);
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = bits << 8U | (k < group.size() ? static_cast<unsigned char>(group[k]) : 0U);
+    for (std::size_t k = 0; k < 4; ++k)
+      text += k <= group.size() ? kDigits[bits >> (18 - 6 * k) & 63U] : '=';
+  }
+  return text;
+}
+
+std::optional<std::string> bytes_of_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3);
+  for (std::size_t begin = 0; begin < text.size(); begin += 4) {
+    std::string_view group = text.substr(begin, 4);
+    if (begin + 4 == text.size()) {
+      while (group.size() > 2 && group.back() == '=') group.remove_suffix(1);
+    }
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < 4; ++k) {
+      const std::size_t digit = k < group.size() ? kDigits.find(group[k]) : 0;
+      if (digit == std::string_view::npos) return std::nullopt;
+      bits = bits << 6U | static_cast<std::uint32_t>(digit);
+    }
+    const std::size_t count = group.size() - 1;
+    // The digits' bits beyond the last byte must be zero.
+    if ((bits & ((1U << (8 * (3 - count))) - 1U)) != 0) return std::nullopt;
+    for (std::size_t k = 0; k < count; ++k) bytes += static_cast<char>(bits >> (16 - 8 * k) & 255U);
+  }
+  return bytes;
 }
 
 }  // namespace olrank

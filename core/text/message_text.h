@@ -4,6 +4,8 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,5 +74,17 @@ inline bool is_utf8(std::string_view text) {
   }
   return true;
 }
+
+/// "512 bytes", "1.5 MB", "17.2 GB", by powers of 1000.
+std::string readable_bytes(double bytes);
+
+/// Parses "8GB", "1.5 GiB", "500 MB", "1000000": a number and B, kB, MB, GB, TB (powers of 1000) or KiB,
+/// MiB, GiB, TiB (powers of 1024), case-insensitive; bytes without a unit. Nothing for anything else.
+std::optional<std::int64_t> parse_bytes(std::string_view text);
+
+/// Bytes as text in the alphabet of RFC 4648, section 4, padded.
+std::string base64_of(std::string_view bytes);
+/// The bytes of such a text; nothing for any other.
+std::optional<std::string> bytes_of_base64(std::string_view text);
 
 }  // namespace olrank

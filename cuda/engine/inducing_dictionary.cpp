@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "core/ops/blas.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/tangent_kernel.h"

@@ -9,7 +9,7 @@
 
 #include "core/covariance/dictionary_policy.h"
 #include "core/io/state_archive.h"
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/ops/covariance_matrix.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/online/retraining.h"
-#include "core/ops/pair_width.h"
-#include "core/runtime/stage_clock.h"
+#include "core/ops/covariance.h"
+#include "core/runtime/progress.h"
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/query_view.h"
 #include "cuda/engine/resident_history.h"

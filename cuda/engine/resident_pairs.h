@@ -9,7 +9,7 @@
 #include "core/io/mapped_memory.h"
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "core/runtime/execution_context.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/ops/relu_layers.h"

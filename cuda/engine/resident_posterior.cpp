@@ -292,7 +292,7 @@ class DualPosterior : public ExactPosterior {
   GrowingArray<double> kernel_;  // s K_nV
 };
 
-/// The primal form goes by parameters: core/ops/inverse_covariance.h. Widths use A⁻¹ or its diagonal alone.
+/// The primal form goes by parameters: core/ops/covariance.h. Widths use A⁻¹ or its diagonal alone.
 class PrimalPosterior : public ExactPosterior {
  public:
   PrimalPosterior(const PosteriorSpec& spec, Products& products, ResidentPairs history)

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/online/retraining.h"
-#include "core/ops/pair_width.h"
+#include "core/ops/covariance.h"
 #include "core/runtime/log.h"
 #include "cuda/ops/tangent_factors.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/covariance/covariance_checks.h"
 #include "core/io/state_archive.h"
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "core/runtime/execution_context.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_posterior.h"

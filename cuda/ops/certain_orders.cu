@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "cuda/ops/block_sum.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

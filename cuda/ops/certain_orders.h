@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/explore/certain_orders.h"
-#include "core/ops/pair_width.h"
+#include "core/ops/covariance.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/runtime/stream.h"
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 
 #include "core/online/online_ranker.h"
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "cuda/ops/relu_layers.h"
 
-// The device version of core/ops/diagonal_covariance.h. In addition to A's diagonal, callers keep
+// The device version of core/ops/covariance.h. In addition to A's diagonal, callers keep
 // root[k] = √(scale/A_kk) for widths.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

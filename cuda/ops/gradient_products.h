@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "cuda/ops/relu_layers.h"
 
 // The device version of core/ops/gradient_products.h, in double; g is never written out. If `skip` points

@@ -3,12 +3,12 @@
 #include <cstdint>
 
 #include "core/math/portable_exp.h"
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/products.h"
 
-// The device version of core/ops/inverse_covariance.h: A⁻¹ [p × p] in double, symmetric to the bit.
+// The device version of core/ops/covariance.h: A⁻¹ [p × p] in double, symmetric to the bit.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Offsets of a parameter's two factors in a document's row; `input` is −1 for a bias. Filled once per

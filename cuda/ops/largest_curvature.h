@@ -4,11 +4,11 @@
 
 #include "core/math/optimizer_step.h"
 #include "core/ops/pair_training.h"
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "cuda/ops/pair_incidence.h"
 #include "cuda/ops/relu_layers.h"
 
-// The device version of core/ops/largest_curvature.h: power iteration without host synchronisation.
+// The device version of core/ops/pair_training.h: power iteration without host synchronisation.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The state lies in device memory. κ is curvature_of(estimate).

@@ -4,7 +4,7 @@
 
 #include "core/device/network_spec.h"
 #include "core/math/portable_exp.h"
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

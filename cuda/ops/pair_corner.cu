@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

@@ -4,7 +4,7 @@
 
 #include "core/math/normal.h"
 #include "core/math/optimizer_step.h"
-#include "core/ops/relu_layers.h"
+#include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/float_tile.cuh"

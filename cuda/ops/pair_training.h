@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "core/math/philox.h"
 #include "core/ops/pair_training.h"
+#include "core/random/rng_stream.h"
 #include "cuda/ops/pair_incidence.h"
 #include "cuda/ops/relu_layers.h"
 
@@ -84,7 +84,7 @@ void pair_gradients(Products& products, const NetworkStack& stack, const PairHis
 
 /// gradient [p] = scale · Σ_i slopes[i] ∇_θ f(x_i; θ) of one network, at the parameters of the latest
 /// forward_history() of these documents, whose terms are not read. The device version of
-/// core/ops/score_gradient.h.
+/// core/ops/gradient_products.h.
 void score_gradient(Products& products, const NetworkStack& stack, const PairHistoryView& documents,
                     const double* slopes, double scale, const TrainingWorkspace& workspace,
                     double* gradient);

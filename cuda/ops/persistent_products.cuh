@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/ops/relu_layers.h"
+#include "core/ops/relu_network.h"
 #include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/live_units.cuh"
 #include "cuda/ops/optimizer_step.cuh"

@@ -6,7 +6,7 @@
 #include "cuda/runtime/products.h"
 
 // Passes of documents through the layers of one network or of N side by side, on the device. All arrays are
-// on the device. Layouts are those of core/ops/relu_layers.h; stacked arrays hold one member after another.
+// on the device, laid out as core/ops/relu_network.h says; stacked arrays hold one member after another.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Who multiplies the matrices of the layers between inputs and last hidden units: our kernels, which have

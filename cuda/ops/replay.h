@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/ops/sampled_term.h"
+#include "core/ops/pair_training.h"
 #include "cuda/runtime/stream.h"
 
 // Kernels for trainings on a sample of the history; its passes are those of cuda/ops/pair_training.h. All

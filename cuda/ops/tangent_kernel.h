@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "cuda/ops/relu_layers.h"
 
-// The device version of core/ops/tangent_kernel.h: inner products of gradients from their factors, in
+// The device version of core/ops/tangent_factors.h: inner products of gradients from their factors, in
 // double, without intermediate results in global memory.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

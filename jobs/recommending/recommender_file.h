@@ -11,7 +11,7 @@
 #include "core/io/fingerprint.h"
 #include "core/runtime/execution_context.h"
 #include "recommend/recommender.h"
-#include "recommend/review_filter.h"
+#include "recommend/review_reader.h"
 #include "recommend/reviews.h"
 #include "recommend/trees/tree_model.h"
 

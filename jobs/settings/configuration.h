@@ -13,7 +13,6 @@
 #include "jobs/settings/run_settings.h"
 #include "jobs/settings/train_configuration.h"
 #include "models/skeleton/ranker_settings.h"
-#include "sim/click_settings.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/math/host_device.h"
 #include "core/ops/blas.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {

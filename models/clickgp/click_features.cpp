@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "core/runtime/vector_clones.h"
+#include "core/math/host_device.h"
 
 namespace olrank {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/math/portable_exp.h"
 
 namespace olrank {

@@ -11,7 +11,6 @@
 #include "core/feedback/preference_pairs.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/clickgp/click_ranking.h"

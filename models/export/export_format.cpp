@@ -9,7 +9,7 @@
 #include "core/data/normaliser_text.h"
 #include "core/io/containers.h"
 #include "core/io/safetensors.h"
-#include "core/text/base64.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/modules/module_model.h"
 

@@ -13,7 +13,6 @@
 #include "core/io/json.h"
 #include "core/math/normal.h"
 #include "core/runtime/execution_context.h"
-#include "core/text/base64.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/baselines/baselines.h"

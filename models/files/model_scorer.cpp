@@ -11,7 +11,6 @@
 #include "core/feedback/preference_pairs.h"
 #include "core/ops/precise_scores.h"
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
 #include "core/text/message_text.h"
 #include "models/files/boosted_trees.h"
 #include "models/modules/module_model.h"

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 
 namespace olrank {
 

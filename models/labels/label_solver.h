@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 #include "models/labels/label_objective.h"
 #include "models/labels/label_settings.h"

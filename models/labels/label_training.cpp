@@ -7,7 +7,7 @@
 
 #include "core/data/query_weights.h"
 #include "core/math/dcg.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"

@@ -10,7 +10,7 @@
 
 #include "core/data/dataset.h"
 #include "core/device/visible_gpus.h"
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/metrics/evaluator.h"
 #include "core/online/online_ranker.h"
 #include "models/labels/label_solver.h"

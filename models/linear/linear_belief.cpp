@@ -3,8 +3,9 @@
 #include <cassert>
 #include <functional>
 
-#include "core/math/pair_width.h"
-#include "core/ops/folded_pair_gradient.h"
+#include "core/math/pair_loss.h"
+#include "core/ops/gradient_products.h"
+#include "models/skeleton/belief.h"
 
 namespace olrank {
 

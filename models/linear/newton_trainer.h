@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "core/io/state_fields.h"
-#include "core/ops/folded_pair_gradient.h"
+#include "core/io/state_archive.h"
+#include "core/ops/gradient_products.h"
 #include "core/runtime/execution_context.h"
 
 namespace olrank {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/feedback/pair_history.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/math/normal.h"
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "core/online/retraining.h"
 #include "models/linear/linear_belief.h"
 #include "models/linear/newton_trainer.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 
 namespace olrank {
 

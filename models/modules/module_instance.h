@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/math/philox.h"
+#include "core/random/rng_stream.h"
 #include "core/throw_error.h"
 #include "models/modules/module_registry.h"
 #include "models/skeleton/module_request.h"

@@ -12,7 +12,7 @@
 
 #include "core/io/fingerprint.h"
 #include "core/ops/gradient_products.h"
-#include "core/text/base64.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/modules/module_checks.h"
 #include "models/modules/module_factors.h"

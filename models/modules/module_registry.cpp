@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "core/io/atomic_file.h"
-#include "core/text/byte_size.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/modules/built_in_modules.h"

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 
 namespace olrank {

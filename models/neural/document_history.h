@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/feedback/pair_history.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/online/retraining.h"

@@ -5,8 +5,8 @@
 #include "core/math/optimizer_step.h"
 #include "core/math/portable_exp.h"
 #include "core/online/retraining.h"
-#include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
+#include "core/ops/pair_training.h"
 #include "core/ops/tangent_factors.h"
 #include "models/neural/network_trainer.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/data/dataset.h"
 #include "core/device/visible_gpus.h"
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/online/retraining.h"
 #include "models/neural/document_history.h"

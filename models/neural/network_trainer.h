@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"

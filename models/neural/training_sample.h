@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ops/sampled_term.h"
+#include "core/ops/pair_training.h"
 #include "core/random/rng_stream.h"
 #include "models/neural/document_history.h"
 

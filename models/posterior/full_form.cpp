@@ -7,13 +7,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "core/ops/blas.h"
-#include "core/ops/diagonal_covariance.h"
+#include "core/ops/covariance.h"
 #include "core/ops/gradient_products.h"
-#include "core/ops/inverse_covariance.h"
 #include "core/ops/inverse_factor.h"
-#include "core/ops/tangent_kernel.h"
+#include "core/ops/tangent_factors.h"
 
 namespace olrank {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/device/network_spec.h"
 #include "core/io/state_archive.h"
-#include "core/ops/pair_width.h"
+#include "core/ops/covariance.h"
 #include "core/runtime/execution_context.h"
 #include "models/posterior/posterior.h"
 

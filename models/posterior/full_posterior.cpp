@@ -11,7 +11,7 @@
 #include "core/online/retraining.h"
 #include "core/ops/gradient_products.h"
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 
 namespace olrank {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "models/posterior/full_form.h"
 #include "models/posterior/posterior.h"
 #include "models/posterior/posterior_memory.h"

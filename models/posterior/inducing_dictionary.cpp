@@ -5,7 +5,7 @@
 
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
-#include "core/ops/tangent_kernel.h"
+#include "core/ops/tangent_factors.h"
 
 namespace olrank {
 namespace {

@@ -11,9 +11,9 @@
 #include "core/online/retraining.h"
 #include "core/ops/blas.h"
 #include "core/ops/gradient_products.h"
-#include "core/ops/tangent_kernel.h"
+#include "core/ops/tangent_factors.h"
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/posterior/posterior_memory.h"
 

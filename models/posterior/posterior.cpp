@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "core/online/retraining.h"
-#include "core/ops/diagonal_covariance.h"
+#include "core/ops/covariance.h"
+#include "core/runtime/execution_context.h"
 #include "core/throw_error.h"
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/inducing_posterior.h"

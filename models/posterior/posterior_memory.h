@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/ops/tangent_shape.h"
+#include "core/ops/tangent_factors.h"
 #include "models/posterior/posterior.h"
 
 namespace olrank {

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/ops/blas.h"
-#include "core/ops/pair_width.h"
+#include "core/ops/covariance.h"
 #include "models/posterior/full_form.h"
 
 namespace olrank {

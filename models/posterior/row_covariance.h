@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/covariance/covariance_checks.h"
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/runtime/execution_context.h"
 #include "models/posterior/posterior.h"
 

@@ -11,9 +11,9 @@
 #include "core/fair/exposure.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/interface.h"
-#include "core/io/state_fields.h"
+#include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
-#include "core/ops/score_gradient.h"
+#include "core/ops/gradient_products.h"
 #include "core/runtime/execution_context.h"
 
 namespace olrank {

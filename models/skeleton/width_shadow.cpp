@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/ops/largest_curvature.h"
+#include "core/ops/pair_training.h"
 
 namespace olrank {
 

@@ -10,7 +10,6 @@
 #include "core/online/online_ranker.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/tangent_factors.h"
-#include "core/ops/tangent_shape.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "models/posterior/posterior.h"
@@ -92,7 +91,7 @@ class TangentModel : public ScoreModel {
   virtual std::vector<float> first_parameters(PhiloxKey key) const = 0;
 
   /// Scores as score() does. `magnitudes`, unless empty, gets how large the terms behind each score are:
-  /// rounding stays below kScoreRounding (core/math/pair_width.h) times that.
+  /// rounding stays below kScoreRounding (core/math/pair_loss.h) times that.
   virtual void score_with_magnitudes(ExecutionContext& context, std::span<const float> theta,
                                      FeatureMatrix docs, std::span<float> scores,
                                      std::span<float> magnitudes) const = 0;

@@ -8,7 +8,6 @@
 #include "core/random/rng_stream.h"
 #include "recommend/factors/efm.h"
 #include "recommend/factors/factor_matrix.h"
-#include "recommend/factors/pair_draws.h"
 #include "recommend/mter/mter_kernels.h"
 
 namespace olrank {
@@ -17,6 +16,8 @@ namespace {
 constexpr std::int64_t kPairsOfReview = 4;  // that a pass draws for each review
 constexpr std::int64_t kBprmfRowsOfBlock = 64;
 constexpr double kBprmfStart = 0.1;
+constexpr std::string_view kUsers = "users";
+constexpr std::string_view kItems = "items";
 
 /// Scores are u_i · v_j. Also what nmf has.
 class ProductRecommender : public Recommender {
@@ -30,8 +31,8 @@ class ProductRecommender : public Recommender {
   }
   void save(StateWriter& state) const override {
     state.put("product.columns", users_->columns);
-    users_->save(state, "users", false);
-    items_->save(state, "items", false);
+    save_fields(*users_, state, kUsers, false);
+    save_fields(*items_, state, kItems, false);
   }
 
  private:
@@ -79,17 +80,11 @@ class BprmfTraining : public RecommenderTraining {
     return report;
   }
 
-  void save(StateWriter& state) const override {
-    state.put("bprmf.passed", passed_);
-    state.put("bprmf.iteration", iteration_);
-    users_->save(state, "users", true);
-    items_->save(state, "items", true);
-  }
-  void load(StateReader& state) override {
-    passed_ = state.get_one<std::int64_t>("bprmf.passed");
-    iteration_ = state.get_one<std::int64_t>("bprmf.iteration");
-    users_->load(state, "users", true);
-    items_->load(state, "items", true);
+  void fields(StateFields& state) override {
+    state.numbers("bprmf.passed", passed_);
+    state.numbers("bprmf.iteration", iteration_);
+    users_->fields(state, kUsers, true);
+    items_->fields(state, kItems, true);
   }
 
  private:
@@ -126,9 +121,7 @@ class BprmfTraining : public RecommenderTraining {
 
   void update(FactorMatrix& matrix, bool of_users, std::int64_t row, AlignedVector<float>& gradient) const {
     const std::int64_t width = matrix.width;
-    const auto penalty =
-        static_cast<float>(2.0 * settings_.factors.factor_penalty / static_cast<double>(matrix.rows));
-    for (std::int64_t i = 0; i < width; ++i) gradient[i] = penalty * matrix.row(row)[i];
+    matrix.start_gradient(row, settings_.factors.factor_penalty, gradient.data());
     if (of_users) {
       pairs_.add_user_gradient(row, gradient.data());
       gradient[dimension_] = 0.0F;
@@ -180,15 +173,10 @@ class NmfTraining : public RecommenderTraining {
     return report;
   }
 
-  void save(StateWriter& state) const override {
-    state.put("nmf.passed", passed_);
-    users_->save(state, "users", false);
-    items_->save(state, "items", false);
-  }
-  void load(StateReader& state) override {
-    passed_ = state.get_one<std::int64_t>("nmf.passed");
-    users_->load(state, "users", false);
-    items_->load(state, "items", false);
+  void fields(StateFields& state) override {
+    state.numbers("nmf.passed", passed_);
+    users_->fields(state, kUsers, false);
+    items_->fields(state, kItems, false);
   }
 
  private:
@@ -224,8 +212,8 @@ std::unique_ptr<Recommender> read_product(StateReader& state, const ReviewCounts
   if (columns < 1 || columns > 1025) state.fail("The model's shape is damaged.");
   auto users = std::make_shared<FactorMatrix>(counts.users, columns);
   auto items = std::make_shared<FactorMatrix>(counts.items, columns);
-  users->load(state, "users", false);
-  items->load(state, "items", false);
+  load_fields(*users, state, kUsers, false);
+  load_fields(*items, state, kItems, false);
   return std::make_unique<ProductRecommender>(std::move(users), std::move(items));
 }
 

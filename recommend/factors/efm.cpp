@@ -22,6 +22,12 @@ struct EfmParameters {
   FactorMatrix users;
   FactorMatrix items;
   FactorMatrix features;  // Z
+
+  void fields(StateFields& state) {
+    users.fields(state, "users", false);
+    items.fields(state, "items", false);
+    features.fields(state, "features", false);
+  }
 };
 
 class EfmRecommender : public Recommender {
@@ -81,9 +87,7 @@ class EfmRecommender : public Recommender {
     const EfmParameters& p = *parameters_;
     state.put("efm.shape", std::vector<std::int64_t>{p.explicit_columns, p.users.columns, matched_});
     state.put("efm.numbers", std::vector<double>{share_, highest_rating_});
-    p.users.save(state, "users", false);
-    p.items.save(state, "items", false);
-    p.features.save(state, "features", false);
+    save_fields(p, state);
   }
 
  private:
@@ -210,17 +214,9 @@ class EfmTraining : public RecommenderTraining {
     return report;
   }
 
-  void save(StateWriter& state) const override {
-    state.put("efm.passed", passed_);
-    parameters_->users.save(state, "users", false);
-    parameters_->items.save(state, "items", false);
-    parameters_->features.save(state, "features", false);
-  }
-  void load(StateReader& state) override {
-    passed_ = state.get_one<std::int64_t>("efm.passed");
-    parameters_->users.load(state, "users", false);
-    parameters_->items.load(state, "items", false);
-    parameters_->features.load(state, "features", false);
+  void fields(StateFields& state) override {
+    state.numbers("efm.passed", passed_);
+    parameters_->fields(state);
   }
 
  private:
@@ -295,9 +291,7 @@ std::unique_ptr<Recommender> read_efm(StateReader& state, const ReviewCounts& co
   parameters->users = FactorMatrix(counts.users, shape[1]);
   parameters->items = FactorMatrix(counts.items, shape[1]);
   parameters->features = FactorMatrix(counts.features, shape[0]);
-  parameters->users.load(state, "users", false);
-  parameters->items.load(state, "items", false);
-  parameters->features.load(state, "features", false);
+  load_fields(*parameters, state);
   return std::make_unique<EfmRecommender>(std::move(parameters), shape[2], numbers[0], numbers[1]);
 }
 

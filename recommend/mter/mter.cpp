@@ -137,7 +137,7 @@ class MterRecommender : public Recommender {
     state.put("mter.highest_rating", highest_rating_);
     state.put("mter.phrase_ends", phrases_.ends);
     state.put("mter.phrases", phrases_.phrases);
-    parameters.save(state, false);
+    save_fields(parameters, state, false);
   }
 
  private:
@@ -243,16 +243,11 @@ class MterTraining : public RecommenderTraining {
             {"relative_pair_weight", pair_share}};
   }
 
-  void save(StateWriter& state) const override {
-    state.put("mter.passed", passed_);
-    state.put("mter.iteration", iteration_);
-    parameters_->save(state, true);
-  }
-  void load(StateReader& state) override {
-    passed_ = state.get_one<std::int64_t>("mter.passed");
-    iteration_ = state.get_one<std::int64_t>("mter.iteration");
-    parameters_->load(state, true);
-    model_.refresh();
+  void fields(StateFields& state) override {
+    state.numbers("mter.passed", passed_);
+    state.numbers("mter.iteration", iteration_);
+    parameters_->fields(state, true);
+    if (state.reads()) model_.refresh();
   }
 
  private:
@@ -327,7 +322,7 @@ std::unique_ptr<Recommender> read_mter(StateReader& state, const ReviewCounts& c
   settings.feature_dimension = shape[3];
   settings.phrase_dimension = shape[4];
   auto parameters = std::make_shared<MterParameters>(static_cast<MterForm>(shape[0]), settings, counts);
-  parameters->load(state, false);
+  load_fields(*parameters, state, false);
   return std::make_unique<MterRecommender>(std::move(parameters), std::move(phrases), highest_rating);
 }
 

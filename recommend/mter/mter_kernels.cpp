@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/runtime/vector_clones.h"
+#include "core/math/host_device.h"
 #include "recommend/factors/factor_matrix.h"
 
 namespace olrank {

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "core/math/philox.h"
+#include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
-#include "recommend/factors/pair_draws.h"
+#include "recommend/factors/factor_matrix.h"
 
 namespace olrank {
 

@@ -173,29 +173,17 @@ void MterParameters::start_core(std::size_t task, PhiloxKey key) {
     core.row(i % core.rows)[i % rows_used * lanes + i % columns_used] += 1.0F;
 }
 
-void MterParameters::save(StateWriter& state, bool with_squares) const {
-  for (const FactorMatrix& side : shared) side.save(state, "mter.shared", with_squares);
-  if (form == MterForm::kSplit) {
-    for (const auto& of_task : own) {
-      for (const FactorMatrix& side : of_task) side.save(state, "mter.own", with_squares);
-    }
-  }
-  if (form == MterForm::kTucker) {
-    for (const FactorMatrix& core : cores) core.save(state, "mter.core", with_squares);
-  }
-}
-
-void MterParameters::load(StateReader& state, bool with_squares) {
-  for (FactorMatrix& side : shared) side.load(state, "mter.shared", with_squares);
+void MterParameters::fields(StateFields& state, bool with_squares) {
+  for (FactorMatrix& side : shared) side.fields(state, "mter.shared", with_squares);
   if (form == MterForm::kSplit) {
     for (auto& of_task : own) {
-      for (FactorMatrix& side : of_task) side.load(state, "mter.own", with_squares);
+      for (FactorMatrix& side : of_task) side.fields(state, "mter.own", with_squares);
     }
   }
   if (form == MterForm::kTucker) {
-    for (FactorMatrix& core : cores) core.load(state, "mter.core", with_squares);
+    for (FactorMatrix& core : cores) core.fields(state, "mter.core", with_squares);
   }
-  add_up_all();
+  if (state.reads()) add_up_all();
 }
 
 std::int64_t MterParameters::bytes(MterForm form, const FactorSettings& settings,

@@ -61,8 +61,7 @@ struct MterParameters {
   /// near a diagonal: from uniform ones, all rows look alike for long.
   void start(std::uint64_t seed, double highest_rating);
 
-  void save(StateWriter& state, bool with_squares) const;
-  void load(StateReader& state, bool with_squares);
+  void fields(StateFields& state, bool with_squares);
 
   void start_core(std::size_t task, PhiloxKey key);
 

@@ -283,10 +283,7 @@ void MterStep::task_gradient(const MterParameters& parameters, std::size_t task,
 
 void MterStep::shared_gradient(const MterParameters& parameters, MterSide side, std::int64_t row,
                                float* gradient) const {
-  const FactorMatrix& matrix = side_of(parameters.shared, side);
-  const float penalty =
-      static_cast<float>(2.0 * settings_.factor_penalty / static_cast<double>(matrix.rows));
-  for (std::int64_t i = 0; i < matrix.width; ++i) gradient[i] = penalty * matrix.row(row)[i];
+  side_of(parameters.shared, side).start_gradient(row, settings_.factor_penalty, gradient);
   for (std::size_t task = 0; task < kMterTasks; ++task) {
     if (task_has(task, side)) task_gradient(parameters, task, side, row, gradient);
   }
@@ -294,10 +291,7 @@ void MterStep::shared_gradient(const MterParameters& parameters, MterSide side, 
 
 void MterStep::own_gradient(const MterParameters& parameters, std::size_t task, MterSide side,
                             std::int64_t row, float* gradient) const {
-  const FactorMatrix& matrix = side_of(parameters.own[task], side);
-  const float penalty =
-      static_cast<float>(2.0 * settings_.factor_penalty / static_cast<double>(matrix.rows));
-  for (std::int64_t i = 0; i < matrix.width; ++i) gradient[i] = penalty * matrix.row(row)[i];
+  side_of(parameters.own[task], side).start_gradient(row, settings_.factor_penalty, gradient);
   task_gradient(parameters, task, side, row, gradient);
 }
 

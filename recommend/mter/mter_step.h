@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/math/philox.h"
+#include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "recommend/mter/mter_kernels.h"
 #include "recommend/mter/mter_parameters.h"

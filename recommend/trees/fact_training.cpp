@@ -9,7 +9,6 @@
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
 #include "recommend/trees/pair_source.h"
-#include "recommend/trees/split_search.h"
 #include "recommend/trees/tree_growth.h"
 #include "recommend/trees/tree_model.h"
 
@@ -82,19 +81,13 @@ class FactTraining : public RecommenderTraining {
             {"settled", settled_}};
   }
 
-  void save(StateWriter& state) const override {
-    state.put("fact.passed", passed_);
-    state.put("fact.loss", loss_);
-    state.put("fact.settled", std::int64_t{settled_});
-    state.put("fact.start", next_items_.padded_values());
-    model_.save(state);
-  }
-  void load(StateReader& state) override {
-    passed_ = state.get_one<std::int64_t>("fact.passed");
-    loss_ = state.get_one<double>("fact.loss");
-    settled_ = state.get_one<std::int64_t>("fact.settled") != 0;
-    state.get_into("fact.start", next_items_.padded_values());
-    model_.replace(read_tree_model(state, TreeQuestions::kFeatures, data_.by_user.rows(),
+  void fields(StateFields& state) override {
+    state.numbers("fact.passed", passed_);
+    state.numbers("fact.loss", loss_);
+    state.number("fact.settled", std::int64_t{settled_}, [this](std::int64_t one) { settled_ = one != 0; });
+    state.sized("fact.start", next_items_.padded_values());
+    if (!state.reads()) return model_.save(state.writer());
+    model_.replace(read_tree_model(state.reader(), TreeQuestions::kFeatures, data_.by_user.rows(),
                                    data_.by_item.rows(), users_.profiles.features));
   }
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/math/philox.h"
+#include "core/random/rng_stream.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 #include "recommend/reviews.h"

@@ -79,18 +79,13 @@ class FmfTraining : public RecommenderTraining {
     return {{"user_tree", {{"depth", tree.depth()}, {"nodes", tree.size()}}}, {"settled", settled_}};
   }
 
-  void save(StateWriter& state) const override {
-    state.put("fmf.passed", passed_);
-    state.put("fmf.loss", loss_);
-    state.put("fmf.settled", std::int64_t{settled_});
-    model_.save(state);
-  }
-  void load(StateReader& state) override {
-    passed_ = state.get_one<std::int64_t>("fmf.passed");
-    loss_ = state.get_one<double>("fmf.loss");
-    settled_ = state.get_one<std::int64_t>("fmf.settled") != 0;
-    model_.replace(
-        read_tree_model(state, TreeQuestions::kItems, data_.by_user.rows(), data_.by_item.rows(), 0));
+  void fields(StateFields& state) override {
+    state.numbers("fmf.passed", passed_);
+    state.numbers("fmf.loss", loss_);
+    state.number("fmf.settled", std::int64_t{settled_}, [this](std::int64_t one) { settled_ = one != 0; });
+    if (!state.reads()) return model_.save(state.writer());
+    model_.replace(read_tree_model(state.reader(), TreeQuestions::kItems, data_.by_user.rows(),
+                                   data_.by_item.rows(), 0));
   }
 
  private:

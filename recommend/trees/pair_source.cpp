@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/math/host_device.h"
 #include "core/math/portable_exp.h"
 #include "core/random/rng_stream.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {
@@ -113,20 +113,19 @@ bool is_preferred(std::span<const std::int32_t> items, std::span<const float> ra
 }  // namespace
 
 UserPairs::UserPairs(std::span<const ItemPair> pairs, std::int64_t users, const FactorRows& items)
-    : pairs_(pairs),
-      items_(items),
-      index_(index_pairs(pairs, users, [](const ItemPair& pair) { return std::array{pair.user}; })) {}
+    : PairSource(pairs, items,
+                 index_pairs(pairs, users, [](const ItemPair& pair) { return std::array{pair.user}; })) {}
 
 NodePairs UserPairs::gather(std::span<const std::int32_t> rows, const FactorRows&) const {
   std::int64_t count = 0;
   for (const std::int32_t row : rows) count += std::ssize(index_.of(row));
   NodePairs gathered;
   gathered.terms.reserve(count);
-  gathered.vectors = FactorRows(count, items_.dimension());
+  gathered.vectors = FactorRows(count, others_.dimension());
   for (std::size_t place = 0; place < rows.size(); ++place) {
     for (const std::int64_t number : index_.of(rows[place])) {
-      const std::span<const float> winner = items_.row(pairs_[number].winner);
-      const std::span<const float> loser = items_.row(pairs_[number].loser);
+      const std::span<const float> winner = others_.row(pairs_[number].winner);
+      const std::span<const float> loser = others_.row(pairs_[number].loser);
       const std::span<float> w = gathered.vectors.row(std::ssize(gathered.terms));
       for (std::size_t k = 0; k < w.size(); ++k) w[k] = winner[k] - loser[k];
       gathered.terms.push_back({.plus = static_cast<std::int32_t>(place)});
@@ -136,9 +135,9 @@ NodePairs UserPairs::gather(std::span<const std::int32_t> rows, const FactorRows
 }
 
 ItemPairs::ItemPairs(std::span<const ItemPair> pairs, std::int64_t items, const FactorRows& users)
-    : pairs_(pairs), users_(users), index_(index_pairs(pairs, items, [](const ItemPair& pair) {
-        return std::array{pair.winner, pair.loser};
-      })) {}
+    : PairSource(pairs, users, index_pairs(pairs, items, [](const ItemPair& pair) {
+                   return std::array{pair.winner, pair.loser};
+                 })) {}
 
 NodePairs ItemPairs::gather(std::span<const std::int32_t> rows, const FactorRows& current) const {
   // Rows ascend.
@@ -161,16 +160,16 @@ NodePairs ItemPairs::gather(std::span<const std::int32_t> rows, const FactorRows
       if (place_of_other >= 0) {
         term.minus = place_of_other;
       } else {
-        const double fixed = factor_product(users_.row(pair.user), current.row(other));
+        const double fixed = factor_product(others_.row(pair.user), current.row(other));
         term.offset = static_cast<float>(wins ? -fixed : fixed);
       }
       gathered.terms.push_back(term);
       users.push_back(pair.user);
     }
   }
-  gathered.vectors = FactorRows(std::ssize(users), users_.dimension());
+  gathered.vectors = FactorRows(std::ssize(users), others_.dimension());
   for (std::size_t number = 0; number < users.size(); ++number)
-    std::ranges::copy(users_.row(users[number]),
+    std::ranges::copy(others_.row(users[number]),
                       gathered.vectors.row(static_cast<std::int64_t>(number)).begin());
   return gathered;
 }

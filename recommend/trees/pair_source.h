@@ -3,10 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/interface.h"
-#include "recommend/factors/pair_draws.h"
+#include "recommend/factors/factor_matrix.h"
 #include "recommend/reviews.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/squared_sums.h"
@@ -70,27 +71,28 @@ PartFit fit_parts(const std::array<std::vector<double>, kTreeBranches>& sums,
                   std::span<const double> without_rows, double lambda, const NodePairs& pairs,
                   std::span<const std::uint8_t> part_of, const DescentSettings& settings);
 
-/// Gathers the preference pairs of rows of one side, users or items.
+/// Gathers the preference pairs of rows of one side, users or items. The pairs outlive this.
 class PairSource : public Interface {
  public:
   /// The terms of the pairs that concern `rows`. `current` are the factors of all rows of the side.
   virtual NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const = 0;
-  virtual bool concerns(std::int64_t row) const = 0;
+  bool concerns(std::int64_t row) const { return !index_.of(row).empty(); }
+
+ protected:
+  /// `others` are the factors of the other side, which outlive this, too.
+  PairSource(std::span<const ItemPair> pairs, const FactorRows& others, PairIndex index)
+      : pairs_(pairs), others_(others), index_(std::move(index)) {}
+
+  std::span<const ItemPair> pairs_;
+  const FactorRows& others_;
+  PairIndex index_;
 };
 
 /// z = u·(v_j − v_l) of users with given item factors: a pair is one user's, and w = v_j − v_l.
 class UserPairs : public PairSource {
  public:
-  /// Both outlive this.
   UserPairs(std::span<const ItemPair> pairs, std::int64_t users, const FactorRows& items);
-
   NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const override;
-  bool concerns(std::int64_t row) const override { return !index_.of(row).empty(); }
-
- private:
-  std::span<const ItemPair> pairs_;
-  const FactorRows& items_;
-  PairIndex index_;
 };
 
 /// z = u·(v_j − v_l) of items with given user factors: w = u. A pair may have both its items among the
@@ -98,14 +100,7 @@ class UserPairs : public PairSource {
 class ItemPairs : public PairSource {
  public:
   ItemPairs(std::span<const ItemPair> pairs, std::int64_t items, const FactorRows& users);
-
   NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const override;
-  bool concerns(std::int64_t row) const override { return !index_.of(row).empty(); }
-
- private:
-  std::span<const ItemPair> pairs_;
-  const FactorRows& users_;
-  PairIndex index_;
 };
 
 }  // namespace olrank

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/runtime/vector_clones.h"
+#include "core/math/host_device.h"
 #include "recommend/reviews.h"
 
 namespace olrank {

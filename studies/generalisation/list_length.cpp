@@ -11,7 +11,6 @@
 #include "models/labels/label_objective.h"
 #include "models/linear/linear_belief.h"
 #include "studies/generalisation/generalisation_plan.h"
-#include "studies/generalisation/list_source.h"
 #include "studies/generalisation/study_losses.h"
 
 // Experiment A: the gap between risk and training loss against list length and number of queries.

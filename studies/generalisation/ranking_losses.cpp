@@ -14,7 +14,6 @@
 #include "models/labels/label_solver.h"
 #include "models/linear/linear_belief.h"
 #include "studies/generalisation/generalisation_plan.h"
-#include "studies/generalisation/list_source.h"
 #include "studies/generalisation/study_losses.h"
 
 // Experiment F, and the reading of real lists.

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/math/philox.h"
+#include "core/random/rng_stream.h"
 
 namespace olrank {
 

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "recommend/review_filter.h"
 #include "recommend/review_reader.h"
 #include "tests/support/cases.h"
 #include "tests/support/message_of.h"

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/runtime/stage_clock.h"
+#include "core/runtime/progress.h"
 #include "core/statistics/t_tests.h"
 #include "report/curve_reader.h"
 #include "report/final_measures.h"

@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "core/online/online_ranker.h"
 #include "core/random/rng_stream.h"
-#include "sim/click_coins.h"
 #include "sim/trial_figures.h"
 #include "tests/sim/play_users.h"
 #include "tests/sim/small_trial.h"

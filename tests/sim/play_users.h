@@ -4,15 +4,30 @@
 #include <functional>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/online/click_model.h"
 #include "core/online/online_ranker.h"
+#include "sim/click_models.h"
 
 namespace olrank {
 
 inline PhiloxKey user_key(std::uint64_t seed = 1) {
   return TrialKeys::of(seed, 1, "a user of tests").key(Purpose::kClick);
+}
+
+inline ScanningUser dependent_user(const ClickTable& table, StopDraw rule, double noise) {
+  return {{table.click, table.stop, rule}, noise};
+}
+
+inline ScanningUser cascade_user(const std::vector<double>& click, double noise) {
+  return {{click, std::vector<double>(click.size(), 1.0)}, noise};
+}
+
+inline ExaminingUser position_user(std::vector<double> click, std::vector<double> examination,
+                                   double position_bias, double noise) {
+  return {std::move(click), {{}, std::move(examination), position_bias, false}, noise};
 }
 
 /// Docs 0, 1, 2, …: a list whose doc at rank r is doc r.

@@ -12,7 +12,6 @@
 #include "core/data/normaliser.h"
 #include "core/data/synthetic.h"
 #include "core/online/online_ranker.h"
-#include "sim/click_settings.h"
 #include "sim/trial.h"
 #include "sim/trial_settings.h"
 #include "sim/users.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/metrics/online.h"
+#include "core/metrics/list_metrics.h"
 #include "sim/trial_figures.h"
 #include "sim/trial_settings.h"
 #include "tests/sim/small_trial.h"

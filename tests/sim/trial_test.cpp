@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/metrics/external_metric.h"
-#include "sim/trace.h"
+#include "sim/curve.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"

@@ -6,9 +6,8 @@
 
 #include "core/error.h"
 #include "core/online/online_ranker.h"
-#include "sim/click_coins.h"
 #include "sim/click_models.h"
-#include "sim/click_settings.h"
+#include "sim/external_user.h"
 #include "sim/trial_settings.h"
 #include "sim/users.h"
 #include "tests/sim/play_users.h"
@@ -52,24 +51,24 @@ void expect_same(const ClickModel& user, const ClickModel& other, int max_grade)
 TEST(UsersTest, BuiltInUsersFollowTheClickSettings) {
   ClickSettings clicks;
   const ClickTable table = built_in_table("informational", 5);
-  expect_same(*make_user("informational", clicks, {}, 4),
-              DependentClickModel(table, StopDraw::kAfterClick, 0.0), 4);
+  expect_same(*make_user("informational", clicks, {}, 4), dependent_user(table, StopDraw::kAfterClick, 0.0),
+              4);
   clicks.stop = StopDraw::kEveryDoc;
   clicks.noise = 0.2;
-  expect_same(*make_user("informational", clicks, {}, 4),
-              DependentClickModel(table, StopDraw::kEveryDoc, 0.2), 4);
+  expect_same(*make_user("informational", clicks, {}, 4), dependent_user(table, StopDraw::kEveryDoc, 0.2),
+              4);
   clicks.kind = ClickKind::kCascade;
-  expect_same(*make_user("informational", clicks, {}, 4), CascadeClickModel(table.click, 0.2), 4);
+  expect_same(*make_user("informational", clicks, {}, 4), cascade_user(table.click, 0.2), 4);
   clicks.kind = ClickKind::kPosition;
   clicks.position_bias = 0.4;
-  expect_same(*make_user("informational", clicks, {}, 4), PositionClickModel(table.click, {}, 0.4, 0.2), 4);
+  expect_same(*make_user("informational", clicks, {}, 4), position_user(table.click, {}, 0.4, 0.2), 4);
   clicks.kind = ClickKind::kUserBrowsing;
-  expect_same(*make_user("informational", clicks, {}, 4),
-              UserBrowsingClickModel(table.click, {{}, {}, 0.4}, 0.2), 4);
+  expect_same(*make_user("informational", clicks, {}, 4), ExaminingUser(table.click, {{}, {}, 0.4}, 0.2),
+              4);
   clicks.kind = ClickKind::kDynamicBayesian;
   clicks.perseverance = 0.7;
   expect_same(*make_user("informational", clicks, {}, 4),
-              DynamicBayesianClickModel({table.click, table.stop, 0.7}, 0.2), 4);
+              ScanningUser({table.click, table.stop, StopDraw::kAfterClick, 0.7}, 0.2), 4);
 }
 
 TEST(UsersTest, GradesAreMappedToThoseOfASmallerTable) {
@@ -79,11 +78,11 @@ TEST(UsersTest, GradesAreMappedToThoseOfASmallerTable) {
   const ClickTable mapped = {
       {three.click[0], three.click[0], three.click[1], three.click[1], three.click[2]},
       {three.stop[0], three.stop[0], three.stop[1], three.stop[1], three.stop[2]}};
-  expect_same(*make_user("navigational", clicks, {}, 4),
-              DependentClickModel(mapped, StopDraw::kAfterClick, 0.0), 4);
+  expect_same(*make_user("navigational", clicks, {}, 4), dependent_user(mapped, StopDraw::kAfterClick, 0.0),
+              4);
   clicks.grades = 3;
-  expect_same(*make_user("navigational", clicks, {}, 3),
-              DependentClickModel(mapped, StopDraw::kAfterClick, 0.0), 3);
+  expect_same(*make_user("navigational", clicks, {}, 3), dependent_user(mapped, StopDraw::kAfterClick, 0.0),
+              3);
   clicks.grades = 2;
   EXPECT_EQ(message_of<InvalidArgument>([&] {
               make_user("navigational", clicks, {}, 4);
@@ -96,7 +95,7 @@ TEST(UsersTest, GradesAreMappedToThoseOfASmallerTable) {
 TEST(UsersTest, GradesSelectTableUnlessStated) {
   ClickSettings clicks;
   const auto informational = [](int grades) {
-    return DependentClickModel(built_in_table("informational", grades), StopDraw::kAfterClick, 0.0);
+    return dependent_user(built_in_table("informational", grades), StopDraw::kAfterClick, 0.0);
   };
   expect_same(*make_user("informational", clicks, {}, 1), informational(2), 1);
   expect_same(*make_user("informational", clicks, {}, 2), informational(3), 2);
@@ -120,11 +119,11 @@ TEST(UsersTest, CustomUsersFollowTheirOwnTable) {
   clicks.kind = ClickKind::kPosition;
   clicks.noise = 0.9;
   expect_same(*make_user("mine", clicks, users, 2),
-              DependentClickModel({click, {0.5, 0.4, 0.3}}, StopDraw::kEveryDoc, 0.1), 2);
-  expect_same(*make_user("yours", clicks, users, 2), CascadeClickModel(click, 0.0), 2);
-  expect_same(*make_user("ours", clicks, users, 2), PositionClickModel(click, {0.9, 0.1}, 1.0, 0.0), 2);
+              dependent_user({click, {0.5, 0.4, 0.3}}, StopDraw::kEveryDoc, 0.1), 2);
+  expect_same(*make_user("yours", clicks, users, 2), cascade_user(click, 0.0), 2);
+  expect_same(*make_user("ours", clicks, users, 2), position_user(click, {0.9, 0.1}, 1.0, 0.0), 2);
   // A part whose largest grade is missing still goes by the whole table.
-  expect_same(*make_user("yours", clicks, users, 1), CascadeClickModel(click, 0.0), 1);
+  expect_same(*make_user("yours", clicks, users, 1), cascade_user(click, 0.0), 1);
 }
 
 TEST(UsersTest, CustomUsersFollowTheOtherModels) {
@@ -144,11 +143,10 @@ TEST(UsersTest, CustomUsersFollowTheOtherModels) {
   users[3].repeat = false;
   const std::vector<double> click = {0.1, 0.5, 0.9};
   expect_same(*make_user("satisfied", {}, users, 2),
-              DynamicBayesianClickModel({click, {0.1, 0.2, 0.3}, 0.5}, 0.0), 2);
-  expect_same(*make_user("browsing", {}, users, 2),
-              UserBrowsingClickModel(click, {{0.9, 0.5, 0.7}, {}, 1.0}, 0.0), 2);
-  expect_same(*make_user("near", {}, users, 2), UserBrowsingClickModel(click, {{}, {0.9, 0.1}, 1.0}, 0.0),
+              ScanningUser({click, {0.1, 0.2, 0.3}, StopDraw::kAfterClick, 0.5}, 0.0), 2);
+  expect_same(*make_user("browsing", {}, users, 2), ExaminingUser(click, {{0.9, 0.5, 0.7}, {}, 1.0}, 0.0),
               2);
+  expect_same(*make_user("near", {}, users, 2), ExaminingUser(click, {{}, {0.9, 0.1}, 1.0}, 0.0), 2);
   std::vector<std::unique_ptr<ClickModel>> intents;
   intents.push_back(make_user("near", {}, users, 2));
   intents.push_back(make_user("perfect", {}, users, 2));

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/ranker_factory.h"
-#include "sim/trace.h"
+#include "sim/curve.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/chi_square.h"
 #include "tests/support/saved_state.h"

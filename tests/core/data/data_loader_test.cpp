@@ -9,7 +9,6 @@
 #include "core/data/normaliser.h"
 #include "core/error.h"
 #include "tests/core/data/letor_support.h"
-#include "tests/core/data/real_data.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"

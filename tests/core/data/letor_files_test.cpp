@@ -7,7 +7,6 @@
 #include <cstring>
 #include <string>
 
-#include "core/data/letor_number.h"
 #include "core/data/letor_parser.h"
 #include "core/data/letor_stream.h"
 #include "core/data/synthetic.h"

@@ -1,4 +1,4 @@
-#include "core/feedback/pair_history.h"
+#include "core/feedback/preference_pairs.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/feedback/preference_pairs.h"
 #include "core/random/rng_stream.h"
 #include "tests/support/chi_square.h"
 #include "tests/support/message_of.h"

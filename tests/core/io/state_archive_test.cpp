@@ -10,10 +10,9 @@
 
 #include "core/error.h"
 #include "core/feedback/examination.h"
-#include "core/feedback/pair_history.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/io/atomic_file.h"
 #include "core/io/safetensors.h"
-#include "core/io/state_fields.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 

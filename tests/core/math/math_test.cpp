@@ -9,8 +9,6 @@
 #include "core/math/normal.h"
 #include "core/math/optimizer_step.h"
 #include "core/math/pair_loss.h"
-#include "core/math/pair_width.h"
-#include "core/math/philox.h"
 #include "core/math/portable_exp.h"
 #include "core/random/rng_stream.h"
 #include "tests/support/special_numbers.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/metrics/evaluator.h"
-#include "core/metrics/online.h"
+#include "core/metrics/list_metrics.h"
 #include "tests/core/metrics/small_data.h"
 #include "tests/support/counted_allocations.h"
 

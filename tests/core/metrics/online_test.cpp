@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/metrics/evaluator.h"
-#include "core/metrics/online.h"
+#include "core/metrics/list_metrics.h"
 #include "tests/core/metrics/slow_metrics.h"
 #include "tests/core/metrics/small_data.h"
 

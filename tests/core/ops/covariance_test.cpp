@@ -8,13 +8,10 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/ops/diagonal_covariance.h"
+#include "core/ops/covariance.h"
 #include "core/ops/gradient_products.h"
-#include "core/ops/inverse_covariance.h"
 #include "core/ops/inverse_factor.h"
-#include "core/ops/pair_width.h"
 #include "core/ops/tangent_factors.h"
-#include "core/ops/tangent_kernel.h"
 #include "tests/core/ops/network_fixture.h"
 
 namespace olrank {

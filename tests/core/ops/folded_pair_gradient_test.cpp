@@ -1,4 +1,4 @@
-#include "core/ops/folded_pair_gradient.h"
+#include "core/ops/gradient_products.h"
 
 #include <gtest/gtest.h>
 

@@ -5,12 +5,10 @@
 
 #include "core/error.h"
 #include "core/ops/gradient_products.h"
-#include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/precise_scores.h"
 #include "core/ops/relu_network.h"
-#include "core/ops/score_gradient.h"
 #include "core/random/rng_stream.h"
 #include "tests/core/ops/network_fixture.h"
 #include "tests/support/message_of.h"

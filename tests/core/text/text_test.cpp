@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/base64.h"
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
 

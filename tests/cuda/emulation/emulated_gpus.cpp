@@ -23,7 +23,7 @@
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/runtime/device.h"
-#include "core/text/byte_size.h"
+#include "core/text/message_text.h"
 #include "cuda/engine/device_network.h"
 #include "cuda/runtime/device_array.h"
 #include "tests/cuda/emulation/device_memory.h"

@@ -9,7 +9,7 @@
 
 #include "core/covariance/dictionary_policy.h"
 #include "core/error.h"
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "cuda/engine/resident_posterior.h"
 #include "cuda/runtime/work.h"
 #include "models/posterior/posterior.h"

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "core/ops/diagonal_covariance.h"
+#include "core/ops/covariance.h"
 #include "cuda/ops/covariance_matrix.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/inverse_covariance.h"

@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "core/ops/pair_width.h"
-#include "core/ops/tangent_kernel.h"
+#include "core/ops/covariance.h"
+#include "core/ops/tangent_factors.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/tangent_factors.h"

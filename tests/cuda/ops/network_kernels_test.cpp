@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "core/data/normaliser.h"
-#include "core/math/pair_width.h"
+#include "core/math/pair_loss.h"
 #include "core/ops/gradient_products.h"
-#include "core/ops/largest_curvature.h"
+#include "core/ops/pair_training.h"
 #include "core/ops/tangent_factors.h"
 #include "cuda/ops/gradient_products.h"
 #include "cuda/ops/largest_curvature.h"

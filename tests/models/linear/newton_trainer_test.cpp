@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/feedback/pair_history.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/random/rng_stream.h"
 #include "models/linear/linear_belief.h"
 #include "tests/support/saved_state.h"

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/text/base64.h"
+#include "core/text/message_text.h"
 #include "models/export/export_format.h"
 #include "models/files/model_scorer.h"
 #include "models/linear/linear_belief.h"

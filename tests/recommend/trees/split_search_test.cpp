@@ -7,8 +7,8 @@
 
 #include "core/random/rng_stream.h"
 #include "recommend/trees/pair_source.h"
-#include "recommend/trees/split_search.h"
 #include "recommend/trees/squared_sums.h"
+#include "recommend/trees/tree_growth.h"
 #include "tests/recommend/trees/tree_world.h"
 
 namespace olrank {

@@ -6,8 +6,8 @@
 #include "recommend/recommender.h"
 #include "recommend/synthetic_reviews.h"
 #include "recommend/trees/factor_tree.h"
-#include "recommend/trees/split_search.h"
 #include "recommend/trees/squared_sums.h"
+#include "recommend/trees/tree_growth.h"
 
 namespace olrank {
 

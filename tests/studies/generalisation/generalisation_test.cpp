@@ -8,7 +8,6 @@
 #include "core/io/atomic_file.h"
 #include "studies/generalisation/generalisation_findings.h"
 #include "studies/generalisation/generalisation_plan.h"
-#include "studies/generalisation/list_source.h"
 #include "studies/generalisation/study_losses.h"
 #include "tests/support/temporary_folder.h"
 

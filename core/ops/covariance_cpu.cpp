@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <span>
 
 #include "core/error.h"
 #include "core/ops/blas.h"
-#include "core/ops/inverse_covariance.h"
+#include "core/ops/covariance.h"
 #include "core/ops/inverse_factor.h"
 #include "core/runtime/execution_context.h"
 
@@ -15,7 +16,8 @@ using blas::Transpose;
 
 constexpr std::int64_t kTile = 256;            // a tile of A⁻¹ fills a quarter of a second-level cache
 constexpr std::int64_t kPairsPerUpdate = 128;  // rows of Γ at a time
-constexpr std::int64_t kParts = 16;            // partial sums of V × V numbers
+// Partial sums, V × V numbers each: enough for the threads, few enough for memory at V above 1,000.
+constexpr std::int64_t kParts = 16;
 
 /// Calls body(first row, end row, first column, end column, worker) for the tiles of the lower triangle.
 template <class Body>
@@ -208,6 +210,151 @@ void inverse_covariance_gram(ExecutionContext& context, const TangentShape& shap
       m[i * count + j] = parts[i * count + j] + parts[j * count + i];
     }
   }
+}
+
+namespace {
+
+constexpr std::int64_t kParametersPerBlock = 4096;
+
+}  // namespace
+
+void add_to_diagonal(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
+                     double scale, std::span<double> diagonal) {
+  assert(pairs.docs % 2 == 0);
+  const std::int64_t p = shape.parameters();
+  assert(std::ssize(diagonal) == p);
+  context.for_blocks(p, kParametersPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
+    Scratch& scratch = context.scratch(worker);
+    const Scratch::Frame frame(scratch);
+    const auto row = scratch.take<double>(end - begin);
+    double* out = diagonal.data() + begin;
+    for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {
+      expand_pairs(shape, {pairs.row(shape, 2 * pair), 2}, 1.0, begin, end, row.data(), end - begin);
+      for (std::int64_t k = 0; k < end - begin; ++k) {
+        const double g = row[k];
+        out[k] += scale * (g * g);
+      }
+    }
+  });
+}
+
+void diagonal_gram(ExecutionContext& context, const TangentShape& shape, TangentFactors docs, double scale,
+                   std::span<const double> weights, double* m) {
+  const std::int64_t count = docs.docs;
+  assert(std::ssize(weights) == shape.parameters());
+  if (count == 0) return;
+  const std::int64_t units = shape.units();
+  const std::int64_t units_per_part = (units + kParts - 1) / kParts;
+  const std::int64_t used_parts = (units + units_per_part - 1) / units_per_part;
+  const std::int64_t widest = shape.most_columns() + 1;
+  Scratch& shared = context.scratch();
+  const Scratch::Frame shared_frame(shared);
+  const auto parts = shared.take<double>(used_parts * (count * count));
+  context.for_blocks(units, units_per_part, [&](std::int64_t begin, std::int64_t end, int worker) {
+    Scratch& scratch = context.scratch(worker);
+    const Scratch::Frame frame(scratch);
+    const auto active = scratch.take<std::int64_t>(count);
+    const auto root = scratch.take<double>(widest);
+    const auto rows = scratch.take<double>(count * widest);
+    const auto gram = scratch.take<double>(count * count);
+    double* part = parts.data() + begin / units_per_part * count * count;
+    std::fill_n(part, count * count, 0.0);
+    const NetworkLayer* layer = shape.layers().data();
+    std::int64_t before = 0;  // units of earlier layers
+    for (std::int64_t number = begin; number < end; ++number) {
+      while (number - before >= layer->rows) before += layer++->rows;
+      const std::int64_t unit = number - before;
+      const std::int64_t columns = layer->columns + (layer->has_bias() ? 1 : 0);
+      std::int64_t rows_used = 0;
+      for (std::int64_t doc = 0; doc < count; ++doc) {
+        if (docs.row(shape, doc)[layer->delta + unit] != 0.0F) active[rows_used++] = doc;
+      }
+      const double* weight = weights.data() + layer->weight + unit * layer->columns;
+      for (std::int64_t c = 0; c < layer->columns; ++c) root[c] = std::sqrt(scale * weight[c]);
+      if (layer->has_bias()) {
+        root[layer->columns] = std::sqrt(scale * weights[layer->bias + unit]);
+      }
+      for (std::int64_t i = 0; i < rows_used; ++i) {
+        const float* factors = docs.row(shape, active[i]);
+        const double delta{factors[layer->delta + unit]};
+        double* row = rows.data() + i * columns;
+        for (std::int64_t c = 0; c < layer->columns; ++c) {
+          row[c] = delta * double{factors[layer->input + c]} * root[c];
+        }
+        if (layer->has_bias()) row[layer->columns] = delta * root[layer->columns];
+      }
+      blas::gemm(Transpose::kNo, Transpose::kYes, rows_used, rows_used, columns, 1.0, rows.data(), columns,
+                 rows.data(), columns, 0.0, gram.data(), rows_used);
+      for (std::int64_t i = 0; i < rows_used; ++i) {
+        double* out = part + active[i] * count;
+        const double* in = gram.data() + i * rows_used;
+        for (std::int64_t j = 0; j <= i; ++j) out[active[j]] += in[j];
+      }
+    }
+  });
+  context.for_blocks(count * count, 4096, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      double sum = 0.0;
+      for (std::int64_t part = 0; part < used_parts; ++part) sum += parts[part * count * count + i];
+      m[i] = sum;
+    }
+  });
+}
+
+namespace {
+
+/// Squared distances below this share of the norms are computed from the difference itself.
+constexpr double kCancelledDistance = 1e-6;
+
+double distance_sq_of(std::int64_t columns, const double* a, const double* b) {
+  double sum = 0.0;
+  for (std::int64_t k = 0; k < columns; ++k) sum += (a[k] - b[k]) * (a[k] - b[k]);
+  return sum;
+}
+
+}  // namespace
+
+WidthHealth pair_width_sq(ExecutionContext& context, std::int64_t docs, const double* m, double* width_sq) {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const std::span<double> diagonal = scratch.take<double>(docs);
+  WidthHealth health;
+  double largest = 0.0;
+  for (std::int64_t i = 0; i < docs; ++i) {
+    diagonal[i] = m[i * docs + i];
+    largest = std::max(largest, m[i * docs + i]);
+  }
+  for (const double value : diagonal) {
+    if (is_lost_variance(value, largest)) ++health.lost;
+  }
+  for (std::int64_t i = 0; i < docs; ++i) {
+    const double own = diagonal[i];
+    for (std::int64_t j = 0; j < i; ++j) {
+      const PairWidth width = pair_width(own, diagonal[j], m[i * docs + j]);
+      health += {width.negative ? 1 : 0, width.lost ? 1 : 0};
+      width_sq[i * docs + j] = width.squared;
+    }
+    width_sq[i * docs + i] = 0.0;
+  }
+  for (std::int64_t i = 0; i < docs; ++i) {
+    for (std::int64_t j = i + 1; j < docs; ++j) width_sq[i * docs + j] = width_sq[j * docs + i];
+  }
+  return health;
+}
+
+void row_distance_sq(std::int64_t rows, std::int64_t columns, const double* h, double* distance_sq) {
+  blas::gemm(blas::Transpose::kNo, blas::Transpose::kYes, rows, rows, columns, 1.0, h, columns, h, columns,
+             0.0, distance_sq, rows);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < i; ++j) {
+      const double together = distance_sq[i * (rows + 1)] + distance_sq[j * (rows + 1)];
+      double found = together - 2.0 * distance_sq[i * rows + j];
+      if (found < kCancelledDistance * together)
+        found = distance_sq_of(columns, h + i * columns, h + j * columns);
+      distance_sq[i * rows + j] = distance_sq[j * rows + i] = found;
+    }
+  }
+  for (std::int64_t i = 0; i < rows; ++i) distance_sq[i * (rows + 1)] = 0.0;
 }
 
 }  // namespace olrank

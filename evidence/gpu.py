@@ -137,7 +137,8 @@ def devices():
     core, docs = mean_round, ROWS["documents of a pass"]
     work = [("1,000 rounds, exact covariance", 1000 * core("first-rounds", "full (dual form)"), found["kGpuThousandRounds"]),
             ("5,000 rounds, exact covariance", 5000 * core("epyc-rounds", "full", "5,000"), found["kGpuFiveThousandRounds"]),
-            ("5,000 rounds, diagonal covariance", 5000 * core("epyc-rounds", "diagonal", "5,000"), numbers("h100", "trials")["diagonal 1"]["seconds"]),
+            ("5,000 rounds, diagonal covariance", 5000 * core("epyc-rounds", "diagonal", "5,000"),
+             numbers("h100", "trials")["diagonal 1"]["seconds"]),
             ("1,000 rounds, ten members", 10 * 1000 * core("first-rounds", "ensemble of one"), members["N=10"]["seconds"]),
             ("a pass of `train` over 2.3 M documents", docs * found["kCoreDocument"], passes["m = 100"])]
     rows = [(name, f"{on_core:.3g}" if on_core < 1000 else f"{on_core:,.0f}", f"{on_card:.3g}", f"{3600 / on_core:,.0f}", f"{3600 / on_card:,.0f}")

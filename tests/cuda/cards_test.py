@@ -183,7 +183,8 @@ class Cards(unittest.TestCase):
         command = ["train", "--data", DATA, "--network", "mlp", "--width", 4, "--threads", 1]
         small = self.olrank(*command, "--epochs", 2, "--out", self.root / "small")
         self.assertRegex(small.stderr.splitlines()[0], r"^The CPU computes this: about .* on a GPU, .* on the CPU\.$")
-        for name, more, said in (("none", {"cards": ""}, "The CPU computes this, as no GPU can be used: "), ("card", {}, r"cuda:0 \(Card\) computes this: ")):
+        for name, more, said in (("none", {"cards": ""}, "The CPU computes this, as no GPU can be used: "),
+                                 ("card", {}, r"cuda:0 \(Card\) computes this: ")):
             with self.subTest(name=name):
                 big = self.olrank(*command, "--width", 512, "--batch", 30, "--epochs", LARGE_EPOCHS, "--patience", 1, "--learning-rate", 1e-30,
                                   "--out", self.root / name, **more)

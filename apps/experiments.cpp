@@ -51,12 +51,13 @@ class RunCommand : public Command {
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
-    const Configuration configuration = resolve();
+    Configuration configuration = resolve();
     if (print_) {
       fmt::print("{}", print_configuration(configuration));
       return 0;
     }
     refuse_unsupported_tables(configuration);
+    configuration.run.device = faster_device_of(configuration, request());
     ExperimentPlan plan = make_plan(configuration, request());
     if (dry_run_) {
       fmt::print("{}", dry_run_output(configuration, plan, output.form()));

@@ -65,7 +65,8 @@ ordered_json describe_machine() {
                                            : ordered_json(nullptr)},
       {"libraries", libraries},
       {"devices", devices},
-      {"no_device_because", refusal ? ordered_json(*refusal) : ordered_json(nullptr)}};
+      {"no_device_because", refusal ? ordered_json(*refusal) : ordered_json(nullptr)},
+      {"auto", meaning_of_auto(survey)}};
   return {{"version", version()},
           {"revision", revision()},
           {"compiler", compiler()},
@@ -108,6 +109,7 @@ void print_as_text(const ordered_json& machine) {
                     gpu["memory_bytes"].get<double>() / kGibibyte));
   }
   if (!cuda["no_device_because"].is_null()) print_row("gpu", "none: " + text(cuda["no_device_because"]));
+  print_row("auto", text(cuda["auto"]));
   print_row("threads", fmt::format("{}", machine["threads"].get<int>()));
   print_row("memory", fmt::format("{:.1f} GiB", machine["memory_bytes"].get<double>() / kGibibyte));
   print_row("cache", text(machine["cache"]));

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/state_archive.h"
+#include "core/runtime/device.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
 #include "core/settings/enum_names.h"
@@ -87,7 +88,7 @@ class TrainCommand : public Command {
     add_option(app, "--threads", threads_, "N", "CPU threads of all jobs; 0 uses every core [default: 0]")
         ->check(CLI::Range(0, 4096));
     add_option(app, "--device", device_, "DEVICE",
-               "auto, cpu, cuda, or GPUs such as cuda:0-3 for several jobs; auto means the CPU "
+               "auto, cpu, cuda, or GPUs such as cuda:0-3 for several jobs; auto is the faster one "
                "[default: auto]");
     log_ =
         add_option(app, "--log", request_.log, "FILE",
@@ -116,8 +117,8 @@ class TrainCommand : public Command {
     }
     if (!has_data(configuration) && !from_log())
       throw InvalidArgument("No data given: name a folder or \"synth:NAME\" with --data.");
-    OutputFolder::require_own(out_, FolderKind::kTraining);  // before the data is read
-    const std::vector<GpuDescription> gpus = gpus_for(device_);
+    OutputFolder::require_own(out_, FolderKind::kTraining);      // before the data is read
+    const std::vector<GpuDescription> gpus = gpus_for(device_);  // refuses before the data is read
     if (from_log()) {
       request_.choose(estimator_, click_model_);
       request_.check(configuration.train, !gpus.empty());
@@ -168,22 +169,24 @@ class TrainCommand : public Command {
     return models;
   }
 
-  int train_all(const TrainConfiguration& configuration, const std::vector<GpuDescription>& gpus,
+  int train_all(const TrainConfiguration& configuration, std::vector<GpuDescription> gpus,
                 const OutputFlags& output) {
     const std::vector<Model> models = models_of(configuration);
-    const auto jobs = static_cast<int>(std::min(std::max(jobs_, gpus.size()), models.size()));
     const int threads = threads_ > 0 ? threads_ : available_threads();
+    FoldCacheOf<TrainFold> folds(
+        [&](std::int64_t fold) { return std::make_shared<const TrainFold>(load(configuration, fold)); });
+    const InterruptGuard guard;
+    const auto first = folds.get(models.front().fold);  // data that cannot be read leave no folder
+    if (parse_device(device_).kind == DeviceKind::kAuto && !from_log())
+      gpus = gpus_for(faster_training_device(configuration, first->train, threads, out_, resume_));
+    const auto jobs = static_cast<int>(std::min(std::max(jobs_, gpus.size()), models.size()));
     if (jobs >= threads) {
       for (const GpuDescription& gpu : gpus) sleep_while_waiting(gpu);
     }
     const GpuSlots slots(gpus, jobs);
-    FoldCacheOf<TrainFold> folds(
-        [&](std::int64_t fold) { return std::make_shared<const TrainFold>(load(configuration, fold)); });
-    const InterruptGuard guard;
-    folds.get(models.front().fold);  // data that cannot be read leave no folder
     const OutputFolder folder(out_, FolderKind::kTraining);
     if (!resume_) make_way(configuration);
-    write_manifest(folder, configuration, output.command_line);
+    write_manifest(folder, configuration, {gpus}, output.command_line);
     TrainingProgress progress(configuration.train.most_epochs(),
                               fmt::format("ndcg@{}", configuration.train.cutoff));
     std::vector<std::optional<TrainedModel>> trained(models.size());
@@ -192,11 +195,8 @@ class TrainCommand : public Command {
         [&](std::size_t number, std::int64_t slot) {
           const auto [fold, seed] = models[number];
           const auto data = folds.get(fold);
-          // Found by itself, a GPU is no reason to refuse what it does not compute.
-          const bool on_cpu =
-              device_ == "auto" && (data->train.is_sparse() || configuration.train.smooth_at > 1);
           trained[number] = train_one(configuration, *data, models[number], std::max(1, threads / jobs),
-                                      on_cpu ? std::nullopt : device_of(slots, slot), progress);
+                                      device_of(slots, slot), progress);
         });
     std::vector<TrainedModel> finished;
     for (std::optional<TrainedModel>& model : trained) {
@@ -227,11 +227,12 @@ class TrainCommand : public Command {
   }
 
   void write_manifest(const OutputFolder& folder, const TrainConfiguration& configuration,
-                      const std::string& command) const {
+                      const DeviceChoice& device, const std::string& command) const {
     ordered_json description = {{"config", train_configuration_json(configuration)},
                                 {"seeds", configuration.train.seeds},
                                 {"folds", configuration.data.folds},
                                 {"conventions", describe_conventions(label_metrics(configuration.train))}};
+    if (device.on_gpus()) description["device"] = device.name();
     if (from_log()) description["log"] = {{"file", request_.log}, {"estimator", request_.text()}};
     folder.write_manifest(description, command);
     write_file_atomically(fs::path(out_) / "config.toml", print_train_configuration(configuration));

@@ -1,8 +1,10 @@
 """The tables of docs/GPU.md, docs/evidence/GPU-RECORD.md and docs/TRAINING.md that hold what a card measured, from
 docs/evidence/2026-11-26-h200, docs/evidence/2026-11-27-h100 and docs/evidence/measured.json. tables.json names the rows."""
 
+import decimal
 import json
 import pathlib
+import re
 
 import records
 import tables
@@ -96,4 +98,52 @@ def phases():
     return tables.markdown(("phase", *(f"µs, n = {n:,}" for n in found["n"])), [(one["name"], *(f"{value:.1f}" for value in one["microseconds"])) for one in steps])
 
 
-TABLES = {"operations": operations, "targets": targets, "phases": phases, "training": training, "checks": checks}
+# The rule of `--device auto` in jobs/device_choice.cpp has these figures.
+RULE = pathlib.Path(__file__).parent.parent / "jobs/device_choice.cpp"
+
+
+def mean_round(table, covariance, rounds=None):
+    """Seconds of a round on one core, from a recorded table of RESULTS."""
+    shown = records.read("pages", "RESULTS")["tables"][table]
+    column = next(place for place, name in enumerate(shown["header"]) if name.startswith("mean round"))
+    row = next(row for row in shown["rows"] if row[0] == covariance and rounds in (None, row[1]))
+    return float(row[column].removesuffix(" ms").split(",")[0]) / 1e3
+
+
+def rule_figures():
+    """Each constant of the rule, from the records."""
+    train = next(row for row in records.read("benchmarks", "train-peers")["rows"] if (row["network"], row["version"]) == ("mlp", "padded batches"))
+    members, docs, passes = numbers("h100", "members"), ROWS["documents of a pass"], numbers("training", "training")
+    return {"kCoreRoundAfterThousand": mean_round("first-rounds", "diagonal"),
+            "kCoreRoundByGrowth": records.read("benchmarks", "price")["rankers"][0]["spans"][0]["seconds"],
+            "kCoreDocument": train["olrank_seconds"] / records.read("benchmarks", "train-peers")["docs"],
+            "kGpuStart": numbers("h100", "jobs")["start"], "kGpuThousandRounds": numbers("h100", "jobs")["seconds_of_one"],
+            "kGpuFiveThousandRounds": trial("h100")["seconds"], "kTenMembersOverOne": members["N=10"]["seconds"] / members["N=1"]["seconds"],
+            "kGainOfJobs": jobs("h100")["times"], "kGpuDocumentLinear": passes["linear"] / docs, "kGpuDocument": passes["m = 100"] / docs}
+
+
+def check_rule(figures):
+    """Fails where the rule has another figure than its record, which it rounds."""
+    for name, text in re.findall(r"constexpr double (k\w+) = ([\d.e-]+);", RULE.read_text()):
+        unit = decimal.Decimal(1).scaleb(decimal.Decimal(text).as_tuple().exponent)
+        if abs(float(text) - figures[name]) > 0.501 * float(unit):
+            raise SystemExit(f"jobs/device_choice.cpp: {name} is {text}, but the record says {figures[name]:.4g}")
+
+
+def devices():
+    """Seconds of the same work on a core and on a card, and how many trials or passes each does in an hour."""
+    check_rule(rule_figures())
+    found, members, passes = rule_figures(), numbers("h100", "members"), numbers("training", "training")
+    core, docs = mean_round, ROWS["documents of a pass"]
+    work = [("1,000 rounds, exact covariance", 1000 * core("first-rounds", "full (dual form)"), found["kGpuThousandRounds"]),
+            ("5,000 rounds, exact covariance", 5000 * core("epyc-rounds", "full", "5,000"), found["kGpuFiveThousandRounds"]),
+            ("5,000 rounds, diagonal covariance", 5000 * core("epyc-rounds", "diagonal", "5,000"),
+             numbers("h100", "trials")["diagonal 1"]["seconds"]),
+            ("1,000 rounds, ten members", 10 * 1000 * core("first-rounds", "ensemble of one"), members["N=10"]["seconds"]),
+            ("a pass of `train` over 2.3 M documents", docs * found["kCoreDocument"], passes["m = 100"])]
+    rows = [(name, f"{on_core:.3g}" if on_core < 1000 else f"{on_core:,.0f}", f"{on_card:.3g}", f"{3600 / on_core:,.0f}", f"{3600 / on_card:,.0f}")
+            for name, on_core, on_card in work]
+    return tables.markdown(("m = 100, d = 136", "a core, s", "an H100, s", "an hour on a core", "an hour on an H100"), rows)
+
+
+TABLES = {"devices": devices, "operations": operations, "targets": targets, "phases": phases, "training": training, "checks": checks}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from evidence.programs import SKIP_STATUS, Failed, Skipped, last_line
 from evidence.run import Step
 
-HOST_STAGES = {"rank", "click", "eval"}  # all others are GPU time
+HOST_STAGES = {"rank", "click", "eval", "save"}  # all others are GPU time
 # The operations that most of a round's time goes to, up to where their names become ambiguous.
 PROFILED = ("tangent_kernel/query_kernels n={n} ", "inverse_factor/apply_factor n={n} ", "inverse_factor/dual_gram n={n} ",
             "inverse_factor/append_pairs n={n} ", "certain_orders/certain_by_width", "pair_training/forward_history n={n} N=1 ",

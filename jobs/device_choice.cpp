@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "core/runtime/device.h"
+#include "core/runtime/log.h"
+#include "core/runtime/progress.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 
@@ -80,6 +82,39 @@ void check_one_type(const std::string& asked, const std::vector<GpuDescription>&
       "--device {}: {} and {} differ, and results have the same bits on one type of GPU only: use GPUs of "
       "one type, such as --device {}.",
       asked, type_of(first), type_of(*other), name_of_gpus(alike));
+}
+
+// Seconds of the records in docs/evidence; tests/scripts/device_rule_test.py compares them. Networks have
+// 100 hidden units and 136 features there, and times grow with the number of their parameters.
+constexpr double kParameters = 13'700.0;
+// The CPU: RESULTS-TABLES, a diagonal covariance on one core over 1,000 rounds, of which each trains on all
+// pairs before it; benchmarks.json, a round of `retrain = "growth"`, and a document of `olrank train`.
+constexpr double kCoreRoundAfterThousand = 18.0e-3;
+constexpr double kCoreRoundByGrowth = 6.45e-3;
+constexpr double kCoreDocument = 8.94e-7;
+// A GPU: 2026-11-27-h100, the start of a program, 1,000 rounds and 5,000 rounds, ten members over one, and
+// 16 trials at once over one; a document of `olrank train` with a linear model and with this network.
+constexpr double kGpuStart = 0.99;
+constexpr double kGpuThousandRounds = 0.80;
+constexpr double kGpuFiveThousandRounds = 7.46;
+constexpr double kTenMembersOverOne = 2.50;
+constexpr double kGainOfJobs = 1.48;
+constexpr double kGpuDocumentLinear = 1.37e-8;
+constexpr double kGpuDocument = 2.53e-8;
+
+double core_seconds(const NetworkTrials& work) {
+  const auto rounds = static_cast<double>(work.rounds);
+  const double of_round = work.by_growth ? kCoreRoundByGrowth : kCoreRoundAfterThousand * rounds / 1000.0;
+  return rounds * of_round * static_cast<double>(work.parameters * work.members) / kParameters;
+}
+
+/// A round takes what its short kernels take, and what grows with the pairs, a line through both trials.
+double gpu_seconds(const NetworkTrials& work) {
+  constexpr double kGrowth = (kGpuFiveThousandRounds / 5.0 - kGpuThousandRounds) / 4.0;
+  const double thousands = static_cast<double>(work.rounds) / 1000.0;
+  const double size = static_cast<double>(work.parameters) / kParameters;
+  const double members = 1.0 + static_cast<double>(work.members - 1) * (kTenMembersOverOne - 1.0) / 9.0;
+  return thousands * (kGpuThousandRounds - kGrowth + kGrowth * thousands * size) * members;
 }
 
 /// Refuses a GPU that no ranker can use.
@@ -164,6 +199,56 @@ std::optional<GpuDescription> gpu_for(const std::string& asked) {
                                  asked, gpus.front().index);
   }
   return gpus.front();
+}
+
+std::string DeviceTimes::text() const {
+  return fmt::format("about {} on a GPU, {} on the CPU", readable_duration(gpu), readable_duration(cpu));
+}
+
+DeviceTimes times_of(std::span<const NetworkTrials> work, std::int64_t jobs) {
+  std::int64_t trials = 0;
+  DeviceTimes times;
+  for (const NetworkTrials& network : work) {
+    trials += network.trials;
+    times.cpu += static_cast<double>(network.trials) * core_seconds(network);
+    times.gpu += static_cast<double>(network.trials) * gpu_seconds(network);
+  }
+  const std::int64_t at_once = std::max<std::int64_t>(1, std::min(jobs, trials));
+  times.cpu /= static_cast<double>(at_once);
+  if (at_once > 1) times.gpu /= kGainOfJobs;
+  times.gpu += kGpuStart;
+  return times;
+}
+
+DeviceTimes times_of_training(std::int64_t docs, std::int64_t parameters, std::int64_t passes,
+                              int threads) {
+  const double all = static_cast<double>(docs) * static_cast<double>(passes);
+  const double size = static_cast<double>(parameters) / kParameters;
+  return {all * kCoreDocument * size / std::max(1, threads),
+          kGpuStart + all * (kGpuDocumentLinear + (kGpuDocument - kGpuDocumentLinear) * size)};
+}
+
+DeviceAdvice faster_device(const DeviceTimes& times, const GpuSurvey& survey) {
+  if (!times.gpu_is_faster()) return {"auto", fmt::format("The CPU computes this: {}.", times.text())};
+  if (auto reason = why_no_gpu(survey)) {
+    if (reason->ends_with('.')) reason->pop_back();
+    return {"auto", fmt::format("The CPU computes this, as no GPU can be used: {}.", *reason)};
+  }
+  const GpuDescription gpu = gpus_for("cuda", survey).front();
+  return {fmt::format("cuda:{}", gpu.index),
+          fmt::format("cuda:{} ({}) computes this: {}.", gpu.index, gpu.name, times.text())};
+}
+
+std::string device_of_resumed(std::string_view before) {
+  const bool on_cpu = before == "cpu";
+  log_info("{} continues what {} began.", on_cpu ? "The CPU" : "cuda:0", on_cpu ? "it" : before);
+  return on_cpu ? "auto" : "cuda";
+}
+
+std::string meaning_of_auto(const GpuSurvey& survey) {
+  if (why_no_gpu(survey)) return "the CPU, as no GPU can be used";
+  return "cuda:0 for networks whose trials are faster there and for many labels; the CPU for linear "
+         "rankers, clickgp, small networks and services";
 }
 
 DeviceChoice choose_device(const Configuration& configuration) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,8 +41,46 @@ std::optional<GpuDescription> gpu_for(const std::string& asked);
 std::optional<RankerDevice> ranker_device_for(std::string_view subject, const std::string& asked,
                                               const RankerSettings& settings);
 
-/// The devices that the configuration asks for. `auto` means the CPU, as no measurement says yet from which
-/// size a GPU pays. Throws for a GPU that is not available, or that no ranker of the configuration can use.
+/// Trials of one network that a GPU can play.
+struct NetworkTrials {
+  std::int64_t trials = 1;
+  std::int64_t rounds = 0;
+  std::int64_t parameters = 0;  // of one member
+  std::int64_t members = 1;
+  bool by_growth = false;  // trained when the history has grown by a share, not in every round
+};
+
+/// The seconds that work takes on the CPU and on a GPU, with the start of a program there. They follow from
+/// the records in docs/evidence, and their only use is to compare them.
+struct DeviceTimes {
+  double cpu = 0.0;
+  double gpu = 0.0;
+
+  bool gpu_is_faster() const { return gpu < cpu; }
+  std::string text() const;  // "about 7 s on a GPU and 450 s on the CPU"
+};
+
+/// Trials of which `jobs` play at once, each on one core of the CPU.
+DeviceTimes times_of(std::span<const NetworkTrials> work, std::int64_t jobs);
+/// Passes of `olrank train` over documents with labels.
+DeviceTimes times_of_training(std::int64_t docs, std::int64_t parameters, std::int64_t passes, int threads);
+
+/// The device that `auto` means, and a sentence that says which and why.
+struct DeviceAdvice {
+  std::string device = "auto";  // the CPU, or a GPU such as "cuda:0"
+  std::string why;
+};
+
+/// Advises the first GPU that can compute if it is faster by these times, else the CPU.
+DeviceAdvice faster_device(const DeviceTimes& times, const GpuSurvey& survey);
+/// The device that `auto` means where something on the device `before` continues; says so.
+std::string device_of_resumed(std::string_view before);
+/// What `auto` means on this machine, in general.
+std::string meaning_of_auto(const GpuSurvey& survey);
+
+/// The devices that the configuration asks for; `auto` means the CPU here, after faster_device_of() in
+/// jobs/experiment_run.h. Throws for a GPU that is not available, or that no ranker of the configuration
+/// can use.
 DeviceChoice choose_device(const Configuration& configuration);
 DeviceChoice choose_device(const Configuration& configuration, const GpuSurvey& survey);
 

@@ -202,6 +202,11 @@ class Experiment {
       if (!trial.evaluating()) return;
       progress_.evaluated(number, job.finish_evaluation(folder));
     };
+    const auto save = [&] {
+      const Stopwatch watch;
+      folder.write_checkpoint(job, recipe);
+      trial.clock().add("save", watch.seconds());
+    };
     for (;;) {
       if (trial.evaluation_due()) {
         tell();
@@ -211,7 +216,7 @@ class Experiment {
       if (trial.finished()) break;
       if (stopping()) {
         tell();  // a signal arrived in between
-        folder.write_checkpoint(job, recipe);
+        save();
         folder.finish_checkpoint();
         return Ended::kInterrupted;
       }
@@ -225,7 +230,7 @@ class Experiment {
       folder.advance_checkpoint();
       if (trial.rounds_played() % plan_.checkpoint_every == 0 && !trial.finished()) {
         tell();
-        folder.write_checkpoint(job, recipe);
+        save();
       }
     }
     if (const std::int64_t left = plan_.trial.rounds - trial.rounds_played(); left > 0) {

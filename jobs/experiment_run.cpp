@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/data/data_loader.h"
 #include "core/io/atomic_file.h"
+#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
@@ -20,6 +23,7 @@
 #include "jobs/experiment_setup.h"
 #include "jobs/job_slots.h"
 #include "jobs/recorded_experiment.h"
+#include "models/neural/network_rankers.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_memory.h"
 #include "report/outputs.h"
@@ -111,7 +115,63 @@ std::map<std::string, TrialEstimate> estimate_rankers(const ExperimentPlan& plan
   return estimates;
 }
 
+/// The trials of networks that a GPU has been timed with.
+std::vector<NetworkTrials> network_trials(const Configuration& configuration, const ExperimentPlan& plan) {
+  std::vector<NetworkTrials> work;
+  const std::vector<TrialIdentity> trials = trials_of(plan);
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (why_not_on_device(ranker) || ranker.network.network == NetworkForm::kModule) continue;
+    NetworkTrials network;
+    network.trials = std::count_if(trials.begin(), trials.end(),
+                                   [&](const TrialIdentity& trial) { return trial.ranker == ranker.name; });
+    network.rounds = plan.trial.rounds;
+    if (row_of(ranker.kind).is_ensemble()) network.members = ranker.posterior.members;
+    const FoldData& fold = *plan.data->get(plan.folds.front());
+    network.parameters = memory_of_ranker(ranker, load_of(plan, fold, true)).parameters / network.members;
+    network.by_growth = retraining_rule(ranker.trainer).retrain == Retrain::kGrowth;
+    work.push_back(network);
+  }
+  return work;
+}
+
+/// Returns what `auto` means for a new experiment.
+DeviceAdvice advice_for(const Configuration& configuration, const ExperimentRequest& request,
+                        const GpuSurvey& survey) {
+  if (request.shard.count > 1)
+    return {"auto",
+            "The CPU computes this, as machines of other shards may have no GPU: name one with --device."};
+  if (configuration.run.same_bits_on == SameBitsOn::kAnyCpu)
+    return {"auto", "The CPU computes this, as same_bits_on = \"any-cpu\" asks for it."};
+  const ExperimentPlan plan = make_plan(configuration, request);
+  const std::vector<NetworkTrials> work = network_trials(configuration, plan);
+  if (work.empty())
+    return {"auto", "The CPU computes this, as no ranker is a network that was timed on a GPU."};
+  DeviceAdvice advice = faster_device(times_of(work, plan.jobs), survey);
+  if (advice.device == "auto") return advice;
+  Configuration there = configuration;
+  there.run.device = advice.device;
+  try {
+    check_memory(there, plan);
+  } catch (const Error& refusal) {
+    return {"auto", fmt::format("The CPU computes this, as a GPU cannot: {}", refusal.what())};
+  }
+  return advice;
+}
+
 }  // namespace
+
+std::string faster_device_of(const Configuration& configuration, const ExperimentRequest& request) {
+  const std::string& asked = configuration.run.device;
+  if (parse_device(asked).kind != DeviceKind::kAuto) return asked;
+  const GpuSurvey survey = visible_gpus();
+  if (!survey.built_with_cuda) return asked;
+  if (request.existing == Existing::kResume) {
+    if (const auto before = recorded_device(configuration.run.out)) return device_of_resumed(*before);
+  }
+  const DeviceAdvice advice = advice_for(configuration, request, survey);
+  log_info("{}", advice.why);
+  return advice.device;
+}
 
 std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configuration,
                                                  const ExperimentPlan& plan, const std::string& command,

@@ -9,11 +9,17 @@
 
 #include "core/text/text_table.h"
 #include "jobs/experiment.h"
+#include "jobs/experiment_setup.h"
 #include "jobs/output_folder.h"
 #include "jobs/settings/configuration.h"
 #include "report/report.h"
 
 namespace olrank {
+
+/// The device that run.device names, where `auto` is the one that is faster for these rankers and this
+/// data. It says which and why at a level of information. A resumed experiment keeps the device of its
+/// manifest.
+std::string faster_device_of(const Configuration& configuration, const ExperimentRequest& request);
 
 /// Makes the plan's folder ready for a run and locks it: earlier results, manifest and configuration.
 /// `last_check` is called before anything is removed or written. With Existing::kResume the folder's

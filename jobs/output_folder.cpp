@@ -244,6 +244,11 @@ bool OutputFolder::has_manifest() const {
   return own_manifest(path_).has_value();
 }
 
+std::optional<std::string> recorded_device(const std::filesystem::path& folder) {
+  const auto manifest = own_manifest(folder);
+  return manifest ? std::optional(manifest->value("device", std::string("cpu"))) : std::nullopt;
+}
+
 std::set<TrialIdentity> OutputFolder::listed_trials() const {
   const auto manifest = own_manifest(path_);
   std::set<TrialIdentity> trials;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -79,6 +80,9 @@ class OutputFolder {
   FileLock lock_;
   FileLock shard_lock_;
 };
+
+/// The device of the manifest, "cpu" where it names none; nothing without a manifest.
+std::optional<std::string> recorded_device(const std::filesystem::path& folder);
 
 /// Creates a folder for a report, with a manifest if it has none. Throws as require_own() does.
 void make_report_folder(const std::filesystem::path& path, const std::string& command);

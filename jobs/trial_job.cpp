@@ -125,6 +125,7 @@ const CurvePoint& TrialJob::finish_evaluation(JobFolder& folder) {
 }
 
 void TrialJob::finish(JobFolder& folder, const Recipe& recipe, const std::vector<std::string>& notes) {
+  const double seconds = folder.seconds();  // before the state is saved and digested, which plays no round
   ModelMetadata about = fold_.inputs;
   const ModelMetadata origin = provenance(identity_, recipe, trial.rounds_played());
   about.insert(about.end(), origin.begin(), origin.end());
@@ -137,7 +138,6 @@ void TrialJob::finish(JobFolder& folder, const Recipe& recipe, const std::vector
       chained(curve_.digest, std::string_view(reinterpret_cast<const char*>(&of_state), sizeof of_state));
 
   const CurvePoint& last = trial.latest_point();
-  const double seconds = folder.seconds();
   ordered_json json = {
       {"ranker", identity_.ranker}, {"clicks", identity_.user},
       {"fold", identity_.fold},     {"seed", identity_.seed},

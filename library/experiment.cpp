@@ -72,11 +72,12 @@ class Turn {
 
 PlayedExperiment play_experiment(const ExperimentOptions& options) {
   const Turn turn(options);
-  const Configuration configuration = configuration_of(options, false);
-  const CallersGpu kept(parse_device(configuration.run.device).on_gpus());
+  Configuration configuration = configuration_of(options, false);
+  const CallersGpu kept(parse_device(configuration.run.device).kind != DeviceKind::kCpu);
   ExperimentRequest request;
   request.existing = existing_of(options.earlier);
   if (!options.shard.empty()) request.shard = parse_shard(options.shard);
+  configuration.run.device = faster_device_of(configuration, request);
   const ExperimentPlan plan = make_plan(configuration, request);
   const auto folder = prepare_experiment(configuration, plan, options.command);
   PlayedExperiment played;
@@ -110,7 +111,7 @@ std::string external_ranker_state(const std::filesystem::path& trial) {
 PlayedTuning play_tuning(const TuningOptions& options) {
   const Turn turn(options.experiment);
   const Configuration configuration = configuration_of(options.experiment, true);
-  const CallersGpu kept(parse_device(configuration.run.device).on_gpus());
+  const CallersGpu kept(parse_device(configuration.run.device).kind != DeviceKind::kCpu);
   const ChoiceRule rule = {parse_choice<SweepCriterion>("by", options.by),
                            parse_choice<ChoicePer>("per", options.per)};
   ExperimentRequest request;

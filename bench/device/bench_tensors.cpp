@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "cuda/ops/tangent_factors.h"
+#include "cuda/ops/tangent_kernel.h"
 
 namespace olrank {
 

@@ -9,13 +9,10 @@
 #include "core/online/online_ranker.h"
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/covariance_matrix.h"
-#include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/pair_corner.h"
-#include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_kernel.h"
-#include "cuda/ops/theory_alpha.h"
 
 // Covariances: their single operations, whole widths from factors to bits, and what a rebuild adds to the
 // library's factorisation. The library waits, so it cannot be captured and is not measured here.

@@ -3,12 +3,10 @@
 #include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
 #include "cuda/ops/certain_orders.h"
-#include "cuda/ops/list_batch.h"
 #include "cuda/ops/list_loss.h"
 #include "cuda/ops/query_inputs.h"
 #include "cuda/ops/relu_layers.h"
-#include "cuda/ops/score_order.h"
-#include "cuda/ops/tangent_factors.h"
+#include "cuda/ops/tangent_kernel.h"
 
 // From features to factors, scores and orders.
 namespace olrank {

@@ -4,13 +4,11 @@
 #include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
 #include "cuda/ops/gradient_products.h"
-#include "cuda/ops/history_update.h"
-#include "cuda/ops/largest_curvature.h"
-#include "cuda/ops/mini_batch.h"
-#include "cuda/ops/ndcg_weights.h"
+#include "cuda/ops/list_loss.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
 #include "cuda/ops/persistent_training.h"
+#include "cuda/ops/query_inputs.h"
 #include "cuda/ops/replay.h"
 
 // The operations of a round's training, on a history of n pairs of 2n distinct documents: the worst case,

@@ -8,8 +8,8 @@
 #include "core/math/optimizer_step.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/recorded_work.h"
-#include "cuda/ops/mini_batch.h"
 #include "cuda/ops/optimizer_step.h"
+#include "cuda/ops/replay.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

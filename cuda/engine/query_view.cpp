@@ -8,8 +8,8 @@
 
 #include "core/math/pair_loss.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/ops/score_order.h"
-#include "cuda/ops/tangent_factors.h"
+#include "cuda/ops/certain_orders.h"
+#include "cuda/ops/tangent_kernel.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/math/dcg.h"
-#include "cuda/ops/history_update.h"
+#include "cuda/ops/query_inputs.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

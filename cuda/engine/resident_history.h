@@ -7,8 +7,8 @@
 #include "core/interface.h"
 #include "core/io/state_archive.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/packet.h"
-#include "cuda/ops/ndcg_weights.h"
+#include "cuda/engine/resident_pairs.h"
+#include "cuda/ops/list_loss.h"
 #include "cuda/ops/pair_training.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

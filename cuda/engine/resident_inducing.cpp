@@ -7,11 +7,10 @@
 
 #include "core/covariance/dictionary_policy.h"
 #include "cuda/engine/inducing_covariance.h"
-#include "cuda/engine/inducing_dictionary.h"
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/engine/resident_posterior.h"
 #include "cuda/ops/inverse_factor.h"
-#include "cuda/ops/tangent_factors.h"
+#include "cuda/ops/tangent_kernel.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

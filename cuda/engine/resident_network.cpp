@@ -19,8 +19,7 @@
 #include "cuda/engine/resident_lists.h"
 #include "cuda/engine/stacked_trainer.h"
 #include "cuda/engine/watched_posterior.h"
-#include "cuda/ops/score_order.h"
-#include "cuda/ops/theory_alpha.h"
+#include "cuda/ops/certain_orders.h"
 #include "cuda/runtime/address_range.h"
 #include "cuda/runtime/products.h"
 #include "cuda/runtime/profiled_range.h"
@@ -228,12 +227,14 @@ class ResidentNetwork : public DeviceNetwork {
       training_unchecked_ = true;
       repeats_ = 0;
     }
-    timeline_.mark(stream, "");
+    const bool checks = posterior_.check_is_due() || (shadow_ && shadow_->posterior().check_is_due());
+    timeline_.mark(stream, checks ? "check" : "");
     round_ = update.round;
     scored_ = false;
     update_unchecked_ = true;
     posterior_.check_drift(stream);
     if (shadow_) shadow_->posterior().check_drift(stream);
+    if (checks) timeline_.mark(stream, "");
   }
   std::vector<double> steps() override {
     finish_training();

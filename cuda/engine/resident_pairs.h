@@ -1,17 +1,20 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "core/device/device_network.h"
 #include "core/io/mapped_memory.h"
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/ops/tangent_factors.h"
 #include "core/runtime/execution_context.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/ops/pair_training.h"
 #include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/work.h"
 
@@ -95,6 +98,90 @@ class ResidentPairs {
   GrowingArray<double> workspace_;
   Lineage lineage_;
   mutable LatestSave latest_save_;
+};
+
+/// Where an update's arrays are on the device until the next update.
+struct PackedUpdate {
+  const std::uint32_t* noise_round = nullptr;
+  const PreferencePair* pairs = nullptr;
+  const std::int64_t* new_docs = nullptr;
+  const std::int64_t* doc_numbers = nullptr;
+  const DeviceUpdate::Term* terms = nullptr;
+  const PairObservation* observations = nullptr;
+  const std::int32_t* examined = nullptr;
+  const std::uint8_t* clicks = nullptr;
+  const std::int32_t* order = nullptr;
+  const std::int64_t* sample_docs = nullptr;
+  const PairTerm* sample_terms = nullptr;
+  const SampledTerm* sample_sources = nullptr;
+  const std::int32_t* ends = nullptr;  // [2]: the numbers of examined documents and of observations so far
+};
+
+/// Copies a round's update to the device in one transfer. The one before must have completed.
+class Packet {
+ public:
+  PackedUpdate send(Stream stream, const DeviceUpdate& update, std::span<const std::int32_t> ends);
+
+ private:
+  PinnedBytes host_;
+  GrowingArray<std::byte> device_;
+};
+
+/// The first size of the series 32, 64, … that is at least `needed`; steps are an eighth, rounded up to 32.
+inline std::int64_t padded_size(std::int64_t needed) {
+  constexpr std::int64_t kStep = 32;
+  std::int64_t size = kStep;
+  while (size < needed) size += (size / 8 + kStep - 1) / kStep * kStep;
+  return size;
+}
+
+/// Indices are padded with −1, which has these bytes.
+inline constexpr int kPaddingByte = 0xFF;
+
+/// Documents on the device, the folded pairs between them, and the pairs of each document. Sizes are padded
+/// ones: a pair whose first document is −1 adds nothing.
+struct IndexedPairs {
+  GrowingArray<float> values;  // [docs × features]
+  GrowingArray<PairTerm> terms;
+  GrowingArray<std::int32_t> offsets;  // of PairIncidence, like the next one
+  GrowingArray<std::int32_t> ends;
+  GrowingArray<std::int32_t> words;  // workspace
+
+  struct Sizes {
+    std::int64_t docs = 0;
+    std::int64_t terms = 0;
+  };
+
+  /// Makes room and keeps what `kept` says. Returns whether an array that graphs point into has moved.
+  bool reserve(Stream stream, std::int64_t features, const Sizes& wanted, const Sizes& kept,
+               std::int64_t least_words) {
+    bool moved = values.reserve(stream, wanted.docs * features, kept.docs * features);
+    moved |= terms.reserve(stream, wanted.terms, kept.terms, kPaddingByte);
+    moved |= offsets.reserve(stream, wanted.docs + 1);
+    moved |= ends.reserve(stream, 2 * wanted.terms);
+    words.reserve(stream, std::max(incidence_workspace(wanted.docs, wanted.terms), least_words));
+    return moved;
+  }
+
+  /// Finds the pairs of each document; to be called again after pairs have come or changed places.
+  void index(Stream stream, const Sizes& sizes) {
+    find_incidence(stream, terms.data(), sizes.terms, sizes.docs, words.data(),
+                   {offsets.data(), ends.data()});
+  }
+
+  PairHistoryView view(const Sizes& sizes) const {
+    PairHistoryView view;
+    view.features = values.data();
+    view.docs = sizes.docs;
+    view.terms = terms.data();
+    view.count = sizes.terms;
+    view.incidence = {const_cast<std::int32_t*>(offsets.data()), const_cast<std::int32_t*>(ends.data())};
+    return view;
+  }
+
+  std::int64_t bytes() const {
+    return values.bytes() + terms.bytes() + offsets.bytes() + ends.bytes() + words.bytes();
+  }
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

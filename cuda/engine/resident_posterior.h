@@ -10,8 +10,10 @@
 #include "core/online/online_ranker.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
+#include "cuda/runtime/device_array.h"
 #include "cuda/runtime/products.h"
 #include "cuda/runtime/stream.h"
+#include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -66,5 +68,30 @@ std::unique_ptr<ResidentPosterior> make_resident_inducing(const PosteriorSpec& s
 /// Makes a posterior of these pairs in primal form. `dual` is in dual form; its factor is freed first.
 std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
                                                   Products& products);
+
+/// A CovarianceStatus in device memory.
+class PosteriorStatus {
+ public:
+  PosteriorStatus() { copy_to_device<CovarianceStatus>(std::span(&kFresh, 1), device_.data()); }
+
+  CovarianceStatus* get() { return device_.data(); }
+  const CovarianceStatus* get() const { return device_.data(); }
+  void reset() { set({}); }
+  void set(const CovarianceStatus& status) {
+    copy_to_device<CovarianceStatus>(std::span(&status, 1), device_.data());
+  }
+  CovarianceStatus read() const {
+    CovarianceStatus status;
+    copy_to_host<CovarianceStatus>(device_.data(), std::span(&status, 1));
+    return status;
+  }
+
+  void save(StateWriter& state) const { state.put("device.log_det", read().log_det); }
+  void load(StateReader& state) { set({state.get_one<double>("device.log_det"), 0}); }
+
+ private:
+  static constexpr CovarianceStatus kFresh{};
+  DeviceArray<CovarianceStatus> device_{1};
+};
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -14,13 +14,13 @@
 #include "core/throw_error.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/recorded_work.h"
-#include "cuda/ops/largest_curvature.h"
-#include "cuda/ops/ndcg_weights.h"
+#include "cuda/ops/gradient_products.h"
+#include "cuda/ops/list_loss.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
 #include "cuda/ops/persistent_training.h"
 #include "cuda/ops/replay.h"
-#include "cuda/ops/tangent_factors.h"
+#include "cuda/ops/tangent_kernel.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

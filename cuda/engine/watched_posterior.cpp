@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -11,9 +12,14 @@
 #include "core/online/retraining.h"
 #include "core/ops/covariance.h"
 #include "core/runtime/log.h"
-#include "cuda/ops/tangent_factors.h"
+#include "cuda/ops/tangent_kernel.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr double kUnknown = -1.0;  // no check yet
+
+}  // namespace
 
 WatchedPosterior::WatchedPosterior(const PosteriorSpec& spec, Products& products)
     : products_(&products), posterior_(make_resident_posterior(spec, products)), monitor_(spec.checks) {}
@@ -36,9 +42,9 @@ double WatchedPosterior::measured_drift(Stream stream) {
 }
 
 double WatchedPosterior::drift(Stream stream) {
-  const double drift = measured_drift(stream);
-  monitor_.warn(name(), drift);
-  return drift;
+  if (!latest_drift_) latest_drift_ = measured_drift(stream);
+  monitor_.warn(name(), *latest_drift_);
+  return *latest_drift_;
 }
 
 double WatchedPosterior::drift_from_fresh(Stream stream) {
@@ -54,8 +60,10 @@ void WatchedPosterior::check_drift(Stream stream) {
   monitor_.check(
       name(),
       [&] {
-        const double drift = measured_drift(stream);
-        return thorough && drift <= spec().checks.drift_bound ? drift_from_fresh(stream) : drift;
+        double drift = measured_drift(stream);
+        if (thorough && drift <= spec().checks.drift_bound) drift = drift_from_fresh(stream);
+        latest_drift_ = drift;
+        return drift;
       },
       [&](std::string_view why) { rebuild(stream, why); });
 }
@@ -63,6 +71,7 @@ void WatchedPosterior::check_drift(Stream stream) {
 void WatchedPosterior::rebuild(Stream stream, std::string_view why) {
   log_detail("The covariance of {} pairs is rebuilt: {}.", posterior_->pairs(), why);
   posterior_->rebuild(stream);
+  latest_drift_.reset();
 }
 
 void WatchedPosterior::repair(Stream stream) {
@@ -74,12 +83,15 @@ void WatchedPosterior::repair(Stream stream) {
 void WatchedPosterior::switch_to_primal() {
   posterior_ = make_primal_of(std::move(posterior_), *products_);
   monitor_.restart();
+  latest_drift_.reset();
 }
 
 void WatchedPosterior::save(StateWriter& state) const {
   state.put_text("device.form", spec().name());
   posterior_->save(state);
-  state.put("device.unchecked", monitor_.unchecked());
+  // Earlier versions wrote the count alone.
+  state.put("device.unchecked", std::vector{monitor_.unchecked(),
+                                            std::bit_cast<std::int64_t>(latest_drift_.value_or(kUnknown))});
 }
 
 void WatchedPosterior::load(Stream stream, StateReader& state) {
@@ -92,7 +104,13 @@ void WatchedPosterior::load(Stream stream, StateReader& state) {
   if (form != spec().name())
     state.fail(fmt::format("The saved covariance is '{}', not '{}'.", form, spec().name()));
   posterior_->load(stream, state);
-  monitor_.set_unchecked(state.get_one<std::int64_t>("device.unchecked"));
+  const std::vector<std::int64_t> kept = state.get<std::int64_t>("device.unchecked");
+  if (kept.empty() || kept.size() > 2)
+    state.fail("The saved count of pairs since the latest check is damaged.");
+  monitor_.set_unchecked(kept[0]);
+  latest_drift_.reset();
+  if (kept.size() == 2 && kept[1] != std::bit_cast<std::int64_t>(kUnknown))
+    latest_drift_ = std::bit_cast<double>(kept[1]);
 }
 
 ShadowPosterior::ShadowPosterior(const PosteriorSpec& spec, Products& products)

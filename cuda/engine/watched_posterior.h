@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ class WatchedPosterior {
                std::int64_t count);
   /// Call it after observe(). If the drift is due to be measured, waits, and rebuilds or throws.
   void check_drift(Stream stream);
+  bool check_is_due() const { return monitor_.is_due(); }
   /// Rebuilds after an answer that rounding has spoiled; NumericError if the answer before was spoiled too.
   void repair(Stream stream);
   /// It has to be called after a good answer.
@@ -34,7 +36,8 @@ class WatchedPosterior {
   void switch_to_primal();
 
   const CovarianceStatus* status() const { return posterior_->status(); }
-  /// See core/covariance/covariance_checks.h. Warns once if it is beyond the bound; waits.
+  /// The drift of the latest check; before the first it is measured, which waits. Warns once if it is
+  /// beyond the bound.
   double drift(Stream stream);
   const PosteriorSpec& spec() const { return posterior_->spec(); }
   std::int64_t bytes() const { return posterior_->bytes(); }
@@ -53,6 +56,7 @@ class WatchedPosterior {
   std::unique_ptr<ResidentPosterior> posterior_;
   DriftMonitor monitor_;
   bool rebuilt_ = false;  // since the latest good answer
+  std::optional<double> latest_drift_;
 };
 
 /// A full covariance next to the one that decides: it observes the same pairs and gives exact widths of the

@@ -51,4 +51,26 @@ void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std
                      const float* scores, const float* magnitudes, const std::int32_t* by_score,
                      std::uint64_t* bits, const CarriedFigures& carried = {});
 
+/// rule->alpha = α_t at log_det [1]. Both pointers are to device memory.
+void set_theory_alpha(Stream stream, const TheoryAlpha& theory, const double* log_det, CertaintyRule* rule);
+
+/// log_det [1] = Σ_k log(diagonal[k]/λ), in a fixed order.
+void diagonal_log_det(Stream stream, std::int64_t parameters, const double* diagonal, double lambda,
+                      double* log_det);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
+
+// The device version of core/metrics/list_metrics.h, for ragged queries side by side. `offsets`
+// [queries + 1] are the numbers of documents before each query. All arrays are on the device.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Sorts the documents of every query by comes_before(); order [docs] counts from the query's first
+/// document. first_bad [queries], unless null, receives the first document whose score is not a number, or
+/// −1. Such documents come last, by index.
+void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* offsets, const float* scores,
+                    std::int32_t* order, std::int32_t* first_bad);
+
+/// mean [docs] of scores [members × docs], computed in double and rounded once.
+void mean_scores(Stream stream, std::int64_t members, std::int64_t docs, const float* scores, float* mean);
+
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

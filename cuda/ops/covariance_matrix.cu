@@ -5,6 +5,7 @@
 
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/inverse_factor.h"
+#include "cuda/ops/live_units.cuh"
 #include "cuda/ops/rank_update.cuh"
 #include "cuda/ops/tangent_kernel.h"
 #include "cuda/runtime/launch_each.cuh"
@@ -170,6 +171,155 @@ void mirror_lower(Stream stream, std::int64_t n, double* a) {
   if (n == 0) return;
   launch(mirror_lower_kernel, RankUpdate::grid(n), dim3{RankUpdate::kThreads}, RankUpdate::kSharedBytes,
          stream, n, a);
+}
+
+namespace {
+
+constexpr unsigned kDiagonalThreads = 128;
+__global__ void reset_diagonal_kernel(std::int64_t parameters, double lambda, double scale,
+                                      DiagonalState state) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (k >= parameters) return;
+  state.diagonal[k] = lambda;
+  state.root[k] = std::sqrt(scale * (1.0 / lambda));
+}
+
+// A thread owns a parameter and adds the pairs in order, in double; blockIdx.y is the layer. Deterministic.
+__global__ void add_to_diagonal_kernel(const __grid_constant__ LayerTable layers, FactorRows rows,
+                                       const PreferencePair* pairs, std::int64_t count, double scale,
+                                       DiagonalState state) {
+  const NetworkLayer& layer = layers.layer[blockIdx.y];
+  const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t weights = layer.rows * layer.columns;
+  const bool is_bias = at >= weights;
+  if (at >= weights + (layer.has_bias() ? layer.rows : 0)) return;
+  const std::int64_t unit = is_bias ? at - weights : at / layer.columns;
+  const std::int64_t column = is_bias ? 0 : at % layer.columns;
+  const std::int64_t k = is_bias ? layer.bias + unit : layer.weight + at;
+  const auto gradient = [&](std::int32_t doc) {
+    const float* row = rows.values + doc * rows.stride;
+    const double delta{row[layer.delta + unit]};
+    return is_bias ? delta : delta * double{row[layer.input + column]};
+  };
+  double sum = state.diagonal[k];
+  for (std::int64_t s = 0; s < count; ++s) {
+    const double g = gradient(pairs[s].winner) - gradient(pairs[s].loser);
+    sum += scale * (g * g);
+  }
+  state.diagonal[k] = sum;
+  state.root[k] = std::sqrt(scale * (1.0 / sum));
+}
+
+/// A tile's operand: root · δ ⊗ h of the documents from `first` on, unit by unit of a list.
+struct ScaledGradients {
+  UnitWalk walk;
+  const FactorRows& rows;
+  const double* root;
+  std::int64_t first;
+
+  std::int64_t columns = 0;  // of weights
+  std::int64_t all_columns = 0;
+  std::int64_t delta = 0;
+  std::int64_t input = 0;
+  const double* unit_root = nullptr;
+  double bias_root = 0.0;
+
+  __device__ bool along_depth() const { return true; }
+  __device__ void prepare(std::int64_t k) {
+    if (!walk.advance(k)) return;
+    const NetworkLayer& layer = walk.layer();
+    columns = layer.columns;
+    all_columns = layer.unit_parameters();
+    delta = layer.delta + walk.number();
+    input = layer.input;
+    unit_root = root + layer.weight + walk.number() * columns;
+    bias_root = layer.has_bias() ? root[layer.bias + walk.number()] : 0.0;
+  }
+  __device__ int rows_within() const { return rows_of_tile(rows.docs, first); }
+
+  struct Column {
+    GradientColumn gradient;
+    double root;
+    bool inside;
+
+    __device__ double operator()(int i) const { return gradient(i) * root; }
+  };
+  __device__ Column at(std::int64_t k) const {
+    const std::int64_t column = k - walk.begin;
+    const bool inside = column < all_columns;
+    const bool is_bias = column >= columns;
+    const float* from = rows.values + first * rows.stride;
+    return {{from + delta, from + input + min(column, columns - 1), static_cast<int>(rows.stride), is_bias,
+             inside},
+            is_bias || !inside ? bias_root : unit_root[column],
+            inside};
+  }
+};
+
+// parts [parts × docs × docs]: the sum over a part's units, tiles of the lower triangle. Grid: tiles,
+// parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. Deterministic.
+__global__ void __launch_bounds__(DoubleTile::kThreads)
+    diagonal_gram_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
+                         const double* root, std::int64_t units_of_part, double* parts) {
+  double* tiles = dynamic_shared<double>();
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  lower_tile(blockIdx.x, row, column);
+  const std::int64_t first_unit = std::int64_t{blockIdx.y} * units_of_part;
+  const LiveUnits live(layers, rows, first_unit, min(first_unit + units_of_part, layers.units()), row,
+                       column);
+  const std::int64_t depth = live.depth(layers);
+
+  ScaledGradients a{{layers, live.list()}, rows, root, row};
+  DoubleTile tile;
+  if (row == column) {
+    multiply_by_itself(0, depth, a, tiles, tile);
+  } else {
+    ScaledGradients b{{layers, live.list()}, rows, root, column};
+    multiply_tile(0, depth, a, b, tiles, tile);
+  }
+  double* out = parts + std::int64_t{blockIdx.y} * rows.docs * rows.docs;
+  tile.for_each([&](int i, int j, double sum) {
+    const std::int64_t doc = row + i;
+    const std::int64_t other = column + j;
+    if (doc < rows.docs && other <= doc) out[doc * rows.docs + other] = sum;
+  });
+}
+
+}  // namespace
+
+void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,
+                    const DiagonalState& state) {
+  const std::int64_t p = shape.parameters();
+  launch_each<kDiagonalThreads>(reset_diagonal_kernel, p, 1, stream, p, lambda, scale, state);
+}
+
+void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows& rows,
+                     const PreferencePair* pairs, std::int64_t count, double scale,
+                     const DiagonalState& state) {
+  if (count == 0) return;
+  const LayerTable layers(shape);
+  std::int64_t most = 0;
+  for (const NetworkLayer& layer : shape.layers())
+    most = std::max(most, layer.rows * layer.unit_parameters());
+  const dim3 grid{count_of(parts_of(most, kDiagonalThreads)), static_cast<unsigned>(layers.depth)};
+  launch(add_to_diagonal_kernel, grid, dim3{kDiagonalThreads}, 0, stream, layers, rows, pairs, count, scale,
+         state);
+}
+
+std::int64_t diagonal_gram_workspace(const TangentShape& shape, std::int64_t docs) {
+  return docs == 0 ? 0 : UnitParts(LayerTable(shape).units(), docs).count * docs * docs;
+}
+
+void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* root,
+                   double* workspace, double* m) {
+  if (rows.docs == 0) return;
+  const LayerTable layers(shape);
+  const UnitParts parts(layers.units(), rows.docs);
+  const dim3 grid{static_cast<unsigned>(lower_tiles(rows.docs)), static_cast<unsigned>(parts.count)};
+  launch(diagonal_gram_kernel, grid, dim3{DoubleTile::kThreads}, LiveUnits::kSharedBytes, stream, layers,
+         rows, root, parts.units, workspace);
+  sum_lower_parts(stream, rows.docs, parts.count, workspace, m);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

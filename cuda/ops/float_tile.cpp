@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

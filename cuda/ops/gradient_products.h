@@ -2,7 +2,10 @@
 
 #include <cstdint>
 
+#include "core/math/optimizer_step.h"
+#include "core/ops/pair_training.h"
 #include "core/ops/tangent_factors.h"
+#include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 
 // The device version of core/ops/gradient_products.h, in double; g is never written out. If `skip` points
@@ -20,5 +23,44 @@ void gradient_products(Stream stream, const TangentShape& shape, const FactorRow
 /// sum [p] = Σ_i weights[i] g(x_i).
 void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* weights,
                   double* workspace, double* sum, const std::int32_t* skip = nullptr);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
+
+// The device version of core/ops/pair_training.h: power iteration without host synchronisation.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// The state lies in device memory. κ is curvature_of(estimate).
+struct CurvatureState {
+  double estimate = 0.0;
+  double norm = 0.0;  // of the vector; 0 until it has been measured
+  std::int32_t iterations = 0;
+  std::int32_t settled = 0;
+};
+
+struct CurvatureTask {
+  TangentShape shape;
+  FactorRows rows;  // of the distinct documents
+  const PairTerm* terms = nullptr;
+  std::int64_t count = 0;
+  PairIncidence incidence;
+  double tolerance = kCurvatureTolerance;
+  const double* fresh = nullptr;  // [p], replaces a zero vector
+};
+
+/// Doubles of workspace.
+std::int64_t curvature_workspace(const TangentShape& shape, std::int64_t docs);
+
+/// Resets the state and measures `vector` [p], which the caller has filled with the previous result or at
+/// random. A zero vector, which zero gradients leave behind, is replaced by `fresh`.
+void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
+                     CurvatureState* state);
+
+/// One iteration; does nothing once the estimate has settled.
+void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
+                       CurvatureState* state);
+
+/// step [1] = stable_step(rate, growth · κ, prior): σ_t of gradient descent.
+void step_from_curvature(Stream stream, const CurvatureState* state, double growth, double rate,
+                         double prior, double* step);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

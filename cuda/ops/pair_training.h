@@ -4,7 +4,7 @@
 
 #include "core/ops/pair_training.h"
 #include "core/random/rng_stream.h"
-#include "cuda/ops/pair_incidence.h"
+#include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 
 // The device version of core/ops/pair_training.h, for one network or N side by side. Values that change

@@ -9,7 +9,7 @@
 #include "cuda/ops/optimizer_step.cuh"
 #include "cuda/ops/pair_terms.cuh"
 #include "cuda/ops/persistent_training.h"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/stream.h"
 
 // The blocks of the persistent training kernel share these: its argument, a block's shared memory, and how
 // documents and weights come there.

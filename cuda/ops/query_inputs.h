@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/device/device_network.h"
+#include "core/ops/pair_training.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -12,5 +13,37 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// one beyond ±limit plus docs × features. Both are on the device.
 void query_inputs(Stream stream, const GivenDocs& given, bool scale, float limit, float* inputs,
                   unsigned long long* bad);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
+
+// Batches of whole queries with grades. All arrays are on the device.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// The queries of a batch among all documents.
+struct ListBatch {
+  std::int64_t queries = 0;
+  const std::int64_t* first_docs = nullptr;  // [queries], among all documents
+  const std::int64_t* ends = nullptr;        // [queries], within the batch
+};
+
+/// Copies the batch's documents next to each other: grades, and features [docs × columns] unless they are
+/// null.
+void gather_lists(Stream stream, const ListBatch& batch, std::int64_t columns, const float* features,
+                  const std::uint8_t* grades, float* batch_features, std::uint8_t* batch_grades);
+
+/// sum [count] += numbers [count].
+void add_numbers(Stream stream, std::int64_t count, const double* numbers, double* sum);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
+
+// Adds a round to the history, from one packet sent by the host. All arrays are on the device.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// to [count × features] = rows numbers [count] of `from`.
+void gather_docs(Stream stream, const float* from, std::int64_t features, const std::int64_t* numbers,
+                 std::int64_t count, float* to);
+
+/// terms[changed[i].index] = changed[i].term.
+void write_terms(Stream stream, const DeviceUpdate::Term* changed, std::int64_t count, PairTerm* terms);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

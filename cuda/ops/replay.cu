@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "core/math/normal.h"
+#include "core/math/optimizer_step.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/launch_each.cuh"
 
@@ -83,6 +85,107 @@ void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t param
   if (members == 0) return;
   launch(subtract_from_whole_kernel, dim3{count_of(members)}, dim3{kGradientThreads}, kGradientShared,
          stream, parameters, whole, gradient);
+}
+
+namespace {
+
+constexpr unsigned kThreads = 128;
+
+// offsets [docs + 1] and ends [docs] are 0, 1, 2, …: the only term of document 2i + s is term i, as its
+// first or second document. A thread writes one document.
+__global__ void fill_batch_incidence_kernel(std::int64_t docs, PairIncidence incidence) {
+  const std::int64_t doc = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (doc <= docs) incidence.offsets[doc] = static_cast<std::int32_t>(doc);
+  if (doc < docs) incidence.ends[doc] = static_cast<std::int32_t>(doc);
+}
+
+// A block copies the two documents of a pair, and its first thread writes the term, in double.
+__global__ void gather_batch_kernel(const BatchSource source, const BatchCursor* cursor, float* features,
+                                    PairTerm* terms) {
+  const std::int32_t number = cursor->order[blockIdx.x];
+  const PairObservation seen = source.observations[number];
+  const PairTerm& folded = source.terms[seen.term];
+  const float* first = source.features + folded.first * source.columns;
+  const float* second = source.features + folded.second * source.columns;
+  float* out = features + 2 * std::int64_t{blockIdx.x} * source.columns;
+  for (std::int64_t c = threadIdx.x; c < source.columns; c += blockDim.x) {
+    out[c] = first[c];
+    out[source.columns + c] = second[c];
+  }
+  if (threadIdx.x != 0) return;
+  const double weight = source.changes == nullptr ? 1.0 : source.changes[number];
+  const double noise = source.labels == nullptr
+                           ? 0.0
+                           : noise_per_pair(source.labels[seen.term], folded.labels, folded.weight);
+  const auto row = 2 * static_cast<std::int32_t>(blockIdx.x);
+  terms[blockIdx.x] = {row, row + 1, weight, noisy_pair_labels(weight, seen.first_wins, noise)};
+}
+
+// A thread owns a member.
+__global__ void begin_batches_kernel(std::int64_t members, const std::int32_t* order,
+                                     std::int64_t per_member, StepRates rates, BatchCursor* cursors) {
+  const std::int64_t member = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (member < members) cursors[member] = {order + member * per_member, 1, rates};
+}
+
+// One thread; the stream orders the steps.
+__global__ void finish_batch_kernel(std::int64_t batch, const double* loss, const StepRates* corrections,
+                                    BatchCursor* cursor, BadLoss bad) {
+  if (threadIdx.x != 0) return;
+  if (*bad.number == 0.0 && batch_loss_has_exploded(*loss)) {
+    *bad.number = static_cast<double>(cursor->number);
+    *bad.loss = *loss;
+  }
+  const StepRates& next = corrections[cursor->number];
+  cursor->rates.first_correction = next.first_correction;
+  cursor->rates.second_correction = next.second_correction;
+  cursor->order += batch;
+  ++cursor->number;
+}
+
+// One block, whose threads take every kThreads-th score.
+__global__ void __launch_bounds__(kThreads)
+    note_bad_scores_kernel(const BatchCursor* cursor, std::int64_t docs, const float* scores,
+                           BadLoss first) {
+  int bad = 0;
+  for (std::int64_t doc = threadIdx.x; doc < docs; doc += kThreads)
+    bad += std::isfinite(scores[doc]) ? 0 : 1;
+  bad = block_sum(bad, dynamic_shared<int>());
+  if (threadIdx.x != 0 || *first.number != 0.0 || bad == 0) return;
+  *first.number = static_cast<double>(cursor->number);
+  *first.loss = std::nan("");
+}
+
+}  // namespace
+
+void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence) {
+  const std::int64_t docs = 2 * pairs;
+  launch_each<kThreads>(fill_batch_incidence_kernel, docs + 1, 1, stream, docs, incidence);
+}
+
+void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
+                   const StepRates& rates, BatchCursor* cursors) {
+  launch_each<kThreads>(begin_batches_kernel, members, 1, stream, members, order, per_member, rates,
+                        cursors);
+}
+
+void finish_batch(Stream stream, std::int64_t count, const double* loss, const StepRates* corrections,
+                  BatchCursor* cursor, const BadLoss& bad) {
+  launch(finish_batch_kernel, dim3{1}, dim3{32}, 0, stream, count, loss, corrections, cursor, bad);
+}
+
+void gather_batch(Stream stream, const BatchSource& source, const BatchCursor* cursor, std::int64_t count,
+                  float* features, PairTerm* terms) {
+  if (count == 0) return;
+  launch(gather_batch_kernel, dim3{count_of(count)}, dim3{kThreads}, 0, stream, source, cursor, features,
+         terms);
+}
+
+void note_bad_scores(Stream stream, const BatchCursor* cursor, std::int64_t docs, const float* scores,
+                     const BadLoss& bad) {
+  if (docs == 0) return;
+  launch(note_bad_scores_kernel, dim3{1}, dim3{kThreads}, kThreads / 32 * sizeof(int), stream, cursor, docs,
+         scores, bad);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,6 +3,8 @@
 #include <cstdint>
 
 #include "core/ops/pair_training.h"
+#include "cuda/ops/optimizer_step.h"
+#include "cuda/ops/pair_corner.h"
 #include "cuda/runtime/stream.h"
 
 // Kernels for trainings on a sample of the history; its passes are those of cuda/ops/pair_training.h. All
@@ -33,5 +35,56 @@ void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t param
 /// at the reference. 0 for members whose gradient is not finite.
 void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
                          double* gradient);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
+
+// Batches of observed pairs. Pair i has its own documents, rows 2i and 2i + 1, so that the incidence of
+// terms and documents is the same in every batch. All arrays are on the device.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// The history that batches are drawn from.
+struct BatchSource {
+  const float* features = nullptr;  // [docs × d]
+  std::int64_t columns = 0;         // d
+  const PairTerm* terms = nullptr;
+  const PairObservation* observations = nullptr;
+  const double* labels = nullptr;   // of the terms, with a member's noise; may be null
+  const double* changes = nullptr;  // weights of the observations; null: 1 each
+};
+
+/// A member's position in its training. It is stored and advanced on the device, so that the work of a
+/// batch can be recorded once.
+struct BatchCursor {
+  const std::int32_t* order = nullptr;  // observation numbers of this batch and later ones
+  std::int64_t number = 1;              // of this batch
+  StepRates rates;                      // of its step
+};
+
+/// A training's first loss that is not finite or has exploded, in doubles on the device: the number of its
+/// step, or 0 if there is none yet, and the loss.
+struct BadLoss {
+  double* number = nullptr;
+  double* loss = nullptr;
+};
+
+/// Sets cursors [members] for orders stored one after another, `per_member` numbers each.
+void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
+                   const StepRates& rates, BatchCursor* cursors);
+
+/// Records a loss that has exploded and advances the cursor by `count` observations. corrections [steps +
+/// 1] are the rates of all steps of a training; their decay is ignored.
+void finish_batch(Stream stream, std::int64_t count, const double* loss, const StepRates* corrections,
+                  BatchCursor* cursor, const BadLoss& bad);
+
+/// The incidence of a batch of up to `pairs`.
+void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence);
+
+/// features [2 count × d] and terms [count] of the next `count` observations.
+void gather_batch(Stream stream, const BatchSource& source, const BatchCursor* cursor, std::int64_t count,
+                  float* features, PairTerm* terms);
+
+/// Records NaN as the loss of this batch if a score [docs] is not finite.
+void note_bad_scores(Stream stream, const BatchCursor* cursor, std::int64_t docs, const float* scores,
+                     const BadLoss& bad);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "cuda/runtime/check.h"
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

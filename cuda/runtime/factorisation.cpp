@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,16 +40,53 @@ struct Room {
 
 #define OLRANK_SOLVER_CHECK(call) check_solver((call), #call)
 
-struct Factorisation::Library {
-  explicit Library(std::int64_t size) : n(size) {}
-  void open() {
-    OLRANK_SOLVER_CHECK(cusolverDnCreate(&handle));
-    OLRANK_SOLVER_CHECK(cusolverDnCreateParams(&params));
-    OLRANK_SOLVER_CHECK(cusolverDnSetDeterministicMode(handle, CUSOLVER_DETERMINISTIC_RESULTS));
+namespace {
+
+/// cuSOLVER's handle on a GPU. Making one takes longer than a factorisation, so that they are kept until
+/// the process ends: as many as factorisations were ever at work at once.
+struct Handle {
+  int gpu = 0;
+  cusolverDnHandle_t solver = nullptr;
+  cusolverDnParams_t params = nullptr;
+};
+
+struct Handles {
+  std::mutex mutex;
+  std::vector<Handle> idle;
+};
+
+Handles& handles() {
+  static auto* kept = new Handles;  // the driver may be gone when static objects end
+  return *kept;
+}
+
+Handle take_handle() {
+  Handle handle;
+  OLRANK_CUDA_CHECK(cudaGetDevice(&handle.gpu));
+  {
+    const std::lock_guard lock(handles().mutex);
+    std::vector<Handle>& idle = handles().idle;
+    const auto found = std::find_if(idle.begin(), idle.end(),
+                                    [&](const Handle& other) { return other.gpu == handle.gpu; });
+    if (found != idle.end()) {
+      handle = *found;
+      idle.erase(found);
+      return handle;
+    }
   }
+  OLRANK_SOLVER_CHECK(cusolverDnCreate(&handle.solver));
+  OLRANK_SOLVER_CHECK(cusolverDnCreateParams(&handle.params));
+  OLRANK_SOLVER_CHECK(cusolverDnSetDeterministicMode(handle.solver, CUSOLVER_DETERMINISTIC_RESULTS));
+  return handle;
+}
+
+}  // namespace
+
+struct Factorisation::Library {
+  explicit Library(std::int64_t size) : n(size), kept(take_handle()) {}
   ~Library() {
-    if (params != nullptr) cusolverDnDestroyParams(params);
-    if (handle != nullptr) cusolverDnDestroy(handle);
+    const std::lock_guard lock(handles().mutex);
+    handles().idle.push_back(kept);
   }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -73,8 +111,9 @@ struct Factorisation::Library {
   }
 
   std::int64_t n;
-  cusolverDnHandle_t handle = nullptr;
-  cusolverDnParams_t params = nullptr;
+  Handle kept;
+  cusolverDnHandle_t handle = kept.solver;
+  cusolverDnParams_t params = kept.params;
   DeviceArray<std::byte> on_device;
   std::vector<std::byte> on_host;
   DeviceArray<int> info{1};
@@ -89,12 +128,12 @@ bool Factorisation::has_room(std::int64_t n) {
   return wanted <= static_cast<std::int64_t>(free_bytes / 2);
 }
 
-Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library>(n)) {
+Factorisation::Factorisation(std::int64_t n) {
   // cusolverDnDpotri() has no 64-bit form.
   if (n * n > std::numeric_limits<int>::max()) {
     throw_error<InvalidArgument>("A {0} x {0} matrix is too large to be factorised on a GPU.", n);
   }
-  library_->open();
+  library_ = std::make_unique<Library>(n);
 }
 Factorisation::~Factorisation() = default;
 Factorisation::Factorisation(Factorisation&&) noexcept = default;

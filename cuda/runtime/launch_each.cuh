@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "cuda/runtime/grid_size.h"
 #include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

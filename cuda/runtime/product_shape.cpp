@@ -4,7 +4,7 @@
 #include <bit>
 #include <stdexcept>
 
-#include "cuda/runtime/grid_size.h"
+#include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

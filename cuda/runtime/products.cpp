@@ -16,8 +16,8 @@
 namespace olrank::cuda {
 namespace {
 
-// Algorithms that do not split sums need little or none.
-constexpr std::int64_t kWorkspaceBytes = std::int64_t{1} << 20;
+// Sums that are split into parts leave each part's matrix here.
+constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 constexpr int kCandidates = 16;
 
 void check_library(cublasStatus_t status, std::string_view call) {
@@ -108,6 +108,11 @@ class Description {
   cublasLtMatmulDescOpaque_t opaque_{};
 };
 
+/// Only in double: a covariance's products have a long sum for each of few numbers.
+bool may_split(const Arithmetic& arithmetic) {
+  return arithmetic.number == CUDA_R_64F;
+}
+
 template <class Value>
 void prefer(cublasLtMatmulPreferenceOpaque_t& wishes, cublasLtMatmulPreferenceAttributes_t attribute,
             Value value) {
@@ -118,8 +123,10 @@ cublasLtMatmulPreferenceOpaque_t wishes_for(const Arithmetic& arithmetic, const 
   cublasLtMatmulPreferenceOpaque_t wishes{};
   OLRANK_PRODUCT_CHECK(cublasLtMatmulPreferenceInit(&wishes));
   prefer(wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes));
+  // Parts that are added in the type of the sums have an order, unlike those that are added in place.
   prefer(wishes, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
+         static_cast<std::uint32_t>(may_split(arithmetic) ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                                                          : CUBLASLT_REDUCTION_SCHEME_NONE));
   const auto aligned = [&](const MatrixPlaces& places) {
     return static_cast<std::uint32_t>(alignment_of(places, arithmetic.bytes));
   };
@@ -139,7 +146,7 @@ bool splits_sums(const cublasLtMatmulAlgo_t& algorithm) {
   return parts > 1;
 }
 
-/// The library's first choice among algorithms whose sums are not split; none if it has none.
+/// The library's first choice, for float32 among algorithms whose sums are not split; none if it has none.
 std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arithmetic& arithmetic,
                                            const ProductShape& shape) {
   Description product(arithmetic, shape);
@@ -152,7 +159,8 @@ std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t library, const Arith
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return std::nullopt;
   check_library(status, "cublasLtMatmulAlgoGetHeuristic");
   for (int i = 0; i < count; ++i) {
-    if (found[i].state == CUBLAS_STATUS_SUCCESS && !splits_sums(found[i].algo)) return found[i].algo;
+    if (found[i].state == CUBLAS_STATUS_SUCCESS && (may_split(arithmetic) || !splits_sums(found[i].algo)))
+      return found[i].algo;
   }
   return std::nullopt;
 }

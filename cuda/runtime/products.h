@@ -13,9 +13,9 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The algorithms of products on one device. An algorithm is chosen once per shape of bucket_of(), for a
-/// single product and without splitting sums, and serves every batch of it. A number's bits are therefore
-/// the same in a batch as alone, and depend on nothing but the shape, the card and the library's version.
-/// Not thread-safe.
+/// single product, and serves every batch of it. Sums are split in double alone, where their parts are
+/// added in order. A number's bits are therefore the same in a batch as alone, and depend on nothing but
+/// the shape, the card and the library's version. Not thread-safe.
 class ProductPlans {
  public:
   /// The plans are for the calling thread's device.

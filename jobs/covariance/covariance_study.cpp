@@ -371,6 +371,14 @@ class CovarianceStudy {
   StudyPlan plan_;  // its cells are the rankers'
 };
 
+/// The configuration with the device that `auto` means for its rankers.
+Configuration with_faster_device(Configuration configuration, const ExperimentRequest& request) {
+  Configuration experiment = configuration;
+  experiment.study.reset();
+  configuration.run.device = faster_device_of(experiment, request);
+  return configuration;
+}
+
 }  // namespace
 
 std::int64_t members_of(const std::string& structure) {
@@ -430,12 +438,14 @@ StudyRanker with_alpha(StudyRanker ranker, double alpha) {
 
 std::string covariance_study_dry_run(const Configuration& configuration, const ExperimentRequest& request,
                                      const OutputForm& form) {
-  return CovarianceStudy(configuration, request, {}).dry_run(form);
+  const Configuration there = with_faster_device(configuration, request);
+  return CovarianceStudy(there, request, {}).dry_run(form);
 }
 
 int run_covariance_study(const Configuration& configuration, const ExperimentRequest& request,
                          const std::string& command, const OutputForm& form, const TextSink& print) {
-  return CovarianceStudy(configuration, request, command).run(form, print);
+  const Configuration there = with_faster_device(configuration, request);
+  return CovarianceStudy(there, request, command).run(form, print);
 }
 
 }  // namespace olrank

@@ -19,7 +19,7 @@ const Schema& RunSettings::schema() {
       SchemaBuilder<S>("run", "Where and how an experiment runs.")
           .field("device", &S::device,
                  "`auto`, `cpu`, `cuda`, `cuda:N`, or GPUs that share the trials: `cuda:all`, `cuda:0-3`, "
-                 "`cuda:1,3`; `auto` means the CPU until GPU performance has been measured")
+                 "`cuda:1,3`; `auto` means the faster one of the CPU and one GPU")
           .flag("device")
           .field("threads", &S::threads, "CPU threads shared by all trials; 0 uses every core")
           .between(0, 4096)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/data/normaliser_text.h"
@@ -11,6 +12,7 @@
 #include "core/throw_error.h"
 #include "core/version.h"
 #include "jobs/device_choice.h"
+#include "jobs/output_folder.h"
 #include "jobs/training/training_job.h"
 #include "models/files/model_file.h"
 #include "models/neural/ranker_network.h"
@@ -65,6 +67,27 @@ LabelDevice label_device(const GpuDescription& gpu, std::int64_t bytes) {
   device.gpu = gpu.index;
   device.bytes_for_docs = static_cast<std::int64_t>(kShareOfDocs * static_cast<double>(bytes));
   return device;
+}
+
+std::string faster_training_device(const TrainConfiguration& configuration, const Dataset& train,
+                                   int threads, const std::filesystem::path& out, bool resumed) {
+  const GpuSurvey survey = visible_gpus();
+  if (!survey.built_with_cuda) return "auto";
+  const LabelSettings& settings = configuration.train;
+  if (const auto before = resumed ? recorded_device(out) : std::nullopt) return device_of_resumed(*before);
+  DeviceAdvice advice;
+  if (train.is_sparse() || settings.smooth_at > 1 || settings.optimizer == LabelOptimizer::kOgdAverage ||
+      settings.network.network == NetworkForm::kModule) {
+    advice.why = "The CPU computes this, as no GPU was timed with these settings.";
+  } else {
+    const auto models = std::ssize(configuration.data.folds) * std::ssize(settings.seeds);
+    advice = faster_device(
+        times_of_training(train.docs(), model_size(settings.network, train.features()).parameters(),
+                          models * settings.most_epochs(), threads),
+        survey);
+  }
+  log_info("{}", advice.why);
+  return advice.device;
 }
 
 TrialKeys training_keys(std::int64_t fold, std::int64_t seed) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
@@ -39,6 +41,10 @@ Dataset no_queries(std::int64_t features);
 
 /// A GPU as a training takes it, with `bytes` of its memory for documents and for batches next to them.
 LabelDevice label_device(const GpuDescription& gpu, std::int64_t bytes);
+/// The device that `auto` means: the faster one for these documents, or that of the earlier training in
+/// `out` where `resumed`. Says which and why.
+std::string faster_training_device(const TrainConfiguration& configuration, const Dataset& train,
+                                   int threads, const std::filesystem::path& out, bool resumed);
 
 /// The keys of a training's draws.
 TrialKeys training_keys(std::int64_t fold, std::int64_t seed);

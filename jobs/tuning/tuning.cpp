@@ -61,6 +61,7 @@ class Tuning {
     check_points(grid_, configuration_.protocol.cutoff);
     for (const RankerSettings& ranker : unswept_rankers(configuration_))
       check_ranker(ranker, configuration_.protocol.cutoff);
+    tuning_.run.device = faster_device_of(tuning_, request_);
     plan_ = make_plan(tuning_, request_);
   }
   Tuning(const Tuning&) = delete;
@@ -107,7 +108,8 @@ class Tuning {
         choose(grid_, finished_trials(tuned), matrix_of(configuration_), rule_);
     std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule_);
     const std::vector<TestRanker> rankers = test_rankers(winners);
-    const Configuration test = test_configuration(configuration_, rankers, out_ / "test");
+    Configuration test = test_configuration(configuration_, rankers, out_ / "test");
+    test.run.device = tuning_.run.device;
     const ExperimentPlan test_plan = plan_test(test, rankers);
     refuse_other_choice(test_plan);
     write_choice(tried, winners);

@@ -13,6 +13,7 @@ PROGRAM = pathlib.Path(os.environ["OLRANK_BUILD"], "bin", "tests", "emulated_olr
 DATA = "synth:small?queries=30&test_queries=10&seed=3"
 RANKERS = ["--ranker", "olranknet,p2neurrank,pairrank", "--set", "ranker.p2neurrank.members=2", "--width", 4, "--steps", 2,
            "--rounds", 6, "--protocol-eval-every", 3, "--seeds", "1-2", "--clicks", "perfect"]
+LARGE_EPOCHS = 100000  # early stopping ends it after two passes
 THREE = "Card=8GB,Card=8GB,Card=8GB"
 
 
@@ -145,7 +146,7 @@ class Cards(unittest.TestCase):
         self.assertEqual(prints["one"], prints["three"])
         self.assertEqual(len(set(prints["one"])), 4)
         self.assertFalse(set(prints["one"]) & set(prints["none"]))
-        done = self.olrank("train", "--data", DATA, "--epochs", 2, *several, "--resume", "--out", self.root / "one")
+        done = self.olrank("train", "--data", DATA, "--epochs", 2, *several, "--resume", "--out", self.root / "one", "--device", "cpu")
         self.assertEqual(done.returncode, 2)
         self.assertIn("computed on a GPU", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
@@ -155,6 +156,44 @@ class Cards(unittest.TestCase):
         self.train("stay", *case)
         self.train("travel", *case, cards="Card=1KB")
         self.assertEqual((self.root / "stay" / "model.safetensors").read_bytes(), (self.root / "travel" / "model.safetensors").read_bytes())
+
+    def test_auto_takes_the_card_where_its_trial_is_faster(self):
+        def said(*arguments, ranker="olranknet", **variables):
+            done = self.olrank("run", "--dry-run", "--data", DATA, "--ranker", ranker, "--clicks", "perfect", *arguments, **variables)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stderr.splitlines()[0]
+        long = ["--width", 16, "--rounds", 20000, "--covariance", "diagonal"]
+        self.assertRegex(said(*long), r"^cuda:0 \(Card\) computes this: about .* on a GPU, .* on the CPU\.$")
+        self.assertRegex(said("--width", 4, "--rounds", 20), r"^The CPU computes this: about .* on a GPU, .* on the CPU\.$")
+        self.assertEqual(said(*long, cards=""), "The CPU computes this, as no GPU can be used: OLRANK_EMULATED_GPUS names none.")
+        self.assertRegex(said(*long, cards="Card=1MB"), r"^The CPU computes this, as a GPU cannot: Ranker 'olranknet' may need .* of GPU memory")
+        self.assertRegex(said(*long, cards="Card=busy"), r"^The CPU computes this, as a GPU cannot: ")
+        self.assertRegex(said(*long, "--shard", "1/2"), r"^The CPU computes this, as machines of other shards may have no GPU")
+        self.assertRegex(said("--rounds", 20000, ranker="pairrank"), r"^The CPU computes this, as no ranker is a network that was timed on a GPU\.$")
+        self.assertNotIn("computes this", said(*long, "--device", "cpu"))
+
+    def test_auto_continues_on_the_device_that_began(self):
+        command = ["run", "--data", DATA, "--ranker", "olranknet", "--width", 4, "--steps", 2, "--clicks", "perfect", "--out", self.root / "kept"]
+        for device, said in (("cuda:1", "cuda:0 continues what cuda:1 began."), ("auto", "The CPU continues what it began.")):
+            self.assertEqual(self.olrank(*command, "--rounds", 3, "--device", device, "--force").returncode, 0)
+            more = self.olrank(*command, "--rounds", 6, "--resume")
+            self.assertEqual((more.returncode, more.stderr.splitlines()[0]), (0, said), more.stderr)
+
+    def test_auto_of_train_takes_the_card_from_a_size_on(self):
+        command = ["train", "--data", DATA, "--network", "mlp", "--width", 4, "--threads", 1]
+        small = self.olrank(*command, "--epochs", 2, "--out", self.root / "small")
+        self.assertRegex(small.stderr.splitlines()[0], r"^The CPU computes this: about .* on a GPU, .* on the CPU\.$")
+        for name, more, said in (("none", {"cards": ""}, "The CPU computes this, as no GPU can be used: "),
+                                 ("card", {}, r"cuda:0 \(Card\) computes this: ")):
+            with self.subTest(name=name):
+                big = self.olrank(*command, "--width", 512, "--batch", 30, "--epochs", LARGE_EPOCHS, "--patience", 1, "--learning-rate", 1e-30,
+                                  "--out", self.root / name, **more)
+                self.assertEqual(big.returncode, 0, big.stderr)
+                self.assertRegex(big.stderr.splitlines()[0], "^" + said)
+                self.assertEqual(json.loads((self.root / name / "manifest.json").read_text()).get("device"), None if more else "cuda:0")
+        again = self.olrank(*command, "--width", 512, "--batch", 30, "--epochs", LARGE_EPOCHS, "--patience", 1, "--learning-rate", 1e-30, "--resume",
+                            "--out", self.root / "card")
+        self.assertEqual((again.returncode, again.stderr.splitlines()[0]), (0, "cuda:0 continues what cuda:0 began."), again.stderr)
 
     def test_info_lists_every_card_with_its_memory(self):
         cards = "Card=8GB,Card=busy,Other card=4GB"
@@ -167,6 +206,8 @@ class Cards(unittest.TestCase):
         text = self.olrank("info", cards=cards).stdout
         self.assertIn("cuda:1     Card, capability 9.0, unknown of 0.0 GiB free\n", text)
         self.assertIn("cuda:2     Other card, capability 9.0, 3.7 of 3.7 GiB free\n", text)
+        self.assertIn("auto       cuda:0 for networks whose trials are faster there", text)
+        self.assertIn("auto       the CPU, as no GPU can be used\n", self.olrank("info", cards="").stdout)
 
     def test_cards_that_do_not_exist_or_differ_are_refused(self):
         for device, complaint in (

@@ -152,6 +152,79 @@ TEST(DeviceChoiceTest, RefusesGpusOfDifferentTypes) {
   EXPECT_NE(device_refusal(all, survey).find("need compute capability 9.0"), std::string::npos);
 }
 
+NetworkTrials trials_of_network(std::int64_t rounds, std::int64_t parameters, std::int64_t members = 1) {
+  return {.trials = 1, .rounds = rounds, .parameters = parameters, .members = members};
+}
+
+bool gpu_pays(const NetworkTrials& work, std::int64_t jobs = 1) {
+  return times_of({&work, 1}, jobs).gpu_is_faster();
+}
+
+TEST(FasterDeviceTest, TimesAreThoseOfTheRecords) {
+  // An H100's trials of 1,000 and 5,000 rounds took 0.80 s and 7.46 s after 0.99 s, and ten members 2.5
+  // times.
+  const NetworkTrials thousand = trials_of_network(1000, 13'700);
+  EXPECT_NEAR(times_of({&thousand, 1}, 1).gpu, 0.99 + 0.80, 1e-9);
+  EXPECT_NEAR(times_of({&thousand, 1}, 1).cpu, 18.0, 1e-9);
+  const NetworkTrials long_one = trials_of_network(5000, 13'700);
+  EXPECT_NEAR(times_of({&long_one, 1}, 1).gpu, 0.99 + 7.46, 1e-9);
+  const NetworkTrials ten = trials_of_network(1000, 13'700, 10);
+  EXPECT_NEAR(times_of({&ten, 1}, 1).gpu, 0.99 + 2.5 * 0.80, 1e-9);
+  EXPECT_NEAR(times_of({&ten, 1}, 1).cpu, 180.0, 1e-9);
+  // A pass over MSLR-WEB30K's documents took 57.4 ms there.
+  EXPECT_NEAR(times_of_training(2'265'901, 13'700, 100, 16).gpu - 0.99, 5.74, 0.01);
+}
+
+TEST(FasterDeviceTest, AGpuPaysForAllButSmallAndShortTrials) {
+  EXPECT_TRUE(gpu_pays(trials_of_network(1000, 13'700)));
+  EXPECT_TRUE(gpu_pays(trials_of_network(5000, 752))) << "16 units over 46 features";
+  EXPECT_TRUE(gpu_pays(trials_of_network(100, 13'700, 10))) << "an ensemble";
+  EXPECT_FALSE(gpu_pays(trials_of_network(100, 13'700))) << "the start of a program takes longer";
+  EXPECT_FALSE(gpu_pays(trials_of_network(1000, 752)));
+  EXPECT_FALSE(gpu_pays(trials_of_network(1, 1)));
+  NetworkTrials by_growth = trials_of_network(1000, 752);
+  by_growth.by_growth = true;
+  EXPECT_FALSE(gpu_pays(by_growth));
+  by_growth.parameters = 13'700;
+  EXPECT_TRUE(gpu_pays(by_growth));
+}
+
+TEST(FasterDeviceTest, MoreJobsFavourTheCpu) {
+  NetworkTrials work = trials_of_network(1000, 4'700);
+  work.trials = 64;
+  EXPECT_TRUE(gpu_pays(work, 1));
+  EXPECT_FALSE(gpu_pays(work, 64)) << "a core for each trial";
+  work.trials = 1;
+  EXPECT_TRUE(gpu_pays(work, 64)) << "one trial has one core";
+}
+
+TEST(FasterDeviceTest, TrainingPaysFromASizeOn) {
+  EXPECT_TRUE(times_of_training(2'265'901, 13'700, 50, 16).gpu_is_faster());
+  EXPECT_FALSE(times_of_training(9'630, 4'700, 100, 2).gpu_is_faster());
+  EXPECT_FALSE(times_of_training(2'265'901, 136, 1, 16).gpu_is_faster()) << "a linear model";
+}
+
+TEST(FasterDeviceTest, SaysWhichDeviceAndWhy) {
+  const DeviceTimes fast{.cpu = 450.0, .gpu = 8.4};
+  DeviceAdvice advice = faster_device(fast, one_gpu());
+  EXPECT_EQ(advice.device, "cuda:0");
+  EXPECT_EQ(advice.why, "cuda:0 (Test card) computes this: about 8s on a GPU, 7m30s on the CPU.");
+  advice = faster_device({.cpu = 1.0, .gpu = 2.0}, one_gpu());
+  EXPECT_EQ(advice.device, "auto");
+  EXPECT_EQ(advice.why, "The CPU computes this: about 2s on a GPU, 1s on the CPU.");
+  GpuSurvey old = one_gpu();
+  old.gpus.clear();
+  old.absence = "the driver supports CUDA 12.2, but this build needs 13.0: update the driver";
+  advice = faster_device(fast, old);
+  EXPECT_EQ(advice.device, "auto");
+  EXPECT_EQ(advice.why, "The CPU computes this, as no GPU can be used: " + old.absence + ".");
+  EXPECT_EQ(meaning_of_auto(old), "the CPU, as no GPU can be used");
+  GpuSurvey weak = one_gpu();
+  weak.gpus[0].capability_major = 7;
+  EXPECT_EQ(faster_device(fast, weak).device, "auto");
+  EXPECT_EQ(meaning_of_auto(one_gpu()).find("cuda:0 for networks"), 0U);
+}
+
 TEST(GpuSlotsTest, EveryGpuPlaysATrialWhileTrialsLast) {
   Configuration configuration = with("cuda:all", {RankerKind::kOlRankNet, RankerKind::kP2NeurRank});
   configuration.clicks.models = {"perfect", "navigational"};

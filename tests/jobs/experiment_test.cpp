@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/runtime/progress.h"
 #include "jobs/job_folder.h"
 #include "report/outputs.h"
 #include "tests/sim/small_trial.h"
@@ -301,6 +302,47 @@ TEST(ExperimentTest, SecondsIncludeSetUpAndEarlierRuns) {
   plan.trial.rounds = 34;
   plan.protocol = "rounds = 34\n";
   EXPECT_GE(summary_of_run().at("seconds").get<double>(), seconds + kSetUp);
+}
+
+/// Takes its time whenever its state is saved.
+class SlowToSave : public StubRanker {
+ public:
+  static constexpr double kSave = 0.05;
+  SlowToSave(std::int64_t features, int& saves) : StubRanker(features, false), saves_(&saves) {}
+  void save(StateWriter& state) const override {
+    ++*saves_;
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSave));
+    StubRanker::save(state);
+  }
+
+ private:
+  int* saves_;
+};
+
+TEST(ExperimentTest, CheckpointsAreAStageAndTheLastStateIsNoTimeOfTheTrial) {
+  for (const std::int64_t checkpoint_every : {10, 1000}) {
+    const TemporaryFolder folder;
+    ExperimentPlan plan = small_plan(folder.path());
+    plan.seeds = {7};
+    plan.users.resize(1);
+    plan.rankers.resize(1);
+    plan.checkpoint_every = checkpoint_every;
+    int saves = 0;
+    plan.rankers[0].make = [&](const RankerData& data, const TrialKeys&) {
+      return std::make_unique<SlowToSave>(data.train.features, saves);
+    };
+    const Stopwatch watch;
+    EXPECT_EQ(run_experiment(plan).finished, 1);
+    const double all = watch.seconds();
+    const auto summary = nlohmann::json::parse(
+        read_file(folder.path() / TrialIdentity{"one", "perfect", 1, 7}.path() / "summary.json"));
+    const int on_the_way = checkpoint_every == 10 ? 2 : 0;
+    EXPECT_EQ(saves, on_the_way + 2);
+    EXPECT_GE(all - summary.at("seconds").get<double>(), 2 * SlowToSave::kSave);
+    const auto& stages = summary.at("seconds_by_stage");
+    EXPECT_EQ(stages.contains("save"), on_the_way > 0);
+    EXPECT_GE(stages.value("save", 0.0), on_the_way * SlowToSave::kSave);
+  }
 }
 
 TEST(ExperimentTest, RefusesResumesOrReplacesExistingResults) {

@@ -104,6 +104,11 @@ class Notices(unittest.TestCase):
         path.write_text(before + name + after.replace('"offline": 0.4', '"offline": 0.5', 1))
         self.refused("PAPERS-CLAIMS.md differs")
 
+    def test_the_rule_of_auto_has_the_figures_of_the_records(self):
+        path = self.folder / "docs/evidence/2026-11-27-h100/speed.json"
+        path.write_text(path.read_text().replace('"seconds_of_one": 0.80', '"seconds_of_one": 0.90', 1))
+        self.refused("jobs/device_choice.cpp: kGpuThousandRounds is 0.80, but the record says 0.9004")
+
     def test_a_figure_without_a_record(self):
         self.change("docs/TUNING.md", "\n## ", "\nIt takes 0.5 ms.\n\n## ")
         self.change("docs/GPU.md", "\n## ", "\nIt takes 0.5 ms.\n\n## ")

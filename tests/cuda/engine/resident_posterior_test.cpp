@@ -294,6 +294,30 @@ TEST_P(ResidentPosteriorTest, RebuildReplaysThePairsWhenMemoryIsFull) {
   }
 }
 
+TEST_P(ResidentPosteriorTest, AnEvaluationReportsTheLatestCheck) {
+  PosteriorSpec often = kDual;
+  often.checks.every = kRoundPairs;
+  device::WatchedPosterior watched(often, *products_);
+  DeviceArray<double> m = unset_on_device<double>(kPosteriorDocs * kPosteriorDocs);
+  Query query(100);
+  watched.gram(nullptr, query.rows(), m.data());
+  watched.observe(nullptr, query.rows(), m.data(), query.pairs(), kRoundPairs);
+  EXPECT_TRUE(watched.check_is_due());
+  watched.check_drift(nullptr);
+  EXPECT_FALSE(watched.check_is_due());
+  const std::int64_t before = emulation::blocks_run();
+  const double drift = watched.drift(nullptr);
+  EXPECT_EQ(emulation::blocks_run(), before) << "an evaluation launches nothing";
+  StateWriter saved;
+  watched.save(saved);
+  device::WatchedPosterior other(often, *products_);
+  StateReader read(saved.bytes(), "memory");
+  other.load(nullptr, read);
+  const std::int64_t loaded = emulation::blocks_run();
+  EXPECT_EQ(other.drift(nullptr), drift);
+  EXPECT_EQ(emulation::blocks_run(), loaded) << "a resumed trial reports what the other would have";
+}
+
 TEST_P(ResidentPosteriorTest, OneOfFourChecksFactorisesAfresh) {
   PosteriorSpec often = kDual;
   often.checks.every = kRoundPairs;

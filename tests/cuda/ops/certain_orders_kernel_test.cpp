@@ -3,8 +3,6 @@
 #include <numeric>
 
 #include "cuda/ops/certain_orders.h"
-#include "cuda/ops/score_order.h"
-#include "cuda/ops/theory_alpha.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/cuda/ops/slow_order.h"
 

@@ -2,7 +2,6 @@
 
 #include "core/ops/covariance.h"
 #include "cuda/ops/covariance_matrix.h"
-#include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/runtime/factorisation.h"

@@ -9,7 +9,6 @@
 #include "core/ops/tangent_factors.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/pair_corner.h"
-#include "cuda/ops/tangent_factors.h"
 #include "cuda/ops/tangent_kernel.h"
 #include "tests/cuda/ops/kernel_test.h"
 

@@ -4,10 +4,9 @@
 #include <numeric>
 
 #include "core/math/dcg.h"
-#include "cuda/ops/list_batch.h"
+#include "cuda/ops/certain_orders.h"
 #include "cuda/ops/list_loss.h"
-#include "cuda/ops/ndcg_weights.h"
-#include "cuda/ops/score_order.h"
+#include "cuda/ops/query_inputs.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/cuda/ops/slow_order.h"
 

@@ -1,7 +1,6 @@
 #include <cmath>
 #include <limits>
 
-#include "cuda/ops/mini_batch.h"
 #include "cuda/ops/replay.h"
 #include "tests/cuda/ops/kernel_test.h"
 

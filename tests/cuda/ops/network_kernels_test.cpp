@@ -9,9 +9,8 @@
 #include "core/ops/pair_training.h"
 #include "core/ops/tangent_factors.h"
 #include "cuda/ops/gradient_products.h"
-#include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/query_inputs.h"
-#include "cuda/ops/tangent_factors.h"
+#include "cuda/ops/tangent_kernel.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {

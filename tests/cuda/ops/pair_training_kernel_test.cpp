@@ -4,8 +4,8 @@
 
 #include "core/device/device_network.h"
 #include "core/random/rng_stream.h"
-#include "cuda/ops/history_update.h"
 #include "cuda/ops/pair_training.h"
+#include "cuda/ops/query_inputs.h"
 #include "tests/cuda/ops/history_fixture.h"
 #include "tests/cuda/ops/kernel_test.h"
 

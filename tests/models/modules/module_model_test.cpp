@@ -88,7 +88,8 @@ TEST(ModuleModelTest, ReluIsTheClosedForm) {
   const FeatureMatrix docs = matrix_of(features, kModuleFeatures);
   for (const ModuleRequest& request : relu_requests()) {
     const NetworkShape shape = shape_of(request);
-    const ModuleModel model(request);
+    const std::unique_ptr<ModuleModel> opened = open_module(request);
+    const ModuleModel& model = *opened;
     EXPECT_FALSE(model.reads_lists());
     EXPECT_EQ(model.factors_by(), "hooks");
     ASSERT_EQ(model.parameters(), shape.parameters());
@@ -138,7 +139,8 @@ TEST(ModuleModelTest, ReluIsTheClosedForm) {
 template <class Module>
 void expect_autograd(const ModuleRequest& request, std::string_view way) {
   SCOPED_TRACE(request.module + " " + std::string(name_of(request.activation)));
-  const ModuleModel model(request);
+  const std::unique_ptr<ModuleModel> opened = open_module(request);
+  const ModuleModel& model = *opened;
   EXPECT_EQ(model.factors_by(), way);
   const std::vector<float> theta = moved_parameters(model, 11);
   const std::vector<float> features = module_docs(kModuleDocs, kModuleFeatures, 12);
@@ -219,7 +221,8 @@ TEST(ModuleModelTest, AttentionIsItsAutograd) {
 }
 
 TEST(ModuleModelTest, AttentionGivesADocumentTheSameScoreInAnyOrder) {
-  const ModuleModel model(request_of("attention"));
+  const std::unique_ptr<ModuleModel> opened = open_module(request_of("attention"));
+  const ModuleModel& model = *opened;
   EXPECT_TRUE(model.reads_lists());
   const std::vector<float> theta = moved_parameters(model, 21);
   const std::vector<float> features = module_docs(kModuleDocs, kModuleFeatures, 22);
@@ -248,7 +251,8 @@ TEST(ModuleModelTest, GivesTheSameBitsOnAnyThreads) {
   const FeatureMatrix docs = matrix_of(features, kModuleFeatures);
   for (const std::string name : {"relu", "residual", "layernorm", "attention"}) {
     ModuleRequest request = request_of(name, 2);
-    const ModuleModel model(request);
+    const std::unique_ptr<ModuleModel> opened = open_module(request);
+    const ModuleModel& model = *opened;
     const FeatureMatrix some = model.reads_lists() ? FeatureMatrix{docs.values, 40, kModuleFeatures} : docs;
     const auto results = [&](int threads, std::uint64_t seed) {
       const std::vector<float> theta = moved_parameters(model, seed);
@@ -283,7 +287,8 @@ TEST(ModuleModelTest, GivesTheSameBitsOnAnyThreads) {
 
 TEST(ModuleModelTest, DrawsTheFirstParametersFromTheKey) {
   for (const std::string name : {"relu", "residual", "layernorm", "attention"}) {
-    const ModuleModel model(request_of(name));
+    const std::unique_ptr<ModuleModel> opened = open_module(request_of(name));
+    const ModuleModel& model = *opened;
     torch::manual_seed(5);
     const torch::Tensor expected = torch::rand({3});
     torch::manual_seed(5);
@@ -296,7 +301,8 @@ TEST(ModuleModelTest, DrawsTheFirstParametersFromTheKey) {
 
 TEST(ModuleModelTest, NamesItsTensorsAndItsArchitecture) {
   const ModuleRequest request = request_of("layernorm", 2, Activation::kTanh);
-  const ModuleModel model(request);
+  const std::unique_ptr<ModuleModel> opened = open_module(request);
+  const ModuleModel& model = *opened;
   const std::vector<float> theta = model.first_parameters(test_key(1));
   const ModelTensors tensors = model.tensors(theta);
   std::vector<std::string> names;
@@ -321,14 +327,15 @@ TEST(ModuleModelTest, NamesItsTensorsAndItsArchitecture) {
                                                                      {"fingerprint", model.fingerprint()}};
   EXPECT_EQ(tensors.architecture, expected);
   EXPECT_EQ(model.fingerprint().size(), 32U);
-  EXPECT_NE(model.fingerprint(), ModuleModel(request_of("layernorm", 3)).fingerprint());
-  EXPECT_EQ(model.fingerprint(), ModuleModel(request).fingerprint());
+  EXPECT_NE(model.fingerprint(), open_module(request_of("layernorm", 3))->fingerprint());
+  EXPECT_EQ(model.fingerprint(), open_module(request)->fingerprint());
   EXPECT_GT(model.largest_parameter(), 100.0);
 }
 
 TEST(ModuleModelTest, ScoresNoDocuments) {
   for (const std::string name : {"residual", "attention"}) {
-    const ModuleModel model(request_of(name));
+    const std::unique_ptr<ModuleModel> opened = open_module(request_of(name));
+    const ModuleModel& model = *opened;
     const std::vector<float> theta = model.first_parameters(test_key(1));
     ExecutionContext context;
     const FeatureMatrix none = {nullptr, 0, kModuleFeatures};
@@ -371,7 +378,9 @@ TEST(KeptDocumentsTest, FindsPartsOfWhatIsKept) {
 }
 
 TEST(KeptDocumentsTest, ModulesGiveTheSameBitsForThem) {
-  const ModuleModel model({.module = "layernorm", .features = 9, .width = 6, .depth = 3});
+  const std::unique_ptr<ModuleModel> opened =
+      open_module({.module = "layernorm", .features = 9, .width = 6, .depth = 3});
+  const ModuleModel& model = *opened;
   const std::vector<float> features = module_docs(300, 9, 3);
   const FeatureMatrix docs = matrix_of(features, 9);
   const std::vector<float> theta = model.first_parameters(test_key(4));
@@ -391,7 +400,7 @@ TEST(KeptDocumentsTest, ModulesGiveTheSameBitsForThem) {
 
 TEST(ModuleDeviceTest, RefusesAGpuThatLibTorchCannotUse) {
   if (at::Context::hasCUDA()) GTEST_SKIP() << "LibTorch has a GPU here";
-  EXPECT_THROW(ModuleModel({.module = "relu", .features = 3, .width = 4}, 0), NotBuiltWithCuda);
+  EXPECT_THROW(open_module({.module = "relu", .features = 3, .width = 4}, 0), NotBuiltWithCuda);
   EXPECT_TRUE(ModuleDevice(std::nullopt).is_cpu());
 }
 

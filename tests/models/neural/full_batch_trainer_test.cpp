@@ -213,7 +213,9 @@ void expect_plain_steps(Optimizer optimizer, double rate, std::uint64_t seed, co
     training.world.add(training.history, 10);
     const std::vector<double> began = in_double(training.theta);
     const double step = training.train();
-    if (optimizer == Optimizer::kAdam) EXPECT_EQ(step, rate);
+    if (optimizer == Optimizer::kAdam) {
+      EXPECT_EQ(step, rate);
+    }
     std::vector<double> at = began;
     std::vector<std::pair<double, double>> memory;
     for (const double entry : began) memory.emplace_back(entry, 0.0);

@@ -16,20 +16,20 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kNumbers = 3;
+constexpr std::int64_t kStoredColumns = 3;
 
-FittedNormaliser scaled() {
+FittedNormaliser list_scaling() {
   FittedNormaliser normaliser;
   normaliser.kind = Normalisation::kQueryMinmax;
-  normaliser.features = kNumbers;
+  normaliser.features = kStoredColumns;
   return normaliser;
 }
 
-DocumentStore::Settings settings_in(const TemporaryFolder& folder, std::size_t bytes = 1'000'000) {
-  return {folder.path(), "schema", normaliser_text(scaled()), bytes};
+DocumentStore::Settings store_settings(const TemporaryFolder& folder, std::size_t bytes = 1'000'000) {
+  return {folder.path(), "schema", normaliser_text(list_scaling()), bytes};
 }
 
-StoredDocument document(const std::string& id, std::int64_t version, std::vector<float> columns) {
+StoredDocument stored_document(const std::string& id, std::int64_t version, std::vector<float> columns) {
   StoredDocument one;
   one.id = {id, false};
   one.version = version;
@@ -37,7 +37,7 @@ StoredDocument document(const std::string& id, std::int64_t version, std::vector
   return one;
 }
 
-std::string refusal_of(const std::function<void()>& call) {
+std::string rejection_text(const std::function<void()>& call) {
   try {
     call();
   } catch (const ApiError& error) {
@@ -47,7 +47,7 @@ std::string refusal_of(const std::function<void()>& call) {
 }
 
 /// A list of the versions, of which the first was shown.
-FeedbackRecord list_of(const std::vector<std::pair<std::string, std::int64_t>>& docs) {
+FeedbackRecord list_of_versions(const std::vector<std::pair<std::string, std::int64_t>>& docs) {
   FeedbackRecord record;
   record.impression = "i";
   record.clicks = {1};
@@ -60,11 +60,11 @@ FeedbackRecord list_of(const std::vector<std::pair<std::string, std::int64_t>>& 
 }
 
 /// The obvious formula: inputs of raw rows that are scaled within their list.
-std::vector<float> inputs_of(const std::vector<std::vector<float>>& rows) {
+std::vector<float> scaled_inputs(const std::vector<std::vector<float>>& rows) {
   std::vector<float> raw;
   for (const auto& row : rows) raw.insert(raw.end(), row.begin(), row.end());
   std::vector<float> inputs(raw.size());
-  scaled().apply({raw.data(), std::ssize(rows), kNumbers}, inputs.data());
+  list_scaling().apply({raw.data(), std::ssize(rows), kStoredColumns}, inputs.data());
   return inputs;
 }
 
@@ -74,29 +74,29 @@ TEST(DocumentStore, KeepsEachVersionAndGivesItToRecords) {
   const std::vector<float> now = {4.0F, -0.0F, 0.1F};
   const std::vector<float> other = {2.5F, 7.0F, 1e30F};
   {
-    DocumentStore store(settings_in(folder));
+    DocumentStore store(store_settings(folder));
     EXPECT_TRUE(store.is_empty());
-    EXPECT_EQ(store.put({document("a", 0, old), document("b", 7, other)}),
+    EXPECT_EQ(store.put({stored_document("a", 0, old), stored_document("b", 7, other)}),
               (std::vector<std::int64_t>{1, 7}));
-    EXPECT_EQ(store.put({document("a", 0, now)}), (std::vector<std::int64_t>{2}));
-    EXPECT_EQ(*store.newest("a"), document("a", 2, now));
+    EXPECT_EQ(store.put({stored_document("a", 0, now)}), (std::vector<std::int64_t>{2}));
+    EXPECT_EQ(*store.newest("a"), stored_document("a", 2, now));
   }
-  DocumentStore store(settings_in(folder));  // as after a kill
-  EXPECT_EQ(*store.newest("a"), document("a", 2, now));
+  DocumentStore store(store_settings(folder));  // as after a kill
+  EXPECT_EQ(*store.newest("a"), stored_document("a", 2, now));
   EXPECT_EQ(store.counts().documents, 2);
   EXPECT_EQ(store.counts().versions, 3);
   EXPECT_EQ(store.remove(std::vector<std::string>{"a", "unknown"}), 1);
   EXPECT_EQ(store.newest("a"), nullptr);
-  EXPECT_EQ(store.put({document("a", 0, old)}), (std::vector<std::int64_t>{3}));
+  EXPECT_EQ(store.put({stored_document("a", 0, old)}), (std::vector<std::int64_t>{3}));
   const DocumentVersions beside(folder.path() / DocumentVersions::kFile);
   const auto expect_inputs = [&](const DocumentVersions& versions) {
     for (const auto& [version, row] : {std::pair(1, old), {2, now}, {3, old}}) {
-      FeedbackRecord record = list_of({{"a", version}, {"b", 7}});
+      FeedbackRecord record = list_of_versions({{"a", version}, {"b", 7}});
       EXPECT_EQ(versions.apply(record), "");
-      EXPECT_EQ(record.inputs, inputs_of({row, other}));
+      EXPECT_EQ(record.inputs, scaled_inputs({row, other}));
       EXPECT_TRUE(record.versions.empty());
     }
-    FeedbackRecord unknown = list_of({{"a", 4}});
+    FeedbackRecord unknown = list_of_versions({{"a", 4}});
     EXPECT_NE(versions.apply(unknown).find("version 4 of document 'a', which "), std::string::npos);
   };
   expect_inputs(store);
@@ -105,9 +105,9 @@ TEST(DocumentStore, KeepsEachVersionAndGivesItToRecords) {
 
 TEST(DocumentStore, TakesTheNumbersOfTheRequestInPlaceOfStoredOnes) {
   const TemporaryFolder folder;
-  DocumentStore store(settings_in(folder));
-  store.put({document("a", 0, {1.0F, 2.0F, 3.0F})});
-  FeedbackRecord record = list_of({{"a", 1}, {"sent", 0}});
+  DocumentStore store(store_settings(folder));
+  store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
+  FeedbackRecord record = list_of_versions({{"a", 1}, {"sent", 0}});
   record.rest = {{"left", false}};
   record.versions.push_back(0);
   record.given = {{0, 1, -0.0F}, {1, 0, 5.0F}, {2, 2, 9.0F}};
@@ -118,115 +118,125 @@ TEST(DocumentStore, TakesTheNumbersOfTheRequestInPlaceOfStoredOnes) {
   EXPECT_EQ(read, record);
   EXPECT_TRUE(std::signbit(read.given[0].value));
   ASSERT_EQ(store.apply(read), "");
-  std::vector<float> inputs = inputs_of({{1.0F, -0.0F, 3.0F}, {5.0F, 0.0F, 0.0F}, {0.0F, 0.0F, 9.0F}});
-  inputs.resize(2 * kNumbers);
+  std::vector<float> inputs = scaled_inputs({{1.0F, -0.0F, 3.0F}, {5.0F, 0.0F, 0.0F}, {0.0F, 0.0F, 9.0F}});
+  inputs.resize(2 * kStoredColumns);
   EXPECT_EQ(read.inputs, inputs);
   FeedbackRecord beyond = record;
-  beyond.given[0].column = kNumbers;
+  beyond.given[0].column = kStoredColumns;
   EXPECT_EQ(store.apply(beyond), "The record gives column 3, but its documents have 3.");
 }
 
 TEST(DocumentStore, RefusesVersionsThatGoBackAndRepeatsHarmlessly) {
   const TemporaryFolder folder;
-  DocumentStore store(settings_in(folder));
-  store.put({document("a", 5, {1.0F, 2.0F, 3.0F})});
-  EXPECT_EQ(refusal_of([&] {
-              store.put({document("b", 0, {1.0F, 2.0F, 3.0F}), document("a", 4, {1.0F, 2.0F, 3.0F})});
+  DocumentStore store(store_settings(folder));
+  store.put({stored_document("a", 5, {1.0F, 2.0F, 3.0F})});
+  EXPECT_EQ(rejection_text([&] {
+              store.put({stored_document("b", 0, {1.0F, 2.0F, 3.0F}),
+                         stored_document("a", 4, {1.0F, 2.0F, 3.0F})});
             }),
             "409 documents[1].version: Document 'a' has version 5, which is newer than 4.");
   EXPECT_EQ(store.newest("b"), nullptr);
   EXPECT_EQ(
-      refusal_of([&] {
-        store.put({document("a", 5, {1.0F, 2.0F, 4.0F})});
+      rejection_text([&] {
+        store.put({stored_document("a", 5, {1.0F, 2.0F, 4.0F})});
       }),
       "409 documents[0].version: Document 'a' has another content in version 5: give the new content a "
       "higher version.");
   const std::int64_t bytes = store.counts().log_bytes;
-  EXPECT_EQ(store.put({document("a", 5, {1.0F, 2.0F, 3.0F})}), (std::vector<std::int64_t>{5}));  // a retry
+  EXPECT_EQ(store.put({stored_document("a", 5, {1.0F, 2.0F, 3.0F})}),
+            (std::vector<std::int64_t>{5}));  // a retry
   EXPECT_EQ(store.counts().log_bytes, bytes);
   store.remove(std::vector<std::string>{"a"});
-  EXPECT_NE(refusal_of([&] { store.put({document("a", 5, {1.0F, 2.0F, 3.0F})}); }), "nothing");
+  EXPECT_NE(rejection_text([&] { store.put({stored_document("a", 5, {1.0F, 2.0F, 3.0F})}); }), "nothing");
 }
 
 TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
   const TemporaryFolder folder;
   std::vector<StoredDocument> many;
-  for (int i = 0; i < 50; ++i) many.push_back(document(fmt::format("d{}", i), 0, {1.0F, 2.0F, 3.0F}));
-  DocumentStore store(settings_in(folder, 5000));
-  store.put({document("a", 0, {1.0F, 2.0F, 3.0F})});
-  const std::string full = refusal_of([&] { store.put(many); });
-  EXPECT_EQ(full.find("507 documents: These documents need "), 0U) << full;
-  EXPECT_NE(full.find("--max-document-memory is 5.0 kB: nothing was stored."), std::string::npos) << full;
-  EXPECT_EQ(store.counts().documents, 1);
-  EXPECT_LE(store.counts().bytes, 5000U);
+  for (int i = 0; i < 50; ++i)
+    many.push_back(stored_document(fmt::format("d{}", i), 0, {1.0F, 2.0F, 3.0F}));
   {
-    const FullDisk disk(static_cast<rlim_t>(store.counts().log_bytes) + 20);
-    EXPECT_EQ(refusal_of([&] { store.put({document("b", 0, {1.0F, 2.0F, 3.0F})}); }).find("507 "), 0U);
+    DocumentStore store(store_settings(folder, 5000));
+    store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
+    const std::string full = rejection_text([&] { store.put(many); });
+    EXPECT_EQ(full.find("507 documents: These documents need "), 0U) << full;
+    EXPECT_NE(full.find("--max-document-memory is 5.0 kB: nothing was stored."), std::string::npos) << full;
+    EXPECT_EQ(store.counts().documents, 1);
+    EXPECT_LE(store.counts().bytes, 5000U);
+    {
+      const FullDisk disk(static_cast<rlim_t>(store.counts().log_bytes) + 20);
+      EXPECT_EQ(rejection_text([&] {
+                  store.put({stored_document("b", 0, {1.0F, 2.0F, 3.0F})});
+                }).find("507 "),
+                0U);
+    }
+    EXPECT_EQ(store.newest("b"), nullptr);
+    store.put({stored_document("b", 0, {1.0F, 2.0F, 3.0F})});
   }
-  EXPECT_EQ(store.newest("b"), nullptr);
-  store.put({document("b", 0, {1.0F, 2.0F, 3.0F})});
-  EXPECT_EQ(DocumentStore(settings_in(folder, 100)).counts().documents, 2);  // a lower limit loses nothing
+  EXPECT_EQ(DocumentStore(store_settings(folder, 100)).counts().documents,
+            2);  // a lower limit loses nothing
 }
 
 TEST(DocumentStore, LosesOnlyWhatAKillHasCut) {
   const TemporaryFolder folder;
   {
-    DocumentStore store(settings_in(folder));
-    store.put({document("a", 0, {1.0F, 2.0F, 3.0F})});
-    store.put({document("b", 0, {4.0F, 5.0F, 6.0F})});
+    DocumentStore store(store_settings(folder));
+    store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
+    store.put({stored_document("b", 0, {4.0F, 5.0F, 6.0F})});
   }
   const std::filesystem::path file = folder.path() / DocumentVersions::kFile;
   const std::string whole = read_file(file.string());
   const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
   for (std::size_t cut = last; cut < whole.size() - 1; cut += 7) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << whole.substr(0, cut);
-    DocumentStore store(settings_in(folder));
+    DocumentStore store(store_settings(folder));
     store.begin_writing({});
     EXPECT_EQ(store.counts().documents, 1) << cut;
-    EXPECT_EQ(store.put({document("b", 0, {4.0F, 5.0F, 6.0F})}), (std::vector<std::int64_t>{1}));
-    EXPECT_EQ(
-        DocumentVersions(file).apply(*std::make_unique<FeedbackRecord>(list_of({{"a", 1}, {"b", 1}}))), "");
+    EXPECT_EQ(store.put({stored_document("b", 0, {4.0F, 5.0F, 6.0F})}), (std::vector<std::int64_t>{1}));
+    EXPECT_EQ(DocumentVersions(file).apply(
+                  *std::make_unique<FeedbackRecord>(list_of_versions({{"a", 1}, {"b", 1}}))),
+              "");
   }
   std::ofstream(file, std::ios::binary | std::ios::trunc) << whole.substr(0, whole.size() - 1);
-  EXPECT_EQ(DocumentStore(settings_in(folder)).counts().documents, 2);  // its newline alone is lost
+  EXPECT_EQ(DocumentStore(store_settings(folder)).counts().documents, 2);  // its newline alone is lost
   std::string damaged = whole;
   damaged[last - 60] ^= 1;
   std::ofstream(file, std::ios::binary | std::ios::trunc) << damaged;
-  EXPECT_THROW(DocumentStore{settings_in(folder)}, DataError);
+  EXPECT_THROW(DocumentStore{store_settings(folder)}, DataError);
   EXPECT_THROW(DocumentVersions{file}, DataError);
 }
 
 TEST(DocumentStore, KeepsDocumentsOfAnotherSchemaForRecordsOnly) {
   const TemporaryFolder folder;
-  { DocumentStore(settings_in(folder)).put({document("a", 0, {1.0F, 2.0F, 3.0F})}); }
-  DocumentStore::Settings changed = settings_in(folder);
+  { DocumentStore(store_settings(folder)).put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})}); }
+  DocumentStore::Settings changed = store_settings(folder);
   changed.schema = "another";
   {
     DocumentStore store(changed);
     EXPECT_EQ(store.newest("a"), nullptr);
-    EXPECT_EQ(store.put({document("a", 0, {6.0F, 5.0F, 4.0F})}), (std::vector<std::int64_t>{2}));
+    EXPECT_EQ(store.put({stored_document("a", 0, {6.0F, 5.0F, 4.0F})}), (std::vector<std::int64_t>{2}));
   }
   DocumentStore store(changed);
   EXPECT_EQ(store.newest("a")->version, 2);
-  FeedbackRecord record = list_of({{"a", 1}});
+  FeedbackRecord record = list_of_versions({{"a", 1}});
   EXPECT_EQ(store.apply(record), "");
-  EXPECT_EQ(record.columns, kNumbers);
+  EXPECT_EQ(record.columns, kStoredColumns);
 }
 
 /// Requests of a service that stores documents.
 struct StoredRequests {
   StoredRequests() {
-    limits.features = kNumbers;
+    limits.features = kStoredColumns;
     limits.names = {{"price", 0}, {"age", 1}, {"match", 2}};
     limits.documents = &store;
   }
   std::string rank(const std::string& docs, const std::string& more = "") {
-    return refusal_of(
+    return rejection_text(
         [&] { parse_rank_request(R"({"query":"q","docs":[)" + docs + "]" + more + "}", limits, request); });
   }
 
   TemporaryFolder folder;
-  DocumentStore store{settings_in(folder)};
+  DocumentStore store{store_settings(folder)};
   RequestLimits limits;
   RankRequest request;
 };
@@ -264,8 +274,6 @@ TEST(DocumentRequests, NameWhatIsWrong) {
   service.limits.text_bytes = 8;
   for (const auto& [body, refusal] : std::vector<std::pair<std::string, std::string>>{
            {"", "422 body: At least one document is required."},
-           {"{\"id\":1,\"features\":[1,2,3]}\n{\"id\":2,\"featur",
-            "400 documents[1]: Invalid JSON at byte 16."},
            {R"({"id":1,"features":[1,2]})",
             "422 documents[0].features: The document has 2 features, but the model expects 3; it ends "
             "before 'match'."},
@@ -280,12 +288,15 @@ TEST(DocumentRequests, NameWhatIsWrong) {
            {R"([{"id":1,"features":[1,2,3]}])", "422 documents[0]: Unexpected array here."},
            {"{\"id\":1,\"features\":[1,2,3]}\n{\"id\":\"1\",\"features\":[1,2,3]}",
             "422 documents[1].id: Document '1' appears twice."}})
-    EXPECT_EQ(refusal_of([&, body = body] { parse_documents(body, service.limits); }), refusal) << body;
+    EXPECT_EQ(rejection_text([&, body = body] { parse_documents(body, service.limits); }), refusal) << body;
+  EXPECT_TRUE(rejection_text([&] {
+                parse_documents("{\"id\":1,\"features\":[1,2,3]}\n{\"id\":2,\"featur", service.limits);
+              }).starts_with("400 documents[1]"));
   EXPECT_EQ(parse_documents("{\n \"id\": 1,\n \"features\": [1, 2, 3]\n}", service.limits).size(), 1U);
   EXPECT_EQ(parse_document_ids(R"({"ids":["a",7]})", service.limits), (std::vector<std::string>{"a", "7"}));
-  EXPECT_EQ(refusal_of([&] { parse_document_ids("{}", service.limits); }),
+  EXPECT_EQ(rejection_text([&] { parse_document_ids("{}", service.limits); }),
             "422 ids: The field is missing.");
-  EXPECT_EQ(refusal_of([&] { parse_document_ids(R"({"ids":[true]})", service.limits); }),
+  EXPECT_EQ(rejection_text([&] { parse_document_ids(R"({"ids":[true]})", service.limits); }),
             "422 ids[0]: Unexpected boolean here.");
 }
 
@@ -301,7 +312,7 @@ TEST(DocumentRequests, FollowASchema) {
       "\"match\"\ndot = [\"wish\", \"taste\"]\n",
       "shop.toml"));
   limits.features = std::ssize(limits.schema->columns());
-  FittedNormaliser normaliser = scaled();
+  FittedNormaliser normaliser = list_scaling();
   normaliser.features = limits.features;
   DocumentStore store({folder.path(), "schema", normaliser_text(normaliser), 1'000'000});
   limits.documents = &store;
@@ -327,7 +338,7 @@ TEST(DocumentRequests, FollowASchema) {
   }
   parse_rank_request(query + R"({"id":"a","features":{"colour":"red","taste":[1,0]}}]})", limits, by_id);
   EXPECT_EQ(by_id.values.back(), 1.0F);
-  EXPECT_EQ(refusal_of([&] { parse_documents(R"({"id":"b","features":{"taste":[1]}})", limits); }),
+  EXPECT_EQ(rejection_text([&] { parse_documents(R"({"id":"b","features":{"taste":[1]}})", limits); }),
             "422 documents[0].features.taste: The vector has 1 number, but the schema gives 'taste' a "
             "length of 2.");
 }

@@ -18,7 +18,7 @@ class ClicksFitCommand : public Command {
   void declare(CLI::App& app) override {
     add_option(app, "--log", request_.log.log, "FILE",
                "feedback.jsonl of a service or its state folder, a trace of a trial, or recorded feedback");
-    add_option(app, "--model", model_text_, "pbm|cascade|dcm|dbn|ubm|two-tower|all",
+    add_option(app, "--model", model_text_, "pbm|cascade|dcm|dbn|ubm|two-tower|trust|all",
                "click model to fit in addition to click rates by rank [default: all that the log has "
                "the data for]");
     add_option(app, "--holdout", request_.log.holdout, "P",

@@ -41,7 +41,7 @@ class OpeCommand : public Command {
         ->delimiter(',');
     add_option(app, "--click-model", names_.click_model, "NAME",
                "click model of direct, cascade-dr and intervention-aware, which is fitted to the log: "
-               "pbm, cascade, dcm, dbn, ubm or two-tower [default: pbm]");
+               "pbm, cascade, dcm, dbn, ubm, two-tower or trust [default: pbm]");
     add_output(app, "--page", page_, "FILE", "file for an HTML page with the estimates side by side");
     at_ = add_option(app, "--at", request_.estimates.ranks, "K", "ranks that count [default: 10]");
     add_option(app, "--data", data_.source, "SOURCE",

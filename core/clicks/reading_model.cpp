@@ -11,7 +11,8 @@ class LookModel final : public ReadingModel {
   LookModel(LooksBy looks_by, std::int64_t ranks)
       : by_last_click_(looks_by == LooksBy::kRankAndLastClick),
         certain_(looks_by == LooksBy::kRankAlone ? 0 : 1),
-        coins_(by_last_click_ ? ranks * (ranks + 1) / 2 : ranks) {
+        coins_(by_last_click_ ? ranks * (ranks + 1) / 2 : ranks),
+        trust_(looks_by == LooksBy::kRankWithTrust ? ranks : 0, Coin{.probability = 0.1}) {
     for (std::size_t i = 0; i < std::min(certain_, coins_.size()); ++i) coins_[i].probability = 1.0;
   }
 
@@ -20,14 +21,19 @@ class LookModel final : public ReadingModel {
     std::size_t last = 0;
     for (std::size_t rank = 0; rank < list.size(); ++rank) {
       Coin& coin = coins_[place(rank, last)];
-      const double click = coin.probability * attraction[rank];
+      const double convinced = convinces(attraction[rank], rank);
+      const double click = coin.probability * convinced;
       if (list.clicks[rank] != 0) {
         log_likelihood += std::log(click);
         examined[rank] = 1.0;
         last = rank + 1;
       } else {
         log_likelihood += std::log(1.0 - click);
-        examined[rank] = coin.probability * (1.0 - attraction[rank]) / (1.0 - click);
+        examined[rank] = coin.probability * (1.0 - convinced) / (1.0 - click);
+      }
+      if (rank < trust_.size()) {
+        const double yes = list.clicks[rank] != 0 ? 1.0 - attraction[rank] / convinced : 0.0;
+        trust_[rank].count(yes, list.clicks[rank] != 0 ? 0.0 : examined[rank]);
       }
       coin.count(examined[rank], 1.0 - examined[rank]);
     }
@@ -36,11 +42,13 @@ class LookModel final : public ReadingModel {
 
   void maximise() override {
     for (std::size_t i = certain_; i < coins_.size(); ++i) coins_[i].maximise({});
+    for (Coin& coin : trust_) coin.maximise({});
   }
 
   double log_prior() const override {
     double sum = 0.0;
     for (std::size_t i = certain_; i < coins_.size(); ++i) sum += coins_[i].log_prior({});
+    for (const Coin& coin : trust_) sum += coin.log_prior({});
     return sum;
   }
 
@@ -49,7 +57,7 @@ class LookModel final : public ReadingModel {
     forecast.resize(list.size());
     std::size_t last = 0;
     for (std::size_t rank = 0; rank < list.size(); ++rank) {
-      forecast.given_above[rank] = look(rank, last) * attraction[rank];
+      forecast.given_above[rank] = look(rank, last) * convinces(attraction[rank], rank);
       if (list.clicks[rank] != 0) last = rank + 1;
     }
     // P(the last click so far is at rank 1, 2, …); 0: there is none.
@@ -66,12 +74,17 @@ class LookModel final : public ReadingModel {
         last_click.push_back(examined * attraction[rank]);
       }
       forecast.examined[rank] = examined;
-      forecast.alone[rank] = examined * attraction[rank];
+      forecast.alone[rank] = examined * convinces(attraction[rank], rank);
     }
+  }
+
+  double trust(std::size_t rank) const override {
+    return rank < trust_.size() ? trust_[rank].probability : 0.0;
   }
 
   ReadingParameters parameters() const override {
     ReadingParameters parameters;
+    for (const Coin& coin : trust_) parameters.trust.push_back(coin.probability);
     for (const Coin& coin : coins_)
       (by_last_click_ ? parameters.by_last_click : parameters.by_rank).push_back(coin.probability);
     return parameters;
@@ -84,9 +97,15 @@ class LookModel final : public ReadingModel {
   }
   double look(std::size_t rank, std::size_t last) const { return coins_[place(rank, last)].probability; }
 
+  /// P(click | examined).
+  double convinces(double attraction, std::size_t rank) const {
+    return attraction + (1.0 - attraction) * trust(rank);
+  }
+
   bool by_last_click_;
   std::size_t certain_;  // coins from the first that are not learned
   std::vector<Coin> coins_;
+  std::vector<Coin> trust_;
 };
 
 /// A chain of ranks that users come to, one after another, until they leave.

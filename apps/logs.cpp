@@ -255,7 +255,7 @@ class ClicksFitCommand : public Command {
   void declare(CLI::App& app) override {
     add_option(app, "--log", request_.log.log, "FILE",
                "feedback.jsonl of a service or its state folder, a trace of a trial, or recorded feedback");
-    add_option(app, "--model", model_text_, "pbm|cascade|dcm|dbn|ubm|two-tower|all",
+    add_option(app, "--model", model_text_, "pbm|cascade|dcm|dbn|ubm|two-tower|trust|all",
                "click model to fit in addition to click rates by rank [default: all that the log has "
                "the data for]");
     add_option(app, "--holdout", request_.log.holdout, "P",
@@ -307,7 +307,7 @@ class OpeCommand : public Command {
         ->delimiter(',');
     add_option(app, "--click-model", names_.click_model, "NAME",
                "click model of direct, cascade-dr and intervention-aware, which is fitted to the log: "
-               "pbm, cascade, dcm, dbn, ubm or two-tower [default: pbm]");
+               "pbm, cascade, dcm, dbn, ubm, two-tower or trust [default: pbm]");
     add_output(app, "--page", page_, "FILE", "file for an HTML page with the estimates side by side");
     at_ = add_option(app, "--at", request_.estimates.ranks, "K", "ranks that count [default: 10]");
     add_option(app, "--data", data_.source, "SOURCE",

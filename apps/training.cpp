@@ -98,8 +98,8 @@ class TrainCommand : public Command {
                "how clicks become what the model learns [default: ips]")
         ->needs(log_);
     add_option(app, "--click-model", click_model_, "NAME",
-               "click model of ips and dr, which is fitted to the log: pbm, cascade, dcm, dbn, ubm or "
-               "two-tower [default: pbm]")
+               "click model of ips and dr, which is fitted to the log: pbm, cascade, dcm, dbn, ubm, "
+               "two-tower or trust [default: pbm]")
         ->needs(log_);
     add_option(
         app, "--clip", request_.clip, "W",

@@ -19,9 +19,10 @@ import tables
 
 LISTS, SHOWN, SEEDS = 4000, 10, range(1, 6)
 ESTIMATORS = ("naive", "ips", "dr", "two-tower", "regression-em")
+TRUST = {"ips-trust": "ips", "dr-trust": "dr"}  # by the click model trust, for all users
 USERS = {"position-biased": "pbm", "trust-biased": "pbm", "cascade": "cascade"}  # and the click model of ips and dr
 NAMES = {"clickgp": "`clickgp`, replayed", "lightgbm": "LightGBM, debiased", "lightgbm-truth": "LightGBM on grades",
-         "truth": "linear on grades", "logging": "what showed the lists"}
+         "ips-trust": "`ips` by `trust`", "dr-trust": "`dr` by `trust`", "truth": "linear on grades", "logging": "what showed the lists"}
 
 
 def clicks_of(np, user, relevance, coins):
@@ -129,6 +130,8 @@ def study(source, program):
             figures = {"logging": round(json.loads((folder / "few/summary.json").read_text())["test"]["ndcg@10"], 5)}
             for estimator in ESTIMATORS:
                 figures[estimator] = trained("--log", folder / "log.jsonl", "--estimator", estimator, "--click-model", USERS[user])
+            for name, estimator in TRUST.items():
+                figures[name] = trained("--log", folder / "log.jsonl", "--estimator", estimator, "--click-model", "trust")
             olrank("run", *DATA, "--replay", folder / "log.jsonl", "--ranker", "clickgp", "--seeds", 1, "--rounds", LISTS, "--eval-every", LISTS,
                    "--threads", 1, "--force", "--out", folder / "run")
             curve = next((folder / "run").rglob("curve.jsonl")).read_text().splitlines()
@@ -145,7 +148,7 @@ def study(source, program):
 def table(name):
     found = records.read("learning", name)
     rows = []
-    for key in ("logging", *ESTIMATORS, "clickgp", "lightgbm", "truth", "lightgbm-truth"):
+    for key in ("logging", *ESTIMATORS, *TRUST, "clickgp", "lightgbm", "truth", "lightgbm-truth"):
         cells = []
         for user in USERS:
             values = [trial[key] for trial in found["trials"] if trial["user"] == user]

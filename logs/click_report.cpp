@@ -80,8 +80,7 @@ double mean_continuation(const ReadingParameters& reading, const ClickReport& re
 }
 
 bool learns_looks(FittedModel model) {
-  return model == FittedModel::kPosition || model == FittedModel::kUserBrowsing ||
-         model == FittedModel::kTwoTower;
+  return model == FittedModel::kPosition || model == FittedModel::kUserBrowsing || goes_by_inputs(model);
 }
 
 /// Ranks count from 1.
@@ -115,6 +114,7 @@ nlohmann::ordered_json user_of(const ClickReport::Model& model) {
   nlohmann::ordered_json made;
   switch (model.model) {
     case FittedModel::kRankOnly:
+    case FittedModel::kTrust:
       break;
     case FittedModel::kPosition:
     case FittedModel::kTwoTower:
@@ -225,15 +225,15 @@ ClickReport report_clicks(const ClickReportRequest& request) {
     return std::find(models.begin(), models.end(), model) != models.end();
   };
   LoggedClicksRequest log_request = request.log;
-  log_request.inputs = models.empty() || asked(FittedModel::kTwoTower);
+  log_request.inputs = models.empty() || std::ranges::any_of(models, goes_by_inputs);
   const LoggedClicks log = read_logged_clicks(log_request);
   ClickReport report;
   if (log_request.inputs && log.docs.columns == 0) {
     if (!models.empty()) {
       throw_error<InvalidArgument>(
-          "--model two-tower needs inputs of documents, and lists in {} have none: take the log of a "
-          "service, or another model.",
-          request.log.log);
+          "--model {} needs inputs of documents, and lists in {} have none: take the log of a service, or "
+          "another model.",
+          name_of(models.front()), request.log.log);
     }
     report.without_inputs = true;
   }
@@ -255,7 +255,7 @@ ClickReport report_clicks(const ClickReportRequest& request) {
   const std::int64_t ranks = std::max(log.fitted.ranks(), log.held_out.ranks());
   for (const auto& [kind, name] : EnumNames<FittedModel>::values) {
     const bool wanted = kind == FittedModel::kRankOnly || models.empty() || asked(kind);
-    if (!wanted || (kind == FittedModel::kTwoTower && report.without_inputs)) continue;
+    if (!wanted || (goes_by_inputs(kind) && report.without_inputs)) continue;
     const FittedClicks fit = fit_clicks(kind, log.fitted, log.docs, ranks, request.fit);
     ClickReport::Model& model = report.models.emplace_back();
     model.model = kind;
@@ -335,6 +335,7 @@ nlohmann::ordered_json click_report_json(const ClickReportRequest& request, cons
     }
     if (!model.reading.continuation.empty()) one["continuation"] = model.reading.continuation;
     if (model.reading.perseverance) one["perseverance"] = *model.reading.perseverance;
+    if (!model.reading.trust.empty()) one["trust"] = rounded(model.reading.trust);
     if (!model.reading.by_last_click.empty()) one["by_last_click"] = model.reading.by_last_click;
     if (auto user = user_of(model); !user.is_null()) one["user"] = std::move(user);
     models.push_back(std::move(one));
@@ -385,7 +386,8 @@ std::string click_report_text(const ClickReport& report, std::int64_t columns) {
   }
   sentences.push_back(identification_text(report));
   if (report.without_inputs)
-    sentences.emplace_back("two-tower is left out, as lists of the log have no inputs of documents.");
+    sentences.emplace_back(
+        "two-tower and trust are left out, as lists of the log have no inputs of documents.");
   if (report.longer_lists > 0) {
     sentences.push_back(fmt::format("{} longer than --at, and documents below were left out.",
                                     report.longer_lists == 1
@@ -395,15 +397,16 @@ std::string click_report_text(const ClickReport& report, std::int64_t columns) {
   // The first model is none of users, so the best is one of the others.
   const ClickReport::Model& best = best_of(std::span(report.models).subspan(1));
   const bool doubtful = !report.is_identified() && learns_looks(best.model);
+  const nlohmann::ordered_json user = user_of(best);
   sentences.push_back(fmt::format(
-      "{} predicts held-out lists best{}.{} Its examination for groups and its simulated user:",
-      name_of(best.model),
+      "{} predicts held-out lists best{}.{} Its examination for groups{}:", name_of(best.model),
       report.best().model == FittedModel::kRankOnly ? " of the models, but worse than the ranks alone do"
                                                     : "",
-      doubtful ? " What follows rests on examination that is not identified." : ""));
+      doubtful ? " What follows rests on examination that is not identified." : "",
+      user.is_null() ? ", as no simulated user has trust" : " and its simulated user"));
   for (const std::string& sentence : sentences) text += "\n" + wrapped(sentence, columns) + "\n";
-  text += fmt::format("\n--groups examination=[{}]\n\n{}", fmt::join(rounded(best.fitted.examination), ","),
-                      toml_of(user_of(best)));
+  text += fmt::format("\n--groups examination=[{}]\n", fmt::join(rounded(best.fitted.examination), ","));
+  if (!user.is_null()) text += "\n" + toml_of(user);
   return text;
 }
 

@@ -50,7 +50,7 @@ struct ClickReport {
   std::vector<std::int64_t> lists_by_rank;   // fitted lists that have the rank
   RankLinks links;
   std::vector<Model> models;    // the rank-only one first
-  bool without_inputs = false;  // and therefore without two-tower
+  bool without_inputs = false;  // and therefore without two-tower and trust
 
   /// Whose held-out likelihood is largest.
   const Model& best() const;
@@ -58,7 +58,7 @@ struct ClickReport {
   bool is_identified() const { return links.groups.size() == 1; }
 };
 
-/// Throws as read_logged_clicks() does, and InvalidArgument for a two-tower model of a log without inputs.
+/// Throws as read_logged_clicks() does, and InvalidArgument for a model by inputs and a log without them.
 ClickReport report_clicks(const ClickReportRequest& request);
 
 /// Says whether examination is identified, and by what.

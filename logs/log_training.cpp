@@ -40,7 +40,7 @@ std::int64_t half_of(std::int64_t number) {
 Exposures find_exposures(const LogTrainingRequest& request, const LogLists& log, const Dataset& train) {
   Exposures found{std::vector<double>(train.docs()), std::vector<double>(train.docs())};
   ClickDocs docs{train.docs()};
-  if (request.click_model == FittedModel::kTwoTower) {
+  if (goes_by_inputs(request.click_model)) {
     const FeatureMatrix rows = train.all_features();
     docs.columns = rows.features;
     docs.inputs.assign(rows.values, rows.values + rows.docs * rows.features);
@@ -65,10 +65,12 @@ Exposures find_exposures(const LogTrainingRequest& request, const LogLists& log,
         fit.reading->forecast(list, attraction, forecast);
       }
       for (std::size_t rank = 0; rank < list.size(); ++rank) {
-        const double examined = naive ? 1.0 : forecast.given_above[rank] / attraction[rank];
-        found.examined[list.docs[rank]] += examined;
+        const double trust = naive ? 0.0 : fit.reading->trust(rank);
+        const double chance = naive ? 1.0 : attraction[rank] + (1.0 - attraction[rank]) * trust;
+        const double examined = naive ? 1.0 : forecast.given_above[rank] / chance;
+        found.examined[list.docs[rank]] += examined * (1.0 - trust);
         // A click that the model excludes tells it nothing.
-        if (examined > 0.0) found.clicked[list.docs[rank]] += list.clicks[rank];
+        if (examined > 0.0) found.clicked[list.docs[rank]] += list.clicks[rank] - examined * trust;
       }
     }
   }
@@ -125,6 +127,7 @@ std::vector<double> find_shares(const LogTrainingRequest& request, const LogList
           request.estimator == LogEstimator::kNaive ? 1.0 : std::max(examined, 1.0 / request.clip);
       shares[doc] = scale * found.clicked[doc] / counted;
       if (!expected.empty()) shares[doc] += scale * lists * (1.0 - examined / counted) * expected[doc];
+      shares[doc] = std::max(shares[doc], 0.0);
     }
   }
   return shares;
@@ -173,7 +176,7 @@ std::vector<ClickCell> find_cells(const LogLists& log) {
 void require_linked_ranks(const LogTrainingRequest& request, const LogLists& log, const Dataset& train) {
   const bool learns_looks = request.click_model == FittedModel::kPosition ||
                             request.click_model == FittedModel::kUserBrowsing ||
-                            request.click_model == FittedModel::kTwoTower;
+                            goes_by_inputs(request.click_model);
   if (!learns_looks || log.lists.ranks() < 2) return;
   const RankLinks links = find_rank_links(log.lists, train.docs());
   if (links.moved == 0) {
@@ -201,7 +204,7 @@ void LogTrainingRequest::check(const LabelSettings& settings, bool on_gpu) const
   if (click_model == FittedModel::kRankOnly) {
     throw InvalidArgument(
         "--click-model must tell documents apart, and rank-only does not: choose pbm, cascade, dcm, dbn, "
-        "ubm or two-tower.");
+        "ubm, two-tower or trust.");
   }
   if (on_gpu) throw InvalidArgument("A GPU learns from grades only: use --device cpu with --log.");
   if (settings.loss != ListLoss::kListNet) {

@@ -186,11 +186,12 @@ class OffPolicy {
 
   /// Fits to the lists of all arms, with probabilities or without: users read them alike.
   void fit_clicks() {
-    const bool by_inputs = request_.click_model == FittedModel::kTwoTower;
+    const bool by_inputs = goes_by_inputs(request_.click_model);
     if (by_inputs && data_ != nullptr) {
-      throw InvalidArgument(
-          "--click-model two-tower needs the inputs that the log of a service has, and takes none from "
-          "--data: choose another click model.");
+      throw_error<InvalidArgument>(
+          "--click-model {} needs the inputs that the log of a service has, and takes none from --data: "
+          "choose another click model.",
+          name_of(request_.click_model));
     }
     clicks_ =
         std::make_unique<DirectMethod>(request_.click_model, request_.reward, request_.estimates.ranks);
@@ -203,7 +204,8 @@ class OffPolicy {
       resolve(log.file(), log.number());
       if (by_inputs && record_.columns == 0) {
         throw DataError(log.file(), log.number(), 1,
-                        "The list has no inputs of documents, which --click-model two-tower needs.");
+                        fmt::format("The list has no inputs of documents, which --click-model {} needs.",
+                                    name_of(request_.click_model)));
       }
       if (by_inputs && docs.columns != 0 && docs.columns != record_.columns) {
         throw DataError(log.file(), log.number(), 1,
@@ -217,7 +219,7 @@ class OffPolicy {
                         "one schema, or another --click-model.");
       ++lists;
       weighed += record_.propensity.empty() || is_of_another_arm() ? 0 : 1;
-      // A two-tower model knows the attraction of documents that were not shown, too.
+      // A model that goes by inputs knows the attraction of documents that were not shown, too.
       number_candidates(by_inputs ? std::ssize(record_.docs) : record_.shown(), docs);
       number(list_.shown);
       clicks_->add(numbered_, record_.clicks, record_.reward());
@@ -343,7 +345,7 @@ class OffPolicy {
     for (std::int64_t doc = 0; doc < count; ++doc) {
       const auto [number, is_new] = numbers_.add(record_.query, record_.docs[doc].text);
       candidate_numbers_.push_back(number);
-      if (!is_new || request_.click_model != FittedModel::kTwoTower) continue;
+      if (!is_new || !goes_by_inputs(request_.click_model)) continue;
       docs.columns = record_.columns;
       const auto row = record_.inputs.begin() + doc * record_.columns;
       docs.inputs.insert(docs.inputs.end(), row, row + record_.columns);
@@ -455,7 +457,7 @@ void OffPolicyRequest::check() const {
   if (click_model == FittedModel::kRankOnly) {
     throw InvalidArgument(
         "--click-model must tell documents apart, and rank-only does not: choose pbm, cascade, dcm, dbn, "
-        "ubm or two-tower.");
+        "ubm, two-tower or trust.");
   }
   if (estimates.ranks < 1 || estimates.ranks > 1000)
     throw_error<InvalidArgument>("--at must be from 1 to 1000, not {}.", estimates.ranks);

@@ -18,6 +18,8 @@ std::unique_ptr<ReadingModel> make_reading(FittedModel model, std::int64_t ranks
     case FittedModel::kPosition:
     case FittedModel::kTwoTower:
       return make_look_model(LooksBy::kRank, ranks);
+    case FittedModel::kTrust:
+      return make_look_model(LooksBy::kRankWithTrust, ranks);
     case FittedModel::kUserBrowsing:
       return make_look_model(LooksBy::kRankAndLastClick, ranks);
     case FittedModel::kCascade:
@@ -184,7 +186,7 @@ std::unique_ptr<Attraction> make_attraction(FittedModel model, const ClickLists&
                                             const ClickDocs& docs) {
   if (model == FittedModel::kRankOnly) return std::make_unique<CertainAttraction>(docs.count);
   const double level = first_rank_level(lists);
-  if (model == FittedModel::kTwoTower) return std::make_unique<AttractionByInputs>(docs, lists, level);
+  if (goes_by_inputs(model)) return std::make_unique<AttractionByInputs>(docs, lists, level);
   return std::make_unique<AttractionByDocument>(docs.count, level);
 }
 
@@ -222,8 +224,10 @@ FittedClicks fit_clicks(FittedModel model, const ClickLists& lists, const ClickD
       attract(*fit.attraction, list, attraction);
       objective += fit.reading->expect(list, attraction, std::span(examined).first(list.size()));
       for (std::size_t rank = 0; rank < list.size(); ++rank) {
-        // A click below what the model reads counts neither as one nor as none.
-        const double yes = list.clicks[rank] != 0 ? examined[rank] : 0.0;
+        const double trust = fit.reading->trust(rank);
+        // A click below what the model reads counts neither as one nor as none, and one by trust as none.
+        const double attracted = attraction[rank] / (attraction[rank] + (1.0 - attraction[rank]) * trust);
+        const double yes = list.clicks[rank] != 0 ? examined[rank] * attracted : 0.0;
         fit.attraction->count(list.docs[rank], yes, examined[rank] - yes);
       }
     }

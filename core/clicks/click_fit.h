@@ -35,14 +35,20 @@ enum class FittedModel {
   kDependent,
   kDynamicBayesian,
   kUserBrowsing,
-  kTwoTower
+  kTwoTower,
+  kTrust
 };
 
 template <>
 struct EnumNames<FittedModel> {
   static constexpr std::array values =
-      names_in_order<FittedModel>("rank-only", "pbm", "cascade", "dcm", "dbn", "ubm", "two-tower");
+      names_in_order<FittedModel>("rank-only", "pbm", "cascade", "dcm", "dbn", "ubm", "two-tower", "trust");
 };
+
+/// Whether a document's attraction follows from its inputs.
+inline bool goes_by_inputs(FittedModel model) {
+  return model == FittedModel::kTwoTower || model == FittedModel::kTrust;
+}
 
 /// A click model that was fitted by expectation maximisation (Chuklin, Markov and de Rijke, "Click models
 /// for web search", 2015, chapter 4).

@@ -30,10 +30,12 @@ class CoinModel : public ReadingModel {
 class LookModel final : public CoinModel {
  public:
   LookModel(LooksBy looks_by, std::int64_t ranks)
-      : CoinModel(looks_by == LooksBy::kRankAndLastClick ? ranks * (ranks + 1) / 2 : ranks,
+      : CoinModel(looks(looks_by, ranks) + (looks_by == LooksBy::kRankWithTrust ? ranks : 0),
                   looks_by == LooksBy::kRankAlone ? 0 : 1),
-        by_last_click_(looks_by == LooksBy::kRankAndLastClick) {
+        by_last_click_(looks_by == LooksBy::kRankAndLastClick),
+        looks_(looks(looks_by, ranks)) {
     if (looks_by != LooksBy::kRankAlone && !coins_.empty()) coins_.front().probability = 1.0;
+    for (std::size_t i = looks_; i < coins_.size(); ++i) coins_[i].probability = 0.1;
   }
 
   double expect(ClickedList list, std::span<const double> attraction, std::span<double> examined) override {
@@ -41,14 +43,19 @@ class LookModel final : public CoinModel {
     std::size_t last = 0;
     for (std::size_t rank = 0; rank < list.size(); ++rank) {
       Coin& coin = coins_[place(rank, last)];
-      const double click = coin.probability * attraction[rank];
+      const double convinced = convinces(attraction[rank], rank);
+      const double click = coin.probability * convinced;
       if (list.clicks[rank] != 0) {
         log_likelihood += std::log(click);
         examined[rank] = 1.0;
         last = rank + 1;
       } else {
         log_likelihood += std::log(1.0 - click);
-        examined[rank] = coin.probability * (1.0 - attraction[rank]) / (1.0 - click);
+        examined[rank] = coin.probability * (1.0 - convinced) / (1.0 - click);
+      }
+      if (looks_ + rank < coins_.size()) {
+        const double yes = list.clicks[rank] != 0 ? 1.0 - attraction[rank] / convinced : 0.0;
+        coins_[looks_ + rank].count(yes, list.clicks[rank] != 0 ? 0.0 : examined[rank]);
       }
       coin.count(examined[rank], 1.0 - examined[rank]);
     }
@@ -60,7 +67,7 @@ class LookModel final : public CoinModel {
     forecast.resize(list.size());
     std::size_t last = 0;
     for (std::size_t rank = 0; rank < list.size(); ++rank) {
-      forecast.given_above[rank] = look(rank, last) * attraction[rank];
+      forecast.given_above[rank] = look(rank, last) * convinces(attraction[rank], rank);
       if (list.clicks[rank] != 0) last = rank + 1;
     }
     // P(the last click so far is at rank 1, 2, …); 0: there is none.
@@ -77,25 +84,39 @@ class LookModel final : public CoinModel {
         last_click.push_back(examined * attraction[rank]);
       }
       forecast.examined[rank] = examined;
-      forecast.alone[rank] = examined * attraction[rank];
+      forecast.alone[rank] = examined * convinces(attraction[rank], rank);
     }
+  }
+
+  double trust(std::size_t rank) const override {
+    return looks_ + rank < coins_.size() ? coins_[looks_ + rank].probability : 0.0;
   }
 
   ReadingParameters parameters() const override {
     ReadingParameters parameters;
-    for (const Coin& coin : coins_)
-      (by_last_click_ ? parameters.by_last_click : parameters.by_rank).push_back(coin.probability);
+    auto& by = by_last_click_ ? parameters.by_last_click : parameters.by_rank;
+    for (std::size_t i = 0; i < coins_.size(); ++i)
+      (i < looks_ ? by : parameters.trust).push_back(coins_[i].probability);
     return parameters;
   }
 
  private:
+  static std::size_t looks(LooksBy by, std::int64_t ranks) {
+    return by == LooksBy::kRankAndLastClick ? ranks * (ranks + 1) / 2 : ranks;
+  }
   /// `rank` is from 0, `last` from 1; 0: no click above.
   std::size_t place(std::size_t rank, std::size_t last) const {
     return by_last_click_ ? rank * (rank + 1) / 2 + last : rank;
   }
   double look(std::size_t rank, std::size_t last) const { return coins_[place(rank, last)].probability; }
 
+  /// P(click | examined).
+  double convinces(double attraction, std::size_t rank) const {
+    return attraction + (1.0 - attraction) * trust(rank);
+  }
+
   bool by_last_click_;
+  std::size_t looks_;  // coins of looking, behind which those of trust are
 };
 
 /// A chain of ranks that users come to, one after another, until they leave.

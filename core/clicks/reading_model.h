@@ -74,10 +74,12 @@ struct ReadingParameters {
   std::vector<double> by_last_click;  // γ(rank, last click), as in ExaminationTable of sim
   std::vector<double> continuation;   // P(next rank examined | click), of all ranks but the last
   std::optional<double> perseverance;
+  std::vector<double> trust;  // P(click | examined, not attracted), by rank
 };
 
 /// How users read a list: the part of a click model that is not the documents' attraction. An examined
-/// document is clicked with the probability of its attraction; models differ in what is examined.
+/// document is clicked with the probability of its attraction, and with trust(rank) where it does not
+/// attract; models differ in what is examined.
 class ReadingModel : public Interface {
  public:
   /// The E step for a list: counts what is expected of reading given all its clicks, fills in how likely
@@ -95,12 +97,15 @@ class ReadingModel : public Interface {
   virtual ReadingParameters parameters() const = 0;
   /// P(satisfied | click) of a document; 0 in models without satisfaction.
   virtual double satisfaction(std::int32_t /*doc*/) const { return 0.0; }
+  /// P(click | examined, not attracted); 0 in models without trust.
+  virtual double trust(std::size_t /*rank*/) const { return 0.0; }
 };
 
 /// A model that looks at ranks one by one goes by one of these.
 enum class LooksBy {
   kRankAlone,         // P(click) is that of the rank
   kRank,              // position-based model
+  kRankWithTrust,     // and users who click what the rank alone commends
   kRankAndLastClick,  // user browsing model
 };
 /// Each rank is examined by a coin of its own. The first one always is, but for kRankAlone: examination and

@@ -1,5 +1,7 @@
 #include "jobs/settings/train_configuration.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -207,8 +209,8 @@ void select_rankers(TomlDocument& document, std::vector<SettingOverride>& overri
   const auto kind = std::find_if(overrides.rbegin(), overrides.rend(), is_kind_of_all);
   if (kind == overrides.rend()) return;
   const std::vector<std::string> wanted = listed(*kind);
-  std::vector<std::string> others;  // of the file
-  std::size_t found = 0;
+  std::vector<std::string> names;   // of the file
+  std::vector<std::string> others;  // that are not wanted
   const auto drops = [&](const TomlDocument::Table& table) {
     if (table.name != RankerSettings::schema().table) return false;
     std::string name;
@@ -219,17 +221,25 @@ void select_rankers(TomlDocument& document, std::vector<SettingOverride>& overri
         if (const auto* text = std::get_if<std::string>(&entry->value)) name = *text;
       }
     }
-    if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) {
-      ++found;
-      return false;
-    }
+    names.push_back(name);
+    if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) return false;
     others.push_back(name);
     return true;
   };
   std::vector<TomlDocument::Table> tables;
   std::copy_if(document.tables.begin(), document.tables.end(), std::back_inserter(tables),
                std::not_fn(drops));
-  if (found != wanted.size()) return;
+  for (const std::string& name : wanted) {
+    if (names.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    RankerSettings scratch;
+    try {
+      assign_setting(RankerSettings::schema(), &scratch, kKind, name, kind->origin);
+    } catch (const InvalidArgument& error) {
+      throw_error<InvalidArgument>("{} Or name rankers of the file: {}.", error.what(),
+                                   fmt::join(names, ", "));
+    }
+  }
+  if (names.size() - others.size() != wanted.size()) return;
   const auto sweeps_one_of = [](const TomlDocument::Table& table, const std::vector<std::string>& names) {
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       return (table.name + ".").starts_with("sweep." + name + ".");

@@ -34,7 +34,7 @@ std::string off_policy_values(const OffPolicyOptions& options, const RankingData
 
 struct ClickFitOptions {
   std::string log;            // a file or the state folder of a service
-  std::string model = "all";  // pbm, cascade, dcm, dbn, ubm, two-tower
+  std::string model = "all";  // pbm, cascade, dcm, dbn, ubm, two-tower, trust
   double holdout = 0.2;       // share of lists that judge the models
   std::int64_t at = 100;      // ranks that count
   std::int64_t iterations = 100;

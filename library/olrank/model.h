@@ -67,7 +67,7 @@ struct FitOptions {
   /// A file with a log of shown lists: the model learns from its clicks instead of grades.
   std::string log = {};
   std::string estimator = "ips";    // or naive, dr, two-tower, regression-em
-  std::string click_model = "pbm";  // of ips and dr: or cascade, dcm, dbn, ubm, two-tower
+  std::string click_model = "pbm";  // of ips and dr: or cascade, dcm, dbn, ubm, two-tower, trust
   double clip = 10.0;               // largest weight of a click or of a shown document
   /// Asked after every epoch: true ends the training, and fit_model() throws Error.
   std::function<bool()> stopped = {};

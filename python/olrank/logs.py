@@ -134,7 +134,7 @@ def _require_clicks(values: npt.NDArray[Any], what: str) -> None:
 def fit_clicks(
     log: Path, model: str = "all", *, holdout: float = 0.2, at: int = 100, iterations: int = 100
 ) -> dict[str, Any]:
-    """Fits click models to a log: pbm, cascade, dcm, dbn, ubm, two-tower, or all of them.
+    """Fits click models to a log: pbm, cascade, dcm, dbn, ubm, two-tower, trust, or all of them.
 
     The result is that of `olrank clicks fit --json`: how well each predicts held-out lists, the examination of each rank,
     a simulated user, and whether the log can tell examination from attraction at all (docs/DECISIONS.md).

@@ -156,12 +156,16 @@ class ClicksFit(CommandTest):
         for found, look in zip(models["two-tower"]["examination"], LOOKS, strict=True):
             self.assertAlmostEqual(found, look, delta=0.04)
         self.assertLess(models["two-tower"]["perplexity"], models["rank-only"]["perplexity"] - 0.05)
+        self.assertEqual(len(models["trust"]["trust"]), len(LOOKS))
+        text = self.fit(log, "--model", "trust")
+        self.assertIn("no simulated user has trust:", " ".join(text.split()))
+        self.assertTrue("--groups examination=[" in text and "[[user]]" not in text)
         _, alone = self.told(log, "--model", "two-tower")
         self.assertEqual(alone["two-tower"], models["two-tower"])
         del lists[-1]["inputs"]
         partly = write(self.folder / "partly.jsonl", lists)
         self.assertNotIn("two-tower", self.told(partly)[1])
-        self.assertIn("two-tower is left out", self.fit(partly))
+        self.assertIn("two-tower and trust are left out", self.fit(partly))
         self.assertIn("--model two-tower needs inputs of documents", self.fit(partly, "--model", "two-tower", code=2))
 
     def test_later_ranks_can_be_left_out(self):

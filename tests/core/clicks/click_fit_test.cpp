@@ -21,9 +21,10 @@ constexpr std::int64_t kColumns = 3;
 
 /// Users whose parameters are known, and documents with inputs from which attraction follows.
 struct World {
-  std::vector<double> looks = {1.0, 0.8, 0.55, 0.4, 0.3, 0.25};   // pbm
-  std::vector<double> continuation = {0.8, 0.7, 0.65, 0.6, 0.5};  // dcm
-  double perseverance = 0.85;                                     // dbn
+  std::vector<double> looks = {1.0, 0.8, 0.55, 0.4, 0.3, 0.25};    // pbm
+  std::vector<double> trusts = {0.5, 0.35, 0.25, 0.2, 0.1, 0.05};  // trust
+  std::vector<double> continuation = {0.8, 0.7, 0.65, 0.6, 0.5};   // dcm
+  double perseverance = 0.85;                                      // dbn
   std::vector<double> satisfaction = std::vector<double>(kDocs);
   std::vector<double> attraction = std::vector<double>(kDocs);
   ClickDocs docs{kDocs, kColumns, {}};
@@ -53,10 +54,12 @@ struct World {
     bool reads = true;
     for (std::size_t rank = 0; rank < list.size() && reads; ++rank) {
       const double look = model == FittedModel::kUserBrowsing ? browsing(rank + 1, last)
-                          : model == FittedModel::kPosition || model == FittedModel::kTwoTower ? looks[rank]
-                                                                                               : 1.0;
+                          : model == FittedModel::kPosition || goes_by_inputs(model) ? looks[rank]
+                                                                                     : 1.0;
       const bool examined = draws.uniform() < look;
-      const bool clicked = draws.uniform() < attraction[list[rank]] && examined;
+      const double trust = model == FittedModel::kTrust ? trusts[rank] : 0.0;
+      const double attracts = attraction[list[rank]];
+      const bool clicked = draws.uniform() < attracts + (1.0 - attracts) * trust && examined;
       clicks[rank] = clicked ? 1 : 0;
       if (clicked) last = rank + 1;
       if (model == FittedModel::kCascade) reads = !clicked;
@@ -112,6 +115,7 @@ std::pair<std::vector<double>, std::vector<double>> reading_of(const World& worl
     return {truth, found.by_last_click};
   }
   if (fit.model == FittedModel::kCascade) return {{0.0}, {0.0}};
+  if (fit.model == FittedModel::kTrust) return {world.trusts, found.trust};
   return {world.looks, found.by_rank};
 }
 
@@ -120,7 +124,8 @@ class ClickFitTest : public testing::TestWithParam<FittedModel> {};
 INSTANTIATE_TEST_SUITE_P(Models, ClickFitTest,
                          testing::Values(FittedModel::kPosition, FittedModel::kCascade,
                                          FittedModel::kDependent, FittedModel::kDynamicBayesian,
-                                         FittedModel::kUserBrowsing, FittedModel::kTwoTower),
+                                         FittedModel::kUserBrowsing, FittedModel::kTwoTower,
+                                         FittedModel::kTrust),
                          [](const auto& tested) {
                            std::string name(name_of(tested.param));
                            std::erase(name, '-');
@@ -145,9 +150,11 @@ TEST_P(ClickFitTest, RecoversItsParameters) {
     EXPECT_TRUE(fit.converged);
     // A document is examined about 400 times, so that the standard error of its attraction is below .025
     // and the mean of errors below .8 of that; ranks have thirty times the lists.
-    EXPECT_LT(attraction, 0.02);
-    EXPECT_LT(attraction, before / 2.0);
-    EXPECT_LT(reading, 0.02);
+    // The curve of σ alone tells trust from attraction, so that their errors are larger.
+    const bool trusts = GetParam() == FittedModel::kTrust;
+    EXPECT_LT(attraction, trusts ? 0.04 : 0.02);
+    EXPECT_LT(attraction, trusts ? before : before / 2.0);
+    EXPECT_LT(reading, trusts ? 0.04 : 0.02);
   }
 }
 
@@ -176,7 +183,7 @@ TEST_P(ClickFitTest, PredictsItsUsersBetterThanRanksAndAnotherModel) {
   const double own = likelihood(GetParam());
   EXPECT_GT(own, likelihood(FittedModel::kRankOnly) + 0.05);
   // Of the two, the one that does not have the tested model as a special case.
-  const bool looks = GetParam() == FittedModel::kPosition || GetParam() == FittedModel::kTwoTower ||
+  const bool looks = GetParam() == FittedModel::kPosition || goes_by_inputs(GetParam()) ||
                      GetParam() == FittedModel::kUserBrowsing;
   EXPECT_GT(own, likelihood(looks ? FittedModel::kDependent : FittedModel::kPosition) + 0.005);
 }

@@ -133,7 +133,11 @@ TEST(ConfigurationTest, NamesSelectRankersOfTheFile) {
   ASSERT_EQ(both.sweep.size(), 1U);
   EXPECT_EQ(both.sweep[0].ranker, "b");
   EXPECT_EQ(from_text(file, {ranker("a")}).rankers.front().network.width, 8);
-  EXPECT_NE(refusal_of(file, {ranker("c")}).find("not 'c'"), std::string::npos);
+  for (const char* names : {"c", "a,c"}) {
+    const std::string refusal = refusal_of(file, {ranker(names)});
+    EXPECT_NE(refusal.find("not 'c'. Or name rankers of the file: a, b, mgd."), std::string::npos)
+        << refusal;
+  }
   EXPECT_EQ(refusal_of(file, {ranker("a"), parse_override("ranker.b.learning_rate=1")}),
             "--set ranker.b.learning_rate: Unknown ranker 'b'. No known name is close to it.");
 }

@@ -6,7 +6,8 @@
 # /out and /state must be writable by user 10001; or run with --user "$(id -u):$(id -g)".
 
 # Both programs are built on the older base image, so that they also run on the newer one. Where Docker Hub is out of
-# reach, another image of Debian 12: --build-arg BASE=NAME, and for the target cuda CUDA_BASE=NAME.
+# reach, another image of Debian 12: --build-arg BASE=NAME, and for the target cuda CUDA_BASE=NAME. A name with a digest
+# (debian:bookworm-slim@sha256:…, which `docker buildx imagetools inspect NAME` prints) makes the same base every time.
 ARG BASE=debian:bookworm-slim
 ARG CUDA_BASE=nvidia/cuda:13.0.2-base-ubuntu24.04
 FROM ${BASE} AS sources

@@ -85,32 +85,23 @@ class Client:
         user: str | int | None = None,
         certainty: bool | None = None,
         allow_unknown: bool | None = None,
+        query_features: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Ranks `docs`: a list of {"id", "features"}, where features is a list of all values or maps numbers (strings, from
         "1") to values. Documents that put_docs() has stored need only the features that depend on the query, or none: an ID alone
-        then stands for {"id": ID}. With `allow_unknown` documents that are not stored are ranked by defaults, not refused. Returns the response: "docs" with scores, best first; "impression", the ID for feedback; "certain",
-        for each shown rank the ranks that it certainly precedes. In a service with groups each document also has a "group",
-        "A", "B", …, in `docs` or in `groups`, which maps IDs to them; the response then has "unfairness" and "fair".
-        `incumbent` has the IDs of all documents in the order that you would show yourself, and `user` says whose lists belong
-        to one arm; in a service with arms the response has "arm", whose list it is. A response of more than 100 documents has
-        "certain" and "probability" only if `certainty` is true."""
+        then stands for {"id": ID}. With `allow_unknown` documents that are not stored are ranked by defaults, not refused.
+        `query_features` has those of the query, in a service with a schema. Returns the response: "docs" with scores, best first;
+        "impression", the ID for feedback; "certain", for each shown rank the ranks that it certainly precedes. In a service with
+        groups each document also has a "group", "A", "B", …, in `docs` or in `groups`, which maps IDs to them; the response then
+        has "unfairness" and "fair". `incumbent` has the IDs of all documents in the order that you would show yourself, and `user`
+        says whose lists belong to one arm; in a service with arms the response has "arm", whose list it is. A response of more
+        than 100 documents has "certain" and "probability" only if `certainty` is true."""
         docs = [doc if isinstance(doc, dict) else {"id": doc} for doc in docs]
         if groups is not None:
             docs = [{**doc, "group": groups[doc["id"]]} for doc in docs]
-        request: dict[str, Any] = {"query": query, "docs": docs}
-        if k is not None:
-            request["k"] = k
-        if explore is not None:
-            request["explore"] = explore
-        if incumbent is not None:
-            request["incumbent"] = incumbent
-        if user is not None:
-            request["user"] = user
-        if certainty is not None:
-            request["certainty"] = certainty
-        if allow_unknown is not None:
-            request["allow_unknown"] = allow_unknown
-        return self._json("POST", "/v1/rank", request)
+        request = {"query": query, "docs": docs, "k": k, "explore": explore, "incumbent": incumbent, "user": user, "certainty": certainty,
+                   "allow_unknown": allow_unknown, "query_features": query_features}
+        return self._json("POST", "/v1/rank", {key: value for key, value in request.items() if value is not None})
 
     def put_docs(self, docs: list[dict[str, Any]]) -> list[int]:
         """Stores documents, each {"id", "features"} and perhaps a "version" above that before, so that rank() needs only their IDs.

@@ -112,12 +112,12 @@ def schema(way):
     return "".join(f'[[feature]]\nname = "{name}"\n{keys.get(name, "")}\n' for name in NUMBERS) + more
 
 
-def request(shop, query, person, sent):
-    """What the shop sends: the features of the schema, as they lie in its catalogue."""
+def catalogue(shop, sent):
+    """What the shop stores in the service once: each product with the features that no query changes."""
     docs = []
-    for place, product in enumerate(shop.candidates[query]):
-        features = {"match": round(shop.match[query][place], 3), "price": round(shop.price[product], 2), "sales": int(shop.sales[product]),
-                    "reviews": int(shop.reviews[product]), "age": round(shop.age[product], 1)}
+    for product in range(PRODUCTS):
+        features = {"price": round(shop.price[product], 2), "sales": int(shop.sales[product]), "reviews": int(shop.reviews[product]),
+                    "age": round(shop.age[product], 1)}
         if shop.reviews[product]:
             features["rating"] = round(shop.rating[product], 2)
         if 'name = "category"' in sent:
@@ -126,6 +126,15 @@ def request(shop, query, person, sent):
             features["brand"] = f"b{shop.brand[product]}"
         if '"factors"' in sent:
             features["factors"] = [round(value, 4) for value in shop.factors[product]]
+        docs.append({"id": product, "features": features})
+    return docs
+
+
+def request(shop, query, person, sent):
+    """What the shop sends with a query: the candidates, with the features that depend on it, and the vectors of query and person."""
+    docs = []
+    for product, match in zip(shop.candidates[query], shop.match[query]):
+        features = {"match": round(match, 3)}
         if "from_wanted_price" in sent:
             features["from_wanted_price"] = round(abs(numpy.log(shop.price[product]) - shop.wanted[query]), 4)
         docs.append({"id": int(product), "features": features})
@@ -143,14 +152,14 @@ def learn(program, way, seed, lists):
                                     "--seed", str(seed), "--cutoff", str(SHOWN)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             with Client(service.stdout.readline().strip()) as client:
+                client.put_docs(catalogue(shop, sent))
                 for one in range(lists):
                     query, person, likes = shop.visit()
                     typed = f"query {query}"
                     if way.endswith("four ways"):
                         typed = [typed, typed.upper(), typed.title(), f" {typed} "][typing.integers(4)]
                     docs, vectors = request(shop, query, person, sent)
-                    answer = client._json("POST", "/v1/rank", {"query": typed, "docs": docs, "query_features": vectors} if vectors else
-                                          {"query": typed, "docs": docs})
+                    answer = client.rank(typed, docs, query_features=vectors or None)
                     places = {int(product): place for place, product in enumerate(shop.candidates[query])}
                     shown = [places[doc["id"]] for doc in answer["docs"]]
                     clicked = shop.random.random(SHOWN) < READ * likes[shown]

@@ -76,7 +76,7 @@ void adagrad_step(float rate, bool non_negative, const float* gradient, float* s
 
 /// Factorisations: mter, mter-s, mter-sa, efm, bprmf and nmf. Which kind reads which is in the table of
 /// kinds. Jia, PhD thesis, UVA 2022, prints no values of MTER's; c, d, the cores' step, λ_F and λ_B were
-/// chosen by validation on the generator's default reviews, docs/RECOMMEND.md.
+/// chosen by validation on the generator's default reviews, docs/evidence/RECOMMEND.md.
 struct FactorSettings {
   std::int64_t dimension = 20;
   std::int64_t user_dimension = 15;     // a

@@ -219,7 +219,7 @@ class TrainCommand : public Command {
     for (const auto [fold, seed] : models_of(configuration)) {
       const JobFolder there(folder_of(configuration, fold, seed), kFolderOptions);
       if (force_) {
-        remove_job(there.path(), {});
+        if (there.has_results()) remove_job(there.path(), {});
       } else {
         there.require_empty();
       }

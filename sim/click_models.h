@@ -11,7 +11,7 @@
 
 namespace olrank {
 
-/// What a user who scans a list does, by grade. It covers every grade of the data.
+/// The habits of a user who scans a list, by grade. They cover every grade of the data.
 struct ScanTable {
   std::vector<double> click;  // P(click | examined, grade)
   std::vector<double> stop;   // P(stop | grade); empty: never
@@ -32,7 +32,8 @@ struct ScanTable {
 class ScanningUser : public ClickModel {
  public:
   /// `noise` flips the click of an examined document. The observed click counts, flipped or not: a stray
-  /// click leaves the page like an intended one, and in the log every stop follows a click.
+  /// click leaves the page like an intended one. With stops drawn after a click and γ = 1, every stop in
+  /// the log follows a click.
   ScanningUser(ScanTable table, double noise);
 
   void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,

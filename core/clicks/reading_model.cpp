@@ -9,7 +9,9 @@ namespace {
 /// A model whose parameters are coins, of which the first `certain` are not learned.
 class CoinModel : public ReadingModel {
  public:
-  explicit CoinModel(std::int64_t coins, std::size_t certain = 0) : coins_(coins), certain_(certain) {}
+  explicit CoinModel(std::int64_t coins, std::size_t certain = 0) : coins_(coins), certain_(certain) {
+    for (std::size_t i = 0; i < std::min(certain_, coins_.size()); ++i) coins_[i].probability = 1.0;
+  }
 
   void maximise() final {
     for (std::size_t i = certain_; i < coins_.size(); ++i) coins_[i].maximise({});
@@ -34,7 +36,6 @@ class LookModel final : public CoinModel {
                   looks_by == LooksBy::kRankAlone ? 0 : 1),
         by_last_click_(looks_by == LooksBy::kRankAndLastClick),
         looks_(looks(looks_by, ranks)) {
-    if (looks_by != LooksBy::kRankAlone && !coins_.empty()) coins_.front().probability = 1.0;
     for (std::size_t i = looks_; i < coins_.size(); ++i) coins_[i].probability = 0.1;
   }
 

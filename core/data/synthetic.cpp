@@ -21,7 +21,6 @@ namespace {
 
 enum class SyntheticPart { kTrain, kVali, kTest };
 
-constexpr std::uint32_t kQueryPlace = 0xFFFFFFFFU;  // a query's own stream, beside its documents' ones
 constexpr std::int64_t kQueriesPerBlock = 4;
 
 /// Four decimals: as many as files of features carry, and short as text. Not negative.
@@ -82,7 +81,7 @@ class RealisableGenerator : public Generator {
  private:
   void shuffled_grades(std::int64_t query, std::span<std::uint8_t> grades) const {
     std::iota(grades.begin(), grades.end(), 0);
-    RngStream(key_, static_cast<std::uint32_t>(query), kQueryPlace).shuffle(grades);
+    RngStream(key_, static_cast<std::uint32_t>(query), kSyntheticQueryPlace).shuffle(grades);
   }
 
   std::int64_t docs_;
@@ -132,13 +131,13 @@ class LikenessGenerator : public Generator {
 
  private:
   RngStream query_stream(std::int64_t query) const {
-    return {key_, static_cast<std::uint32_t>(query), kQueryPlace};
+    return {key_, static_cast<std::uint32_t>(query), kSyntheticQueryPlace};
   }
 
   /// Draws a document's vector, and returns what relevance sees of it.
   double draw_vector(std::int64_t query, std::int64_t doc, std::span<double> vector) const {
     if (vector.empty()) return 0.0;
-    RngStream of_query(vector_key_, static_cast<std::uint32_t>(query), kQueryPlace);
+    RngStream of_query(vector_key_, static_cast<std::uint32_t>(query), kSyntheticQueryPlace);
     RngStream of_doc(vector_key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
     plan_.vectors.draw(of_query, of_doc, vector);
     return std::inner_product(vector.begin(), vector.end(), plan_.vectors.relevance.begin(), 0.0);

@@ -83,6 +83,8 @@ struct SyntheticGroup {
 inline constexpr std::uint64_t kSyntheticPlanPart = 100;
 /// Parts of vectors come after this one, their plan itself included.
 inline constexpr std::uint64_t kSyntheticVectorPart = 200;
+/// A query's own stream, beside its documents' ones.
+inline constexpr std::uint32_t kSyntheticQueryPlace = 0xFFFFFFFFU;
 PhiloxKey key_of_part(const SyntheticSource& source, std::uint64_t part);
 
 struct SyntheticPlan {

@@ -258,4 +258,9 @@ SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
   refuse(kind, to_toml(value));
 }
 
+void refuse_choice(std::string_view option, const std::string& text,
+                   const std::vector<std::string>& names) {
+  throw_error<InvalidArgument>("{} {}", option, must_be_one_of(text, names));
+}
+
 }  // namespace olrank

@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "core/settings/enum_names.h"
-#include "core/text/message_text.h"
-#include "core/throw_error.h"
 
 namespace olrank {
 
@@ -48,6 +46,9 @@ SettingValue parse_setting(SettingKind kind, std::string_view text);
 /// empty list to any list. Throws InvalidArgument without the name of the setting.
 SettingValue convert_setting(SettingKind kind, const SettingValue& value);
 
+[[noreturn]] void refuse_choice(std::string_view option, const std::string& text,
+                                const std::vector<std::string>& names);
+
 /// The value that `text` names; `option` is the flag or option in the message. Throws InvalidArgument that
 /// lists the names.
 template <class Enum>
@@ -56,7 +57,7 @@ Enum parse_choice(std::string_view option, const std::string& text) {
   std::vector<std::string> names;
   names.reserve(EnumNames<Enum>::values.size());
   for (const auto& [value, name] : EnumNames<Enum>::values) names.emplace_back(name);
-  throw_error<InvalidArgument>("{} {}", option, must_be_one_of(text, names));
+  refuse_choice(option, text, names);
 }
 
 }  // namespace olrank

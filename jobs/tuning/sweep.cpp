@@ -196,7 +196,8 @@ SettingValue range_value(const SweepAxis& axis, double share) {
 
 /// Values drawn from the axes, `search.draws` times; repetitions are left out. The value of an axis in draw
 /// i depends on the seed, its key and i alone: other axes, other rankers and more draws change nothing.
-/// Numbers of a range have three significant digits. Parameters of an own ranker come drawn from Python.
+/// Numbers of a range have three significant digits. Parameters of an
+/// own ranker come drawn from Python, one for each draw.
 std::vector<SweepValues> draw_values(const std::vector<SweepAxis>& axes, const SearchSettings& search) {
   std::vector<SweepValues> drawn;
   for (std::int64_t draw = 0; draw < search.draws; ++draw) {
@@ -208,8 +209,8 @@ std::vector<SweepValues> draw_values(const std::vector<SweepAxis>& axes, const S
                       static_cast<std::uint32_t>(draw));
       if (axis.range) {
         values.emplace_back(axis.key, range_value(axis, coins.uniform()));
-      } else if (axis.key == "own") {
-        values.emplace_back(axis.key, axis.values[draw % std::ssize(axis.values)]);
+      } else if (axis.key == "own" && std::ssize(axis.values) == search.draws) {
+        values.emplace_back(axis.key, axis.values[draw]);
       } else {
         values.emplace_back(axis.key,
                             axis.values[coins.index(static_cast<std::uint32_t>(axis.values.size()))]);

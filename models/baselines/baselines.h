@@ -103,7 +103,8 @@ void estimate_relevance(const ObservedQuery& query, std::span<const double> exam
 std::unique_ptr<OnlineRanker> make_intervention_aware(const RankerRequest& request);
 void set_intervention_aware_defaults(RankerSettings& settings, const DefaultsContext& context);
 
-/// It stands in model files, which hold nothing of such a ranker but where it comes from; none is read.
+/// The architecture in the model file of a registered ranker, which holds nothing else of it and is not
+/// read.
 constexpr std::string_view kExternalArchitecture = "external";
 
 /// A ranker that a program has registered.

@@ -157,12 +157,12 @@ double least_share(std::size_t lists) {
   return std::min(1.0, 10.0 / std::sqrt(static_cast<double>(lists)));
 }
 
-/// A ranker that learns from the whole log of its policies by that estimate. Each round takes a step along
-/// the gradient of the expected DCG of Plackett-Luce lists, with the estimates as gains, on queries drawn
-/// from the log. Users examine ranks with the probabilities of `debias`; without it, with those that the
-/// log tells (Examination, in which a document attracts by its own clicks and those of all).
-/// Every list counts as drawn from the policy that is deployed when it is learned from, which is not so of
-/// replayed and imported lists, those of a service's other arms, and feedback that comes after a refresh.
+/// A ranker that learns from the whole log of its policies by estimate_relevance(). Each round takes a step
+/// along the gradient of the expected DCG of Plackett-Luce lists, with the estimates as gains, on queries
+/// drawn from the log. Users examine ranks with the probabilities of `debias`; without it, with those that
+/// the log tells (Examination, in which a document attracts by its own clicks and those of all). Every list
+/// counts as drawn from the policy that is deployed when it is learned from, which is not so of replayed
+/// and imported lists, those of a service's other arms, and feedback that comes after a refresh.
 /// Deviations: the paper trains again from the start at a few times, and corrects for trust bias, which it
 /// takes as known; here steps go on, and clicks have no other cause than relevance. The paper's estimates
 /// are not above the usual one, which makes no difference where none is clipped.

@@ -362,7 +362,8 @@ LoadedModel parse_model(std::string_view bytes, const std::string& origin, Model
   if (bytes.starts_with(R"({"format":"olrank-model")") || bytes.starts_with("PK\x03\x04")) {
     throw DataError(origin, 0, 0,
                     "This is JSON or PyTorch's format, which olrank writes for other programs and does not "
-                    "read: name the model file that was exported.");
+                    "read: name the model file that was exported. A TorchScript module of your own is the "
+                    "setting module.");
   }
   if (StateReader::is_state(bytes)) return model_of_snapshot(std::string(bytes), origin, code);
   if (BoostedTrees::is_file(bytes)) return model_of_trees(BoostedTrees::parse(bytes, origin));

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import resource
+import re
 import subprocess
 import tempfile
 import unittest
@@ -37,8 +38,9 @@ class Info(unittest.TestCase):
     def test_json_matches_the_table(self):
         machine = json.loads(olrank("info", "--json").stdout)
         self.assertEqual(machine, json.loads(olrank("--json", "info").stdout) | {"memory_bytes": machine["memory_bytes"]})
-        built_with = pathlib.Path(os.environ["OLRANK_BUILD"], "libtorch", "version.py").read_text()
-        self.assertIn(f"__version__ = '{machine['libtorch']['version']}", built_with)
+        header = pathlib.Path(os.environ["OLRANK_BUILD"], "libtorch", "include", "torch", "headeronly", "version.h").read_text()
+        built_with = re.findall(r"#define TORCH_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header)
+        self.assertEqual(machine["libtorch"]["version"].split("+")[0], ".".join(built_with))
         self.assertGreaterEqual(machine["threads"], 1)
         self.assertEqual(machine["cuda"]["devices"] == [], machine["cuda"]["no_device_because"] is not None)
         self.assertEqual("cuBLASLt" in machine["cuda"]["libraries"], machine["cuda"]["built"])

@@ -57,6 +57,7 @@ class BenchOps(unittest.TestCase):
         names = [one["name"] for one in self.measured["measurements"]]
         self.assertEqual(len(names), len(set(names)))
         functions = [name.partition("/")[2] for name in names if not name.startswith(("widths/", "fair/"))]
+        self.assertEqual(len(functions), len(set(functions)))
         self.assertEqual({OVERLOADED.get(name, name) for name in functions}, declared - NOT_MEASURED)
 
     def test_follows_the_schema(self):

@@ -189,7 +189,7 @@ std::vector<double> relevance_of(const std::string& text, std::uint64_t part, co
       const SyntheticSignals signals = plan.relevance.draw(stream);
       double of_vector = 0.0;
       if (source.has_embedding()) {
-        RngStream of_query(vector_key, number, 0xFFFFFFFFU);
+        RngStream of_query(vector_key, number, kSyntheticQueryPlace);
         RngStream of_doc(vector_key, number, doc);
         plan.vectors.draw(of_query, of_doc, vector);
         of_vector = std::inner_product(vector.begin(), vector.end(), plan.vectors.relevance.begin(), 0.0);

@@ -40,7 +40,7 @@ DocumentStore::DocumentStore(const Settings& settings)
     last_head_ = body_of(line);
   });
   if (last_head_ == head_ || counts_.documents == 0) return;
-  log_warning("{}: The {} are of another schema, and requests cannot name them: put them again.",
+  log_warning("{}: Requests cannot name {} of another schema: put them again.",
               (settings.folder / kFile).string(), counted(counts_.documents, "document"));
   forget_all();
 }

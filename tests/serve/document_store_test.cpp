@@ -12,6 +12,7 @@
 #include "serve/api_error.h"
 #include "serve/requests.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/expected_warnings.h"
 
 namespace olrank {
 namespace {
@@ -152,6 +153,7 @@ TEST(DocumentStore, RefusesVersionsThatGoBackAndRepeatsHarmlessly) {
 
 TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
   const TemporaryFolder folder;
+  const ExpectedWarnings warnings;
   std::vector<StoredDocument> many;
   for (int i = 0; i < 50; ++i)
     many.push_back(stored_document(fmt::format("d{}", i), 0, {1.0F, 2.0F, 3.0F}));
@@ -175,10 +177,14 @@ TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
   }
   EXPECT_EQ(DocumentStore(store_settings(folder, 100)).counts().documents,
             2);  // a lower limit loses nothing
+  ASSERT_EQ(warnings.messages().size(), 2U);
+  EXPECT_TRUE(warnings.messages()[0].ends_with("Documents are refused until there is space."));
+  EXPECT_TRUE(warnings.messages()[1].ends_with("Documents are stored again."));
 }
 
 TEST(DocumentStore, LosesOnlyWhatAKillHasCut) {
   const TemporaryFolder folder;
+  const ExpectedWarnings warnings;  // of what is moved aside
   {
     DocumentStore store(store_settings(folder));
     store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
@@ -212,7 +218,11 @@ TEST(DocumentStore, KeepsDocumentsOfAnotherSchemaForRecordsOnly) {
   DocumentStore::Settings changed = store_settings(folder);
   changed.schema = "another";
   {
+    const ExpectedWarnings warnings;
     DocumentStore store(changed);
+    ASSERT_EQ(warnings.messages().size(), 1U);
+    EXPECT_TRUE(warnings.messages()[0].ends_with(
+        "Requests cannot name 1 document of another schema: put them again."));
     EXPECT_EQ(store.newest("a"), nullptr);
     EXPECT_EQ(store.put({stored_document("a", 0, {6.0F, 5.0F, 4.0F})}), (std::vector<std::int64_t>{2}));
   }

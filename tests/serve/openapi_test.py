@@ -89,7 +89,7 @@ class OpenApi(ServiceTest):
                 self.ask(client, "DELETE", "/v1/docs", {"ids": ["a"]})
                 validate(client._json("DELETE", "/v1/docs/1"), DOCUMENT["components"]["schemas"]["Deleted"])
                 # Features by name, and a hit of a search engine.
-                self.ask(client, "POST", "/v1/rank", {"query": "q", "docs": [{"id": 1, "features": {"2": 0.5}}]})
+                self.ask(client, "POST", "/v1/rank", {"query": "q", "docs": [{"id": 1, "features": {"2": 0.5}}], "allow_unknown": True})
                 log = [{"name": name, "value": 1} for name in "abc"]
                 hits = [{"_id": "a", "fields": {"_ltrlog": [{"log": log}]}}]
                 self.ask(client, "POST", "/v1/rerank", {"query": "q", "response": {"hits": {"hits": hits}}})

@@ -71,7 +71,8 @@ TEST(RankRequest, UnknownNamesBringANearOneOrTheFields) {
     return message_of<ApiError>([&] { parse_rank_request(body, limits, request); });
   };
   const std::string fields =
-      "Unknown field. The fields are query, docs, k, explore, user, certainty and incumbent.";
+      "Unknown field. The fields are query, docs, k, explore, user, certainty, incumbent and "
+      "allow_unknown.";
   for (const char* name : {"documents", "items", "q", "kk", ""})
     EXPECT_EQ(message(fmt::format("{{\"{}\": 1}}", name)), fields) << name;
   EXPECT_EQ(message(R"({"qury": "q"})"), "Unknown field. Did you mean 'query'?");

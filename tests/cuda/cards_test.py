@@ -161,7 +161,7 @@ class Cards(unittest.TestCase):
         def said(*arguments, ranker="olranknet", **variables):
             done = self.olrank("run", "--dry-run", "--data", DATA, "--ranker", ranker, "--clicks", "perfect", *arguments, **variables)
             self.assertEqual(done.returncode, 0, done.stderr)
-            return done.stderr.splitlines()[0]
+            return next(iter(done.stderr.splitlines()), "")
         long = ["--width", 16, "--rounds", 20000, "--covariance", "diagonal"]
         self.assertRegex(said(*long), r"^cuda:0 \(Card\) computes this: about .* on a GPU, .* on the CPU\.$")
         self.assertRegex(said("--width", 4, "--rounds", 20), r"^The CPU computes this: about .* on a GPU, .* on the CPU\.$")

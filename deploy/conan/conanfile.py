@@ -5,7 +5,6 @@ import pathlib
 import re
 
 from conan import ConanFile
-from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy
 
@@ -14,7 +13,6 @@ class Olrank(ConanFile):
     name = "olrank"
     description = "Learns a ranking function online, from clicks, and knows which orders it is sure of"
     license = "Apache-2.0"
-    topics = ("learning-to-rank", "online-learning", "click-models", "bandits")
     package_type = "shared-library"
     settings = "os", "arch", "compiler", "build_type"
     requires = ("cli11/2.4.2", "fmt/10.2.1", "hiredis/1.2.0", "nlohmann_json/3.11.3", "openblas/0.3.27", "openssl/[>=3.0 <4]",
@@ -32,9 +30,6 @@ class Olrank(ConanFile):
         for pattern in ("CMakeLists.txt", "LICENSE", *(f"{folder}/*" for folder in [*folders, "third_party"])):
             copy(self, pattern, root, self.export_sources_folder)
 
-    def validate(self):
-        check_min_cppstd(self, 20)
-
     def layout(self):
         cmake_layout(self, generator="Ninja")
 
@@ -45,9 +40,8 @@ class Olrank(ConanFile):
         toolchain.generate()
 
     def build(self):
-        cmake = CMake(self)
-        cmake.configure()
-        cmake.build()
+        CMake(self).configure()
+        CMake(self).build()
 
     def package(self):
         CMake(self).install()

@@ -61,8 +61,13 @@ void end_interpreter() {
   if (getpid() != process) return;
   ends_interpreter = true;
   // Threads that stay behind keep their objects, which is no leak.
-  PyThreadState* const first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-  if (PyThreadState_Next(first) != nullptr) nanobind::set_leak_warnings(false);
+#if defined(Py_LIMITED_API)
+  const bool others = nanobind::len(nanobind::module_::import_("sys").attr("_current_frames")()) > 1;
+#else
+  const bool others =
+      PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != nullptr;
+#endif
+  if (others) nanobind::set_leak_warnings(false);
   PyThreadState* const state = PyEval_SaveThread();
   for (const std::function<void()>& wait : left_work()) wait();
   left_work().clear();

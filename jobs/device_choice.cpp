@@ -84,7 +84,7 @@ void check_one_type(const std::string& asked, const std::vector<GpuDescription>&
       asked, type_of(first), type_of(*other), name_of_gpus(alike));
 }
 
-// Seconds of the records in docs/evidence; tests/scripts/device_rule_test.py compares them. Networks have
+// Seconds of the records in docs/evidence; tests/style/figures_test.py compares them. Networks have
 // 100 hidden units and 136 features there, and times grow with the number of their parameters.
 constexpr double kParameters = 13'700.0;
 // The CPU: RESULTS-TABLES, a diagonal covariance on one core over 1,000 rounds, of which each trains on all

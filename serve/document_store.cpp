@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <shared_mutex>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "core/runtime/log.h"
@@ -50,18 +52,24 @@ void DocumentStore::begin_writing(std::function<void()> guard) {
   log_.guard_writes(std::move(guard));
 }
 
-/// Two maps have the ID, each with a node of its own.
+/// Two maps have the ID for good, each with a node of its own.
+std::size_t DocumentStore::bytes_of_name(const std::string& id) {
+  return 2 * (heap_bytes(sizeof(std::pair<const std::string, Latest>) + 24) + heap_bytes(id));
+}
+
 std::size_t DocumentStore::bytes_of(const StoredDocument& document) {
-  return 2 * (heap_bytes(sizeof(std::pair<const std::string, Latest>) + 24) +
-              heap_bytes(document.id.text)) +
-         heap_bytes(sizeof(StoredDocument) + 16) + heap_bytes(document.id.text) +
+  return heap_bytes(sizeof(StoredDocument) + 16) + heap_bytes(document.id.text) +
          heap_bytes(document.columns) + heap_bytes(document.fields) + heap_bytes(document.times);
 }
 
 void DocumentStore::take(StoredDocument&& document) {
-  Latest& latest = latest_[document.id.text];
-  ++counts_.versions;
-  counts_.bytes += kBytesOfVersion;
+  const auto [place, is_new] = latest_.try_emplace(document.id.text);
+  Latest& latest = place->second;
+  if (is_new) counts_.bytes += bytes_of_name(place->first);
+  if (!document.is_deleted) {
+    ++counts_.versions;
+    counts_.bytes += kBytesOfVersion;
+  }
   if (latest.document) {
     --counts_.documents;
     counts_.bytes -= bytes_of(*latest.document);
@@ -78,9 +86,11 @@ void DocumentStore::take(StoredDocument&& document) {
 }
 
 void DocumentStore::forget_all() {
-  for (auto& [id, latest] : latest_) latest.document.reset();
+  for (auto& [id, latest] : latest_) {
+    if (latest.document) counts_.bytes -= bytes_of(*latest.document);
+    latest.document.reset();
+  }
   counts_.documents = 0;
-  counts_.bytes = kBytesOfVersion * static_cast<std::size_t>(counts_.versions);
 }
 
 std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documents) {
@@ -94,25 +104,35 @@ std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documen
     };
     const auto known = latest_.find(document.id.text);
     const Latest before = known == latest_.end() ? Latest() : known->second;
-    if (document.version == 0) document.version = before.version + 1;
+    if (document.version == 0) {
+      document.version = before.version;
+      if (!before.document || *before.document != document) ++document.version;
+    }
     if (document.version < before.version)
       refuse(fmt::format("Document '{}' has version {}, which is newer than {}.", excerpt(document.id.text),
                          before.version, document.version));
+    if (document.version == before.version && !before.document)
+      refuse(fmt::format("Document '{}' was deleted after version {}: give it a higher one, or none.",
+                         excerpt(document.id.text), before.version));
     if (document.version == before.version && !(before.document && *before.document == document))
       refuse(fmt::format(
           "Document '{}' has another content in version {}: give the new content a higher version.",
           excerpt(document.id.text), before.version));
     versions.push_back(document.version);
     if (document.version == before.version) continue;
+    if (known == latest_.end()) bytes += bytes_of_name(document.id.text);
     bytes += bytes_of(document) + kBytesOfVersion - (before.document ? bytes_of(*before.document) : 0);
   }
   if (bytes > counts_.byte_limit && bytes > counts_.bytes)
     throw ApiError(
         507, "documents",
-        fmt::format("These documents need {}, but --max-document-memory is {}: nothing was stored. "
-                    "Delete documents, or start with a higher limit.",
-                    readable_bytes(static_cast<double>(bytes)),
-                    readable_bytes(static_cast<double>(counts_.byte_limit))));
+        fmt::format(
+            "All documents would need {}, of them {} for the places of all versions, which "
+            "stay, but --max-document-memory is {}: nothing was stored. Start with a higher limit, "
+            "or delete documents.",
+            readable_bytes(static_cast<double>(bytes)),
+            readable_bytes(static_cast<double>(kBytesOfVersion) * static_cast<double>(counts_.versions)),
+            readable_bytes(static_cast<double>(counts_.byte_limit))));
   std::erase_if(documents, [this](const StoredDocument& document) {
     const auto known = latest_.find(document.id.text);
     return known != latest_.end() && known->second.version == document.version;
@@ -124,9 +144,10 @@ std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documen
 std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
   const std::lock_guard writing(writing_);
   std::vector<StoredDocument> removed;
+  std::unordered_set<std::string_view> seen;
   for (const std::string& id : ids) {
     const auto known = latest_.find(id);
-    if (known == latest_.end() || !known->second.document) continue;
+    if (known == latest_.end() || !known->second.document || !seen.insert(id).second) continue;
     StoredDocument& one = removed.emplace_back();
     one.id = known->second.document->id;
     one.version = known->second.version;
@@ -160,10 +181,13 @@ void DocumentStore::append(std::vector<StoredDocument> documents) {
     begins_at.push_back(begin);
     reader.next(line);
   }
-  const std::unique_lock lock(mutex_);
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    add(documents[i], begins_at[i]);
-    take(std::move(documents[i]));
+  constexpr std::size_t kAtOnce = 1000;  // documents, between which lists are made
+  for (std::size_t i = 0; i < documents.size();) {
+    const std::unique_lock lock(mutex_);
+    for (const std::size_t end = std::min(documents.size(), i + kAtOnce); i < end; ++i) {
+      add(documents[i], begins_at[i]);
+      take(std::move(documents[i]));
+    }
   }
 }
 

@@ -42,6 +42,10 @@ class DocumentStore : public DocumentVersions {
   /// Null for an unknown or deleted document.
   std::shared_ptr<const StoredDocument> newest(const std::string& id) const;
   bool is_empty() const;
+  /// Throws StateLost if the log was removed or replaced meanwhile.
+  void require_writable() const {
+    if (log_.rounds() > 0) log_.require_writable();
+  }
 
   struct Counts {
     std::int64_t documents = 0;
@@ -58,6 +62,7 @@ class DocumentStore : public DocumentVersions {
     std::int64_t version = 0;
     std::shared_ptr<const StoredDocument> document;
   };
+  static std::size_t bytes_of_name(const std::string& id);
   static std::size_t bytes_of(const StoredDocument& document);
   void take(StoredDocument&& document);
   void forget_all();

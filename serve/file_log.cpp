@@ -281,19 +281,18 @@ std::string FileLog::line_before(std::int64_t position) const {
 }
 
 bool FileLog::Reader::next(std::string_view& line) {
-  buffer_.erase(0, used_);
-  used_ = 0;
   const std::int64_t durable = log_.bytes();
   if (position_ >= durable) return false;
-  std::size_t searched = 0;
+  std::size_t searched = used_;
   for (;;) {
     const std::size_t newline = buffer_.find('\n', searched);
     if (newline != std::string::npos) {
-      line = std::string_view(buffer_).substr(0, newline);
+      line = std::string_view(buffer_).substr(used_, newline - used_);
+      position_ += static_cast<std::int64_t>(newline + 1 - used_);
       used_ = newline + 1;
-      position_ += used_;
       return true;
     }
+    buffer_.erase(0, std::exchange(used_, 0));
     searched = buffer_.size();
     const std::int64_t from = position_ + std::ssize(buffer_);
     const std::int64_t wanted = std::min(kReadBytes, durable - from);

@@ -355,10 +355,26 @@ void Learner::require_fitting_log() {
       logged_exposure_.observe(*settings_.exposure, record.groups, shown_docs(record));
     has_unshown = has_unshown || record.has_unshown;
   }
+  require_documents();
   if (has_unshown || round == round_) return;
   throw DataError(log_.path().string(), static_cast<std::int64_t>(round_) + 1, 1,
                   "The records have no 'unshown' documents, which this kind of ranker requires: the log "
                   "belongs to another service.");
+}
+
+/// A documents' log that was lost or cut would begin its versions again, with other numbers. The latest
+/// records that the checkpoint has tell of it.
+void Learner::require_documents() {
+  constexpr std::uint64_t kLooked = 100;
+  std::int64_t end = position_;
+  FeedbackRecord record;
+  for (std::uint64_t round = round_; settings_.documents != nullptr && round + kLooked > round_; --round) {
+    const std::string line = log_.line_before(end);
+    if (line.empty()) return;
+    end -= std::ssize(line) + 1;
+    if (line.find("\"versions\":[") == std::string::npos) continue;
+    return take(line, round, record);
+  }
 }
 
 bool Learner::consume_next() {

@@ -111,6 +111,7 @@ class Learner : public RankerSource {
   /// empty if it belongs to the log.
   std::string contradiction(const std::string& last_check) const;
   void require_fitting_log();
+  void require_documents();
   /// Takes the record from its line, with the inputs of the ranker.
   void take(std::string_view line, std::uint64_t number, FeedbackRecord& record);
   void run();

@@ -143,7 +143,7 @@ void AskedQueries::count(const std::string& query, std::span<const DocId> docs,
       lists = rarest->second.lists;
       queries_.erase(rarest);
     }
-    place = queries_.emplace(query, Query{lists, {}, {}}).first;
+    place = queries_.emplace(query, Query{lists, lists, {}, {}}).first;
   }
   ++place->second.lists;
   place->second.best = ids(best);
@@ -153,29 +153,33 @@ void AskedQueries::count(const std::string& query, std::span<const DocId> docs,
 std::string AskedQueries::json() const {
   const std::lock_guard lock(mutex_);
   std::vector<const std::pair<const std::string, Query>*> most;
-  for (const auto& one : queries_) most.push_back(&one);
+  for (const auto& one : queries_) {
+    if (2 * one.second.maybe <= one.second.lists) most.push_back(&one);
+  }
+  const auto sure = [](const Query& query) { return query.lists - query.maybe; };
   const auto end = most.begin() + static_cast<std::int64_t>(std::min(most.size(), kTold));
-  std::partial_sort(most.begin(), end, most.end(), [](const auto* a, const auto* b) {
-    return std::pair(-a->second.lists, std::string_view(a->first)) <
-           std::pair(-b->second.lists, std::string_view(b->first));
+  std::partial_sort(most.begin(), end, most.end(), [&](const auto* a, const auto* b) {
+    return std::pair(-sure(a->second), std::string_view(a->first)) <
+           std::pair(-sure(b->second), std::string_view(b->first));
   });
   std::string out = "[";
   for (auto one = most.begin(); one != end; ++one) {
     const auto& [query, about] = **one;
     out += fmt::format("{}{{\"query\":{},\"lists\":{},\"best\":{},\"own\":{}}}", out.size() > 1 ? "," : "",
-                       json_string(query), about.lists, ids_json(about.best),
+                       json_string(query), sure(about), ids_json(about.best),
                        about.own.empty() ? "null" : ids_json(about.own));
   }
   return out + "]";
 }
 
 void FeatureEffects::take(FeatureMatrix raw, Clock::time_point now) {
-  if (raw.docs < 2) return;
+  const std::int64_t docs = std::min({raw.docs, kDocs, kValues / raw.features});
+  if (docs < 2) return;
   const std::lock_guard lock(mutex_);
   if (taken_ && now - *taken_ < kInterval) return;
   taken_ = now;
   List list;
-  list.docs = std::min(raw.docs, kDocs);
+  list.docs = docs;
   for (std::int64_t doc = 0; doc < list.docs; ++doc) {
     const float* row = raw.values + doc * raw.docs / list.docs * raw.features;
     list.values.insert(list.values.end(), row, row + raw.features);
@@ -196,12 +200,18 @@ std::vector<FeatureEffects::Effect> FeatureEffects::of(const ModelScorer& model)
     double value_squares = 0.0;
     double products = 0.0;
   };
+  // A score of trees takes about as many steps as a hundred numbers.
+  std::int64_t of_score = model.model().trees ? 100 : features;
+  for (const std::vector<float>& member : model.model().members) of_score += std::ssize(member);
   std::vector<Sums> sums(features);
   Scratch scratch;
+  std::int64_t left = kProducts;
   for (const List& list : lists) {
     const std::int64_t docs = list.docs;
     const std::int64_t size = docs * features;
     if (std::ssize(list.values) != size) continue;  // it was asked for before the features changed
+    if (size > left / of_score) break;
+    left -= size * of_score;
     for (std::int64_t begin = 0; begin < features; begin += kColumns) {
       const std::int64_t columns = std::min(kColumns, features - begin);
       // The list as it is, and once for each of the columns with the column's mean in it.

@@ -127,7 +127,8 @@ class ClickCurve {
 /// The queries that are asked most, with the list that the learner would show for each without exploring,
 /// and the caller's own. Counts are those of Metwally, Agrawal and El Abbadi (2005): a new query takes the
 /// place of the rarest with its count, so that any query asked by more than 1/kKept of the lists is among
-/// them. Thread-safe.
+/// them. Told are the lists that a query had for sure, and no query of which most could be others'.
+/// Thread-safe.
 class AskedQueries {
  public:
   static constexpr std::size_t kKept = 256;
@@ -143,6 +144,7 @@ class AskedQueries {
  private:
   struct Query {
     std::int64_t lists = 0;
+    std::int64_t maybe = 0;  // of them, those of queries whose place it took
     std::vector<DocId> best;
     std::vector<DocId> own;
   };
@@ -157,9 +159,11 @@ class FeatureEffects {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t kLists = 16;
-  static constexpr std::int64_t kDocs = 30;            // of a list, evenly from all of its documents
-  static constexpr std::int64_t kColumns = 64;         // scored at once
-  static constexpr std::chrono::seconds kInterval{1};  // takes a list at most so often
+  static constexpr std::int64_t kDocs = 30;                 // of a list, evenly from all of its documents
+  static constexpr std::int64_t kColumns = 64;              // scored at once
+  static constexpr std::int64_t kValues = 100'000;          // of a list, which then has fewer documents
+  static constexpr std::int64_t kProducts = 2'000'000'000;  // of all lists, of which then fewer count
+  static constexpr std::chrono::seconds kInterval{1};       // takes a list at most so often
 
   void take(FeatureMatrix raw, Clock::time_point now);
 
@@ -170,7 +174,7 @@ class FeatureEffects {
   };
   /// The effect of a feature is the root mean square of what its values add to the differences of scores
   /// within a list, where its mean in the list stands in their place. The largest first; empty before there
-  /// is a list, or where no feature has any.
+  /// is a list, where no feature has any, and for models of so many features that it would take too long.
   std::vector<Effect> of(const ModelScorer& model) const;
 
  private:

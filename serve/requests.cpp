@@ -350,12 +350,13 @@ class RankReader final : public RequestReader {
   /// Gives the latest document the stored numbers for those that the request does not have.
   void complete() {
     const bool has_features = (doc_seen_ >> kFeatures & 1U) != 0;
+    if (has_features && std::find(given_.begin(), given_.end(), 0) == given_.end()) return;
     const DocumentStore* store = stores() || names_.in_order ? nullptr : limits_.documents;
-    if (store == nullptr || store->is_empty()) {
+    if (!has_store_) has_store_ = store != nullptr && !store->is_empty();
+    if (!*has_store_) {
       if (!has_features) missing(kFeatures);
       return;
     }
-    if (has_features && std::find(given_.begin(), given_.end(), 0) == given_.end()) return;
     std::shared_ptr<const StoredDocument> stored = store->newest(request_.docs.back().text);
     if (!has_features) limits_.schema ? start_fields() : start_row();
     if (!stored) {
@@ -585,7 +586,8 @@ class RankReader final : public RequestReader {
   std::int64_t version_ = 0;         // of a document to store
   std::vector<std::int64_t> times_;  // likewise, as in StoredDocument
   bool allows_unknown_ = false;
-  std::size_t unknown_ = 0;               // documents that need numbers and are not stored
+  std::optional<bool> has_store_;  // whether the service stores documents, once a document lacks numbers
+  std::size_t unknown_ = 0;        // documents that need numbers and are not stored
   std::vector<std::string> unknown_ids_;  // of the first of them
   std::vector<char> given_;  // whether the document's object has the number; empty: a list of all
   std::size_t named_ = 0;    // one more than the index of its latest feature; 0: none
@@ -619,15 +621,20 @@ class IdsReader final : public RequestReader {
   bool text(std::string& value) override {
     if (depth_ != 2) reject_type("string");
     check_text(value, limits_.text_bytes);
-    ids_.push_back(value);
-    return true;
+    return add(value);
   }
   bool number(double, std::optional<std::int64_t> whole) override {
     if (depth_ != 2 || !whole) reject_type("number");
-    ids_.push_back(fmt::format("{}", *whole));
-    return true;
+    return add(fmt::format("{}", *whole));
   }
   bool flag(bool) override { reject_type("boolean"); }
+  bool add(std::string id) {
+    constexpr std::size_t kMost = 100'000;
+    if (ids_.size() == kMost)
+      throw ApiError(413, "ids", fmt::format("A request may have at most {} IDs.", kMost));
+    ids_.push_back(std::move(id));
+    return true;
+  }
 
   inline static const std::string kNames[] = {"ids"};
   const RequestLimits& limits_;
@@ -814,6 +821,7 @@ std::vector<StoredDocument> parse_documents(std::string_view body, const Request
   RankReader reader(limits, request, kDocumentNames);
   std::vector<StoredDocument> documents;
   std::unordered_set<std::string> ids;
+  std::size_t values = 0;
   const auto blank = [](std::string_view text) {
     return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
   };
@@ -827,6 +835,12 @@ std::vector<StoredDocument> parse_documents(std::string_view body, const Request
     if (blank(line)) continue;
     parse_json_events(line, reader);
     documents.push_back(reader.take_document());
+    constexpr std::size_t kOfDocument = 16;  // what a document takes beside its numbers, as numbers
+    values += kOfDocument + documents.back().columns.size() + documents.back().fields.size();
+    if (values > limits.values)
+      throw ApiError(413, "documents",
+                     fmt::format("These are too many documents for one request: send at most {} at a time.",
+                                 documents.size() - 1));
     if (!ids.insert(documents.back().id.text).second)
       throw ApiError(422, fmt::format("documents[{}].id", documents.size() - 1),
                      fmt::format("Document '{}' appears twice.", documents.back().id.text));

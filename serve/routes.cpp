@@ -43,7 +43,7 @@ const std::vector<Route>& routes() {
        [](Service& service, Body) { return service.checkpoint(); }},
       {"GET", "/v1/overview", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.overview(); }},
-      {"GET", "/v1/features", Route::kComputing, kJson, Route::kNoBody, false,
+      {"GET", "/v1/features", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.features(); }},
       {"GET", "/v1/arms", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.arms(); }},

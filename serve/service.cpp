@@ -221,7 +221,11 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
   }
   record.feature_names = parts_.input_names;
   record.schema = parts_.schema_digest;
-  const bool by_version = !workspace.request.stored.empty();
+  const std::int64_t named = parts_.normaliser.scales_queries() ? std::ssize(ranking.list) : kept;
+  const bool by_version =
+      !workspace.request.stored.empty() &&
+      std::any_of(ranking.list.begin(), ranking.list.begin() + named,
+                  [&](std::int32_t doc) { return workspace.request.stored[doc] != nullptr; });
   record.columns = by_version ? 0 : parts_.normaliser.inputs();
   record.has_unshown = unshown;
   record.docs.reserve(kept);
@@ -233,15 +237,15 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
     const float* row = workspace.inputs.data() + doc * record.columns;
     record.inputs.insert(record.inputs.end(), row, row + record.columns);
   }
-  if (by_version) add_versions(workspace, kept, record);
+  if (by_version) add_versions(workspace, kept, named, record);
   return record;
 }
 
-void Service::add_versions(const Workspace& workspace, std::int64_t kept, FeedbackRecord& record) const {
+void Service::add_versions(const Workspace& workspace, std::int64_t kept, std::int64_t named,
+                           FeedbackRecord& record) const {
   const RankRequest& request = workspace.request;
   const std::int64_t features = parts_.normaliser.features;
   const std::vector<std::int32_t>& list = workspace.ranking.list;
-  const std::int64_t named = parts_.normaliser.scales_queries() ? std::ssize(list) : kept;
   const std::vector<float> zeros(features);
   for (std::int64_t place = 0; place < named; ++place) {
     const std::int32_t doc = list[place];
@@ -571,16 +575,21 @@ std::string Service::overview() const {
 std::string Service::features() {
   using Clock = std::chrono::steady_clock;
   constexpr int kRest = 9;  // times as long as it took, so that nobody keeps the learner from its work
-  const std::lock_guard lock(effects_mutex_);
+  constexpr std::size_t kTold = 100;
+  required_ranker();
+  const std::unique_lock lock(effects_mutex_, std::try_to_lock);
+  if (!lock)
+    throw ApiError(503, "", "Another request computes the effects of features; retry.").retry_after(1);
   const Clock::time_point begin = Clock::now();
   if (begin < effects_due_) return effects_json_;
-  required_ranker();
   try {
     const RankerSource::Model model = learner_.model();
     const ModelScorer scorer(
         parse_model(published_model(model, parts_.metadata), "model of the service", ModelCode::kTrust));
     effects_json_ = fmt::format("{{\"round\":{},\"features\":[", model.round);
-    for (const FeatureEffects::Effect& one : effects_.of(scorer)) {
+    std::vector<FeatureEffects::Effect> effects = effects_.of(scorer);
+    effects.resize(std::min(effects.size(), kTold));
+    for (const FeatureEffects::Effect& one : effects) {
       effects_json_ += fmt::format(
           "{}{{\"name\":{},\"share\":{:.4f},\"direction\":{:.2f}}}", effects_json_.back() == '[' ? "" : ",",
           json_string(parts_.requests.feature(one.feature)), one.share, one.direction);

@@ -132,7 +132,8 @@ class Service {
   void require_duty(std::string_view path) const;
   DocumentStore& documents() const;
   /// Has versions and given numbers in place of inputs.
-  void add_versions(const Workspace& workspace, std::int64_t kept, FeedbackRecord& record) const;
+  void add_versions(const Workspace& workspace, std::int64_t kept, std::int64_t named,
+                    FeedbackRecord& record) const;
   std::string fairness_json() const;
   void count_clicks(std::string_view arm, std::span<const std::uint8_t> clicks);
   /// Why nothing more is learned; nothing while it is.

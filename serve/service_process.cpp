@@ -366,6 +366,7 @@ class LearnerProcess {
             },
             [this] {
               log_->require_writable();
+              if (documents_) documents_->require_writable();
               if (archive_) archive_->require_running();
             },
             [this](std::chrono::seconds most) {

@@ -360,7 +360,7 @@ void import_whole_lines(const ImportSource& source, NamedInputs names, std::int6
   const MappedMemory file = MappedMemory::of_file(source.log);
   std::string_view text = file.text();
   FeedbackRecord record;
-  const DocumentVersions documents(source.log.parent_path() / DocumentVersions::kFile);
+  std::optional<DocumentVersions> documents;  // once a line needs them
   for (std::int64_t number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
@@ -374,7 +374,10 @@ void import_whole_lines(const ImportSource& source, NamedInputs names, std::int6
                                : " Lists that another program has shown need 'olrank log import' first.";
       refuse(failure->column, failure->message + advice);
     }
-    if (const std::string wrong = documents.apply(record); !wrong.empty()) refuse(1, wrong);
+    if (!record.versions.empty()) {
+      if (!documents) documents.emplace(source.log.parent_path() / DocumentVersions::kFile);
+      if (const std::string wrong = documents->apply(record); !wrong.empty()) refuse(1, wrong);
+    }
     if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");
     const std::size_t check = line.rfind(",\"check\":");
     if (line.starts_with("{\"round\":") && check != std::string_view::npos && check_of(line).empty())

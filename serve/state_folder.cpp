@@ -291,20 +291,21 @@ void copy_lines(const fs::path& from, const fs::path& to, bool is_log, StateBack
   if (::ftruncate(copy.number(), end) != 0) throw IoError("truncate", to.string(), errno);
   std::string text;
   std::uint64_t round = round_of(last);
+  const bool has_checks = is_log || from.filename() == DocumentVersions::kFile;
   for (std::int64_t place = end; place < size;) {
     const std::string more = bytes_at(source, from, place, std::min(kCopiedBytes, size - place));
     if (more.empty()) break;
     place += std::ssize(more);
     text += more;
     const std::size_t whole = text.rfind('\n') + 1;
-    for (std::size_t begin = 0; is_log && begin < whole;) {
+    for (std::size_t begin = 0; has_checks && begin < whole;) {
       const std::size_t newline = text.find('\n', begin);
       const std::string_view line = std::string_view(text).substr(begin, newline - begin);
-      if (!has_valid_check(line) || round_of(line) != round + 1)
+      if (!has_valid_check(line) || (is_log && round_of(line) != round + 1))
         throw DataError(from.string(), static_cast<std::int64_t>(round) + 1, 1,
                         "The record is damaged: the copy has those before it.");
       ++round;
-      ++backup.new_records;
+      backup.new_records += is_log ? 1 : 0;
       begin = newline + 1;
     }
     for (std::string_view left = std::string_view(text).substr(0, whole); !left.empty();) {

@@ -194,7 +194,7 @@ function showClicks(now) {
   const point = (lists, clicks) => (100 * (lists - first) / (last - first)).toFixed(2) + ' ' + (100 - 100 * Math.max(clicks, 0) / top).toFixed(2);
   at('clicks-top').textContent = top.toFixed(2) + ' clicks';
   at('clicks-end').textContent = 'list ' + count(last) + ' with feedback';
-  at('clicks-keys').replaceChildren(...names.filter(name => name).map((name, i) => make('span', name, 'key c' + i % 4)));
+  at('clicks-keys').replaceChildren(...names.map((name, i) => make('span', name || (names.length > 1 ? 'before there were arms' : ''), name || names.length > 1 ? 'key c' + i % 4 : '')));
   at('clicks-curves').replaceChildren(...names.flatMap((name, i) => {
     const known = periods.filter(one => one.arms[name]);
     const line = bound => known.map(one => point(one.lists, one.arms[name][bound]));
@@ -210,7 +210,7 @@ function showClicks(now) {
 function showQueries(now) {
   at('queries').hidden = now.queries.length === 0;
   at('queries-note').textContent = now.queries.some(one => one.own !== null) ?
-    'The list by score, without exploration, beside your own order: ↑ and ↓ are ranks that a document goes up or down.' :
+    'The list by score, without exploration, beside your own order: ↑ and ↓ are ranks that a document goes up or down, and new ones are not among your first ten.' :
     'The list by score, without exploration.';
   at('query-rows').replaceChildren(...now.queries.map(one => {
     const item = make('li');
@@ -362,7 +362,7 @@ const std::string& status_page() {
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-BwXVYwOK55YB+AQGhnGNDUM5LgxXoBuqbx38n/tRoqQ='; "
+    "script-src 'sha256-fa/tnfx2QamUc7buubR0qloYOYhC4BsgTZyXrOzlAlg='; "
     "style-src 'sha256-bi+fzotQ50s5Npk0qRgzsQyQx9Y0eGjGyaEAkbcyY8o='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -108,7 +108,8 @@ class RecordReader final : public JsonHandler {
                         std::make_move_iterator(unshown_.end()));
     record_.has_unshown = seen_[kUnshown];
     column = 1;
-    if (!seen_[kInputs] && !record_.versions.empty()) return check_versions() && check_unique_docs();
+    if (!seen_[kInputs] && !record_.versions.empty())
+      return check_versions() && check_groups() && check_unique_docs();
     record_.versions.clear();
     record_.rest.clear();
     record_.given.clear();
@@ -117,12 +118,7 @@ class RecordReader final : public JsonHandler {
       return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
                               counted(record_.docs.size(), "document"), counted(rows_, "list")));
     }
-    if (seen_[kGroups] && record_.groups.size() != record_.docs.size()) {
-      return fail(fmt::format("The line has {} and {} of 'groups'; give one letter per document.",
-                              counted(record_.docs.size(), "document"),
-                              counted(record_.groups.size(), "letter")));
-    }
-    return check_unique_docs();
+    return check_groups() && check_unique_docs();
   }
 
   bool null() override { return scalar(); }
@@ -404,6 +400,12 @@ class RecordReader final : public JsonHandler {
       record_.given.push_back({given_doc_, place, 0.0F});
     }
     return true;
+  }
+  bool check_groups() {
+    if (!seen_[kGroups] || record_.groups.size() == record_.docs.size()) return true;
+    return fail(fmt::format("The line has {} and {} of 'groups'; give one letter per document.",
+                            counted(record_.docs.size(), "document"),
+                            counted(record_.groups.size(), "letter")));
   }
   bool check_versions() {
     const std::size_t docs = record_.docs.size() + record_.rest.size();

@@ -161,7 +161,7 @@ TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
     DocumentStore store(store_settings(folder, 5000));
     store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
     const std::string full = rejection_text([&] { store.put(many); });
-    EXPECT_EQ(full.find("507 documents: These documents need "), 0U) << full;
+    EXPECT_EQ(full.find("507 documents: All documents would need "), 0U) << full;
     EXPECT_NE(full.find("--max-document-memory is 5.0 kB: nothing was stored."), std::string::npos) << full;
     EXPECT_EQ(store.counts().documents, 1);
     EXPECT_LE(store.counts().bytes, 5000U);

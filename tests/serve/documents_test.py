@@ -99,6 +99,26 @@ class Documents(ServiceTest):
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
             self.assertRegex(done.stderr, "feedback.jsonl:1:1: The record has version 1 of document 'd[0-9]+', which .*documents.jsonl lacks")
 
+    def test_lists_of_documents_that_are_not_stored_are_learned(self):
+        # Of a ranker that logs the shown documents alone, and inputs that no other document scales, one list may show no stored one.
+        state = self.folder / "mixed"
+        service = self.start("--ranker", "pairrank", "--features", 2, "--normalise", "none", state=state)
+        with service.client() as client:
+            client.put_docs([{"id": "stored", "features": [0, 0]}])
+            for _ in range(4):
+                ranking = client.rank("q", ["stored", {"id": "sent", "features": [1, 0]}], k=1)
+                client.feedback(ranking["impression"], [ranking["docs"][0]["id"]])
+            fingerprint = client.wait_until_learned()["fingerprint"]
+        service.kill()
+        self.assertEqual({"versions" in json.loads(line) for line in (state / "feedback.jsonl").read_text().splitlines()}, {True, False})
+        self.assertEqual(self.fingerprint_of(state), fingerprint)
+
+    def test_a_start_without_the_documents_of_learned_lists_is_refused(self):
+        state, _ = self.learned("pairrank", True)
+        self.fingerprint_of(state)  # writes a checkpoint that covers the log
+        (state / "documents.jsonl").rename(state / "elsewhere")
+        self.assertIn("documents.jsonl lacks: put the file there that belongs to this log", olrank("serve", "--state", state, "--learn-only").stderr)
+
     def test_no_acknowledged_version_is_lost(self):
         versions, stop = {}, threading.Event()
         for turn in range(3):

@@ -114,9 +114,10 @@ TEST(AskedQueriesTest, TellsTheMostAskedThoughThereAreManyMore) {
     if (list % 20 == 0) asked.count("less", docs, best, std::vector<std::int32_t>{0, 1, 2});
   }
   const auto queries = nlohmann::json::parse(asked.json());
-  ASSERT_EQ(queries.size(), AskedQueries::kTold);
+  ASSERT_EQ(queries.size(), 2U);  // of all others most lists could be those of earlier ones
   EXPECT_EQ(queries[0]["query"], "often");
   EXPECT_NEAR(queries[0]["lists"].get<int>(), 2000, 21'000 / AskedQueries::kKept);
+  EXPECT_LE(queries[0]["lists"].get<int>(), 2000);
   EXPECT_EQ(queries[1]["query"], "less");
   EXPECT_EQ(queries[1]["best"], nlohmann::json::parse(R"(["c", "a", 7])"));
   EXPECT_EQ(queries[1]["own"], nlohmann::json::parse(R"(["a", 7, "c"])"));

@@ -10,6 +10,7 @@
 #include "core/online/online_ranker.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "sim/click_models.h"
 
 namespace olrank {
 namespace {

@@ -42,9 +42,10 @@ double WatchedPosterior::measured_drift(Stream stream) {
 }
 
 double WatchedPosterior::drift(Stream stream) {
-  if (!latest_drift_) latest_drift_ = measured_drift(stream);
-  monitor_.warn(name(), *latest_drift_);
-  return *latest_drift_;
+  // What is measured here is not kept: the state must not tell when somebody has asked.
+  const double drift = latest_drift_ ? *latest_drift_ : measured_drift(stream);
+  monitor_.warn(name(), drift);
+  return drift;
 }
 
 double WatchedPosterior::drift_from_fresh(Stream stream) {

@@ -13,6 +13,7 @@
 #include "models/ranker_factory.h"
 #include "serve/service_setup.h"
 #include "serve/state_folder.h"
+#include "sim/click_models.h"
 #include "sim/external_user.h"
 #include "tests/jobs/settings/configuration_text.h"
 

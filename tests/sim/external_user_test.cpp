@@ -1,4 +1,5 @@
 #include "sim/external_user.h"
+#include "sim/click_models.h"
 
 #include <gtest/gtest.h>
 

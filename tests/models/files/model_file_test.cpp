@@ -118,7 +118,7 @@ TEST_F(ModelFileTest, NamesTheFormatsThatAreWrittenForOtherPrograms) {
     EXPECT_EQ(
         message_of([&] { parse_model(file, "m", ModelCode::kRefuse); }),
         "m: This is JSON or PyTorch's format, which olrank writes for other programs and does not read: "
-        "name the model file that was exported.");
+        "name the model file that was exported. A TorchScript module of your own is the setting module.");
   }
 }
 

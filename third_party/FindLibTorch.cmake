@@ -95,7 +95,7 @@ if(LibTorch_FOUND AND NOT TARGET Torch::cpu)
         set_target_properties(Torch::${name} PROPERTIES
           IMPORTED_LOCATION ${cuda_lib}/${file}
           INTERFACE_INCLUDE_DIRECTORIES ${site}/nvidia/cu13/include
-          INTERFACE_SYSTEM_INCLUDE_DIRECTORIES)
+          INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${site}/nvidia/cu13/include)
       endif()
     endforeach()
   endif()

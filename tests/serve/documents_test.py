@@ -105,7 +105,7 @@ class Documents(ServiceTest):
         service = self.start("--ranker", "pairrank", "--features", 2, "--normalise", "none", state=state)
         with service.client() as client:
             client.put_docs([{"id": "stored", "features": [0, 0]}])
-            for _ in range(4):
+            for _ in range(40):  # one document has no pairs, so that chance alone decides which is shown
                 ranking = client.rank("q", ["stored", {"id": "sent", "features": [1, 0]}], k=1)
                 client.feedback(ranking["impression"], [ranking["docs"][0]["id"]])
             fingerprint = client.wait_until_learned()["fingerprint"]

@@ -75,7 +75,7 @@ struct DeviceAdvice {
 DeviceAdvice faster_device(const DeviceTimes& times, const GpuSurvey& survey);
 /// The device that `auto` means where something on the device `before` continues; says so.
 std::string device_of_resumed(std::string_view before);
-/// What `auto` means on this machine, in general.
+/// Says in a sentence which work `auto` gives to which device of this machine.
 std::string meaning_of_auto(const GpuSurvey& survey);
 
 /// The devices that the configuration asks for; `auto` means the CPU here, after faster_device_of() in

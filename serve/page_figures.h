@@ -42,7 +42,7 @@ class EqualPeriods {
     return periods_.back();
   }
   std::uint64_t length() const { return length_; }
-  /// Those that have all of their lists.
+  /// Returns the periods that have all of their lists.
   std::span<const Period> complete() const { return std::span(periods_).first(lists_ / length_); }
 
  private:

@@ -24,11 +24,11 @@ struct HitOrigins {
   std::vector<Kind> kinds;                     // [features]; empty: the log has them all
   std::size_t longest = 0;                     // path
 };
+/// Returns where the = before the origin stands in NAME=ORIGIN; npos for a name alone, which may have one.
+std::size_t find_origin(std::string_view text);
 /// Reads `origins`, NAME=ORIGIN each, for features with these indices. Throws InvalidArgument for another
 /// origin than _score, _source.PATH, fields.PATH, each maybe with a question mark behind it, and
 /// matched:NAME.
-/// Where the = before the origin stands in NAME=ORIGIN; npos for a name alone, in which = may stand, too.
-std::size_t find_origin(std::string_view text);
 HitOrigins parse_hit_origins(const std::vector<std::string>& origins,
                              const std::unordered_map<std::string, std::int64_t>& names);
 

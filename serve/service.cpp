@@ -574,7 +574,7 @@ std::string Service::overview() const {
 
 std::string Service::features() {
   using Clock = std::chrono::steady_clock;
-  constexpr int kRest = 9;  // times as long as it took, so that nobody keeps the learner from its work
+  constexpr int kRest = 9;  // times as long as the last one took, so that the learner has most of its time
   constexpr std::size_t kTold = 100;
   required_ranker();
   const std::unique_lock lock(effects_mutex_, std::try_to_lock);

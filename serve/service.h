@@ -71,7 +71,7 @@ class Service {
   std::string stats();
   /// The status page shows this. Unlike the stats it never waits for the learner.
   std::string overview() const;
-  /// How far each feature moves the scores of the model in the lists of late.
+  /// Tells how far each feature moves the scores of the model in the lists of late.
   std::string features();
   std::string model() const;
   /// Another process needs this to follow this one: settings and snapshot. However many follow, learning

@@ -42,7 +42,7 @@ double WatchedPosterior::measured_drift(Stream stream) {
 }
 
 double WatchedPosterior::drift(Stream stream) {
-  // What is measured here is not kept: the state must not tell when somebody has asked.
+  // The state does not keep this measurement, as it must not depend on when somebody asks.
   const double drift = latest_drift_ ? *latest_drift_ : measured_drift(stream);
   monitor_.warn(name(), drift);
   return drift;

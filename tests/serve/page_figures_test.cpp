@@ -133,7 +133,7 @@ ModelScorer linear_model(std::vector<float> weights) {
   return ModelScorer(std::move(model));
 }
 
-// What a feature adds to a linear score is its weight times its value, so that effects are |w| times the
+// A feature adds its weight times its value to a linear score, so that its effect is |w| times the
 // deviation within lists.
 TEST(FeatureEffectsTest, OfALinearModelAreWeightsTimesDeviations) {
   std::vector<float> weights(70, 0.0F);  // more than are scored at once

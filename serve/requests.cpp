@@ -368,7 +368,8 @@ class RankReader final : public RequestReader {
     float* row =
         limits_.schema ? request_.fields.data() + row_ : &*(request_.values.end() - limits_.features);
     const std::vector<float>& numbers = limits_.schema ? stored->fields : stored->columns;
-    for (std::size_t place = 0; place < numbers.size(); ++place) {
+    if (!has_features) std::copy(numbers.begin(), numbers.end(), row);
+    for (std::size_t place = 0; has_features && place < numbers.size(); ++place) {
       if (given_[place] == 0) row[place] = numbers[place];
     }
     for (std::size_t i = 0; i + 1 < stored->times.size(); i += 2) {

@@ -31,6 +31,12 @@ void write_cosines(std::int64_t inputs, const float* x, const float* means, doub
   }
 }
 
+/// sum += sign · row.
+OLRANK_VECTOR_CLONES
+void add_row(std::int64_t count, const double* row, double sign, double* sum) {
+  for (std::int64_t c = 0; c < count; ++c) sum[c] += sign * row[c];
+}
+
 }  // namespace
 
 std::shared_ptr<const ClickStart> ClickStart::of_file(std::string file, const std::string& origin,
@@ -107,18 +113,20 @@ void ClickFeatures::expand(std::span<const float> scaled, std::span<const float>
 void ClickFeatures::expand_centred(std::span<const float> scaled, std::span<float> means,
                                    std::span<double> rows) const {
   const std::int64_t docs = std::ssize(scaled) / seen();
+  const std::int64_t width = columns();
   std::fill(means.begin(), means.end(), 0.0F);
-  expand(scaled, means, rows);
-  std::vector<double> sums(columns());
+  std::vector<double> sums(width);
   for (std::int64_t doc = 0; doc < docs; ++doc) {
-    for (std::int64_t c = 0; c < columns(); ++c) sums[c] += rows[doc * columns() + c];
+    const auto row = rows.subspan(doc * width, width);
+    expand(scaled.subspan(doc * seen(), seen()), means, row);
+    add_row(width, row.data(), 1.0, sums.data());
   }
-  for (std::int64_t c = 0; c < centred(); ++c)
+  for (std::int64_t c = 0; c < centred(); ++c) {
     means[c] = docs == 0 ? 0.0F : static_cast<float>(sums[c + 1] / static_cast<double>(docs));
-  for (std::int64_t doc = 0; doc < docs; ++doc) {
-    double* row = rows.data() + doc * columns() + 1;
-    for (std::int64_t c = 0; c < centred(); ++c) row[c] -= double{means[c]};
+    sums[c + 1] = double{means[c]};
   }
+  for (std::int64_t doc = 0; doc < docs; ++doc)
+    add_row(centred(), sums.data() + 1, -1.0, rows.data() + doc * width + 1);
 }
 
 void ClickFeatures::see(FeatureMatrix docs, std::vector<float>& scaled) const {

@@ -34,10 +34,10 @@ class Attack(unittest.TestCase):
         self.assertIn("requests: 1 tried, 0 held, 1 broken", done.stdout)
 
     def test_its_parts_are_named(self):
-        self.assertIn("sets redis back to an older copy", attack("--help").stdout)
-        done = attack("clock")
+        self.assertIn("sends mutated rankings", attack("--help").stdout)
+        done = attack("disk")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("there is no part clock; there are set-back, ", done.stderr)
+        self.assertIn("there is no part disk; there are requests, ", done.stderr)
 
 
 if __name__ == "__main__":

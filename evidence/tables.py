@@ -312,7 +312,7 @@ def attack_table(name):
     parts = list(dict.fromkeys(part for run in runs.values() for part in run["parts"]))
 
     def cell(one):
-        return "–" if one is None else "skipped: " + one["skipped"] if "skipped" in one else f"{one['tried']:,}, {one['broken']:,} broken, {one['seconds']:.0f} s"
+        return "–" if one is None else f"{one['tried']:,}, {one['broken']:,} broken, {one['seconds']:.0f} s"
 
     def text(value):
         if isinstance(value, dict):

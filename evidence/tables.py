@@ -107,11 +107,8 @@ class Text(string.Formatter):
         return text if isinstance(value, str) else text.replace("-", "−")
 
 
-FILL = Text().vformat
-
-
 def fill(text, values):
-    return FILL(text, (), values)
+    return Text().vformat(text, (), values)
 
 
 def columns_of(kind, rows, more=()):

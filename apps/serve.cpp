@@ -244,6 +244,12 @@ class ServeCommand : public Command {
                "without events; 0: a list takes one feedback, the first [default: 0]");
     add_option(app, "--events", event_types_, "TYPES",
                "types of events with their values, such as click=1,cart=3,purchase=10 [default: click=1]");
+    add_option(app, "--keep", keep_text_, "WHAT",
+               "what stays of the log: all, checkpoint (what a start needs), 90d (days) or 1000000 (lists); "
+               "beyond it the oldest segments go that a checkpoint has learned, and the state cannot be "
+               "learned again from its first round [default: all]");
+    add_option(app, "--segment", segment_text_, "SIZE",
+               "size at which a part of the log is closed and compressed [default: 64MB]");
     add_option(app, "--checkpoint-every", options_.checkpoint_every, "N",
                "rounds between checkpoints [default: 1000]");
   }
@@ -331,6 +337,7 @@ class ServeCommand : public Command {
           std::pair{"--import-log", !options_.import.log.empty()}, std::pair{"--learn-only", learn_only_},
           std::pair{"--window", options_.window_seconds > 0},
           std::pair{"--log-unshown", options_.log_unshown},
+          std::pair{"--keep", keep_text_ != "all"},
           std::pair{"--to-round", options_.to_round.has_value()}}) {
       if (given)
         throw_error<InvalidArgument>(
@@ -396,6 +403,8 @@ class ServeCommand : public Command {
     options_.http.body_bytes = size("--max-body", "16MB", body_text_);
     options_.impressions.bytes = size("--max-impression-memory", "256MB", impression_text_);
     options_.document_bytes = size("--max-document-memory", "1GB", document_text_);
+    options_.segments.keep = LogKeep::parse(keep_text_);
+    options_.segments.bytes = static_cast<std::int64_t>(size("--segment", "64MB", segment_text_));
     options_.http.request = std::chrono::seconds(request_seconds_);
     options_.http.idle = std::chrono::seconds(idle_seconds_);
     options_.http.token = token_file_.empty() ? "" : read_token(token_file_);
@@ -451,6 +460,8 @@ class ServeCommand : public Command {
   std::string body_text_ = "16MB";
   std::string impression_text_ = "256MB";
   std::string document_text_ = "1GB";
+  std::string keep_text_ = "all";
+  std::string segment_text_ = "64MB";
   std::int64_t impression_seconds_ = 3600;
   CLI::Option* life_ = nullptr;
   std::string event_types_;

@@ -1,11 +1,8 @@
 #include "logs/documents.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -16,7 +13,6 @@
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/json.h"
-#include "core/io/mapped_memory.h"
 #include "core/text/message_text.h"
 
 namespace olrank {
@@ -102,27 +98,25 @@ std::string documents_head(std::string_view schema, const std::string& normalisa
   return fmt::format("{}{},\"schema\":\"{}\"", kNormalisation, normalisation, schema);
 }
 
-DocumentVersions::DocumentVersions(std::filesystem::path file) : file_(std::move(file)) {
+DocumentVersions::DocumentVersions(std::filesystem::path file)
+    : file_(std::move(file)), text_(std::make_shared<const LogText>(file_)) {
   load(std::numeric_limits<std::int64_t>::max(), {});
 }
 
 void DocumentVersions::load(std::int64_t end, const Visit& visit) {
-  std::error_code failed;
-  if (!std::filesystem::exists(file_, failed)) return;
-  const MappedMemory mapped = MappedMemory::of_file(file_);
-  const std::string_view text = mapped.text();
-  for (std::size_t begin = 0; std::cmp_less(begin, std::min(end, std::ssize(text)));) {
-    std::size_t newline = text.find('\n', begin);
-    if (newline == std::string_view::npos && std::cmp_less(text.size(), end) && end != std::ssize(text) + 1)
-      return;
-    newline = std::min(newline, text.size());
-    add(text.substr(begin, newline - begin), static_cast<std::int64_t>(begin), visit);
-    begin = newline + 1;
+  const std::shared_ptr<const LogText> text = this->text();
+  for (std::int64_t position = text->begin(); position < end;) {
+    const std::string lines = text->lines_at(position);
+    if (lines.empty()) return;
+    for (std::size_t begin = 0; begin < lines.size() && position < end;) {
+      const std::size_t newline = std::min(lines.find('\n', begin), lines.size());
+      const std::int64_t next = position + static_cast<std::int64_t>(newline - begin) + 1;
+      if (newline == lines.size() && next != end) return;
+      add(std::string_view(lines).substr(begin, newline - begin), position, visit);
+      position = next;
+      begin = newline + 1;
+    }
   }
-}
-
-DocumentVersions::~DocumentVersions() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void DocumentVersions::add(std::string_view line, std::int64_t begin, const Visit& visit) {
@@ -131,8 +125,6 @@ void DocumentVersions::add(std::string_view line, std::int64_t begin, const Visi
     throw DataError(file_.string(), lines_, 1, message);
   };
   if (!has_valid_check(line)) refuse("The line has changed since it was written: restore it from a copy.");
-  if (descriptor_ < 0) descriptor_ = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw IoError("open", file_.string(), errno);
   StoredDocument document;
   if (line.substr(std::min(line.find(','), line.size())).starts_with(kNormalisation)) {
     const std::string text = dump_json(parse_ordered_json(line).at("normalisation"));
@@ -158,21 +150,9 @@ void DocumentVersions::add(const StoredDocument& document, std::int64_t begin) {
 }
 
 StoredDocument DocumentVersions::read(std::int64_t begin) const {
-  std::string text;
-  for (;;) {
-    constexpr std::size_t kBytes = 4096;
-    const std::size_t had = text.size();
-    text.resize(had + kBytes);
-    const ssize_t count =
-        ::pread(descriptor_, text.data() + had, kBytes, begin + static_cast<std::int64_t>(had));
-    if (count < 0 && errno != EINTR) throw IoError("read", file_.string(), errno);
-    text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (const std::size_t end = text.find('\n', had); end != std::string::npos) {
-      text.resize(end);
-      break;
-    }
-    if (count == 0) throw DataError(file_.string(), 0, 0, "The file was cut while it was read.");
-  }
+  constexpr std::int64_t kBytes = 4096;
+  std::string text = this->text()->lines_at(begin, kBytes);
+  text.resize(std::min(text.find('\n'), text.size()));
   StoredDocument document;
   if (!has_valid_check(text) || !DocumentReader().read(text, document))
     throw DataError(file_.string(), 0, 0, "The file has changed since it was opened.");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "core/data/normaliser.h"
 #include "core/feedback/feedback_record.h"
 #include "core/interface.h"
+#include "logs/log_text.h"
 
 namespace olrank {
 
@@ -45,7 +47,6 @@ class DocumentVersions : public Interface {
   /// A file that does not exist has no versions, and a last line without its newline is none. Throws
   /// DataError for another line that is no document.
   explicit DocumentVersions(std::filesystem::path file);
-  ~DocumentVersions() override;
 
   /// Gives a record the inputs that its versions say. Returns what is wrong with them; empty if nothing is.
   std::string apply(FeedbackRecord& record) const;
@@ -76,12 +77,14 @@ class DocumentVersions : public Interface {
     FittedNormaliser normaliser;
   };
   StoredDocument read(std::int64_t begin) const;
+  /// The files of the documents' log as they are now.
+  virtual std::shared_ptr<const LogText> text() const { return text_; }
 
   std::filesystem::path file_;
+  std::shared_ptr<const LogText> text_;
   std::int64_t lines_ = 0;
   std::unordered_map<std::string, std::vector<Place>> places_;  // by ID, in the order of their versions
   std::vector<Head> heads_;
-  int descriptor_ = -1;
 };
 
 }  // namespace olrank

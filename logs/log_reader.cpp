@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "logs/log_text.h"
 
 namespace olrank {
 namespace {
@@ -21,6 +23,17 @@ std::filesystem::path log_file_of(const std::filesystem::path& named) {
   return std::filesystem::is_directory(named) ? named / "feedback.jsonl" : named;
 }
 
+/// All of a service's log: its segments and the file that grows. Other files may have any compression.
+TextLines lines_of(const std::filesystem::path& file) {
+  if (file.filename() != "feedback.jsonl") return TextLines::of_file(file, kLongestRecord);
+  auto text = std::make_shared<const LogText>(file);
+  if (text->segments().empty()) return TextLines::of_file(file, kLongestRecord);
+  if (text->begin() > 0)
+    log_info("{}: The log begins with round {}: earlier ones were dropped.", file.string(),
+             round_of(text->lines_at(text->begin())));
+  return TextLines::of_stream(log_stream(std::move(text)), file.string(), kLongestRecord);
+}
+
 /// The beginning of a record, or zeros where a file has grown before its bytes were on disk.
 bool may_be_torn(std::string_view line) {
   return (line.front() == '{' || line.front() == '\0') && line.back() != '}';
@@ -29,7 +42,7 @@ bool may_be_torn(std::string_view line) {
 }  // namespace
 
 LogReader::LogReader(const std::filesystem::path& log)
-    : lines_(TextLines::of_file(log_file_of(log), kLongestRecord)) {}
+    : lines_(lines_of(log_file_of(log))) {}
 
 bool LogReader::next(FeedbackRecord& record) {
   while (lines_.next()) {

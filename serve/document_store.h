@@ -39,6 +39,9 @@ class DocumentStore : public DocumentVersions {
   /// Forgets the newest version of each, which records and later lists of the log keep. Returns how many
   /// there were.
   std::int64_t remove(std::span<const std::string> ids);
+  /// Keeps the log small, of which nothing is ever dropped.
+  void keep_small(const FileLog::Segments& segments) { log_.keep_small(segments); }
+  void compact(const FileLog::Segments& segments) { log_.compact(segments); }
   /// Null for an unknown or deleted document.
   std::shared_ptr<const StoredDocument> newest(const std::string& id) const;
   bool is_empty() const;
@@ -66,6 +69,7 @@ class DocumentStore : public DocumentVersions {
   static std::size_t bytes_of(const StoredDocument& document);
   void take(StoredDocument&& document);
   void forget_all();
+  std::shared_ptr<const LogText> text() const override { return log_.text(); }
   const StoredDocument* in_memory(const std::string& id, std::int64_t version) const override;
   void append(std::vector<StoredDocument> documents);
 

@@ -65,6 +65,15 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FileLog& log, LearnerSett
   require_lists_ahead_of_rounds(*ranker_);
   if (settings_.arms) arms_.emplace(*settings_.arms);
   restore();
+  if (position_ < log_.begin()) {
+    throw_error<IoError>(
+        "{}: Rounds 1 to {} were dropped from this log, and no checkpoint that fits has learned them. Put "
+        "the checkpoint back that belongs to this log, or begin a new folder with --import-log {}, which "
+        "learns the {} that are left.",
+        log_.path().string(), log_.dropped(), log_.path().string(),
+        counted(log_.rounds() - log_.dropped(), "round"));
+  }
+  log_.allow_dropping(restored_round_);
   require_fitting_log();
   reader_ = std::make_unique<FileLog::Reader>(log_, position_);
   publish();
@@ -127,7 +136,10 @@ void Learner::restore() {
 }
 
 void Learner::count_arms_again() {
-  FileLog::Reader reader(log_, 0);
+  if (log_.dropped() > 0)
+    log_info("{}: The figures of the arms lack rounds 1 to {}, which were dropped.", log_.path().string(),
+             log_.dropped());
+  FileLog::Reader reader(log_, log_.begin());
   FeedbackRecord record;
   for (std::string_view line; reader.position() < position_ && reader.next(line);) {
     if (const auto failure = parse_record(line, record))

@@ -320,6 +320,12 @@ class LearnerProcess {
     log_->begin_writing();
     log_->guard_writes([this] { folder_.require_lock(); });
     documents_->begin_writing([this] { folder_.require_lock(); });
+    if (log_->dropped() > 0) {
+      log_info(
+          "{}: Rounds 1 to {} were dropped by --keep: this state cannot be learned again from its first "
+          "round, so keep its checkpoint.",
+          options.state, log_->dropped());
+    }
     if (!resolved_.change.empty()) {
       learner_->begin_writing();  // without a checkpoint, either schema learns the whole log
       folder_.begin(identity, "");
@@ -361,6 +367,11 @@ class LearnerProcess {
   }
   Serving serving() {
     return {[this] {
+              FileLog::Segments segments = options_.segments;
+              segments.answers = std::max<std::chrono::milliseconds>(
+                  options_.impressions.age, std::chrono::seconds(options_.window_seconds));
+              log_->keep_small(segments);
+              documents_->keep_small({segments.bytes});
               learner_->start();
               if (archive_) archive_->start();
             },
@@ -402,6 +413,10 @@ class LearnerProcess {
     if (!identity.feature_schema.empty())
       stored.schema = FeatureSchema::parse(identity.feature_schema, "service").digest();
     documents_.emplace(stored);
+    if (stream_ && (log_->dropped() > 0 || options_.segments.keep.what != LogKeep::What::kAll))
+      throw_error<InvalidArgument>(
+          "{}: The archive of a shared log needs all rounds: --keep must be all, and none may be dropped.",
+          options_.state);
     if (stream_ && !documents_->is_empty())
       throw_error<InvalidArgument>(
           "{}: Lists of this folder name documents that it stores, which a shared log does not have: begin "

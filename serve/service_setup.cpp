@@ -357,13 +357,15 @@ void import_whole_lines(const ImportSource& source, NamedInputs names, std::int6
   FeatureMap map(names);
   const std::string own = feature_names_text(names.names);
   bool by_position = false;
-  const MappedMemory file = MappedMemory::of_file(source.log);
-  std::string_view text = file.text();
+  const LogText text(source.log);
+  if (!text.exists()) throw IoError("read", source.log.string(), ENOENT);
+  if (text.begin() > 0)
+    log_info("{}: Its first rounds were dropped: learning those that are left.", source.log.string());
+  LogLines lines(text);
   FeedbackRecord record;
   std::optional<DocumentVersions> documents;  // once a line needs them
-  for (std::int64_t number = 1; !text.empty(); ++number) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  std::string_view line;
+  for (std::int64_t number = 1; lines.next(line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const auto refuse = [&](std::int64_t column, const std::string& sentence) {
       throw DataError(source.log.string(), number, column, sentence);

@@ -26,8 +26,11 @@ class DocumentReader final : public JsonHandler {
   bool read(std::string_view line, StoredDocument& document) {
     document_ = &document;
     document = {};
+    more_ = 0;
     return parse_json_events(line, *this) && !document.id.text.empty() && document.version > 0;
   }
+
+  std::int64_t more() const { return more_; }
 
   bool null() override { return depth_ > 0; }
   bool boolean(bool value) override {
@@ -39,6 +42,7 @@ class DocumentReader final : public JsonHandler {
     if (depth_ == 2) return add(static_cast<float>(value));
     if (key_ == "id") document_->id = {fmt::format("{}", value), true};
     if (key_ == "version") document_->version = value;
+    if (key_ == "more") more_ = value;
     return depth_ > 0;
   }
   bool number_unsigned(std::uint64_t value) override {
@@ -75,15 +79,17 @@ class DocumentReader final : public JsonHandler {
 
   StoredDocument* document_ = nullptr;
   std::string key_;
+  std::int64_t more_ = 0;
   int depth_ = 0;
 };
 
 }  // namespace
 
-std::string document_body(const StoredDocument& document) {
+std::string document_body(const StoredDocument& document, std::size_t more) {
   std::string body = ",\"id\":";
   append_json_id(body, document.id);
   body += fmt::format(",\"version\":{}", document.version);
+  if (more > 0) body += fmt::format(",\"more\":{}", more);
   if (document.is_deleted) return body + ",\"deleted\":true";
   body += ",\"columns\":";
   append_numbers(body, document.columns);
@@ -103,49 +109,62 @@ DocumentVersions::DocumentVersions(std::filesystem::path file)
   load(std::numeric_limits<std::int64_t>::max(), {});
 }
 
-void DocumentVersions::load(std::int64_t end, const Visit& visit) {
+bool DocumentVersions::load(std::int64_t end, const Visit& visit) {
   const std::shared_ptr<const LogText> text = this->text();
+  std::vector<Line> held;
   for (std::int64_t position = text->begin(); position < end;) {
     const std::string lines = text->lines_at(position);
-    if (lines.empty()) return;
+    if (lines.empty()) break;
     for (std::size_t begin = 0; begin < lines.size() && position < end;) {
       const std::size_t newline = std::min(lines.find('\n', begin), lines.size());
       const std::int64_t next = position + static_cast<std::int64_t>(newline - begin) + 1;
-      if (newline == lines.size() && next != end) return;
-      add(std::string_view(lines).substr(begin, newline - begin), position, visit);
+      if (newline == lines.size() && next != end) return !held.empty();
+      take(std::string_view(lines).substr(begin, newline - begin), position, held, visit);
       position = next;
       begin = newline + 1;
     }
   }
+  return !held.empty();
 }
 
-void DocumentVersions::add(std::string_view line, std::int64_t begin, const Visit& visit) {
+void DocumentVersions::take(std::string_view line, std::int64_t begin, std::vector<Line>& held,
+                            const Visit& visit) {
   ++lines_;
   const auto refuse = [&](const std::string& message) {
     throw DataError(file_.string(), lines_, 1, message);
   };
   if (!has_valid_check(line)) refuse("The line has changed since it was written: restore it from a copy.");
-  StoredDocument document;
   if (line.substr(std::min(line.find(','), line.size())).starts_with(kNormalisation)) {
-    const std::string text = dump_json(parse_ordered_json(line).at("normalisation"));
-    heads_.push_back({begin, parse_normaliser(text, file_.string())});
+    held.clear();
+    add_head(line, begin);
     if (visit) visit(nullptr, line);
     return;
   }
-  if (!DocumentReader().read(line, document) || heads_.empty())
-    refuse("The line is no version of a document.");
-  if (!document.is_deleted) {
-    if (std::ssize(document.columns) != heads_.back().normaliser.features)
-      refuse(fmt::format("The document has {}, but those of its service have {}.",
-                         counted(document.columns.size(), "number"), heads_.back().normaliser.features));
-    --lines_;
-    add(document, begin);
+  Line next;
+  DocumentReader reader;
+  if (!reader.read(line, next.document) || heads_.empty()) refuse("The line is no version of a document.");
+  if (!next.document.is_deleted && std::ssize(next.document.columns) != heads_.back().normaliser.features)
+    refuse(fmt::format("The document has {}, but those of its service have {}.",
+                       counted(next.document.columns.size(), "number"), heads_.back().normaliser.features));
+  next.begin = begin;
+  next.more = reader.more();
+  // A kill within a request leaves its first documents, which were not acknowledged.
+  if (!held.empty() && held.back().more != next.more + 1) held.clear();
+  held.push_back(std::move(next));
+  if (held.back().more > 0) return;
+  for (Line& one : held) {
+    add(one.document, one.begin);
+    if (visit) visit(&one.document, line);
   }
-  if (visit) visit(&document, line);
+  held.clear();
+}
+
+void DocumentVersions::add_head(std::string_view line, std::int64_t begin) {
+  const std::string text = dump_json(parse_ordered_json(line).at("normalisation"));
+  heads_.push_back({begin, parse_normaliser(text, file_.string())});
 }
 
 void DocumentVersions::add(const StoredDocument& document, std::int64_t begin) {
-  ++lines_;
   if (!document.is_deleted) places_[document.id.text].push_back({document.version, begin});
 }
 

@@ -33,8 +33,9 @@ struct StoredDocument {
   friend bool operator==(const StoredDocument&, const StoredDocument&) = default;
 };
 
-/// A line of a documents' log, without its number and checksum.
-std::string document_body(const StoredDocument& document);
+/// A line of a documents' log, without its number and checksum. `more` documents of the same request follow
+/// it: without all of them, a reader takes none.
+std::string document_body(const StoredDocument& document, std::size_t more);
 /// Such a line, which begins the documents of a service with this schema and normalisation.
 std::string documents_head(std::string_view schema, const std::string& normalisation);
 
@@ -55,10 +56,10 @@ class DocumentVersions : public Interface {
   DocumentVersions(std::filesystem::path file, std::nullptr_t) : file_(std::move(file)) {}
   /// Gets each version in order, and null with the line of each head.
   using Visit = std::function<void(StoredDocument* document, std::string_view line)>;
-  /// Reads the file up to this byte.
-  void load(std::int64_t end, const Visit& visit);
-  /// Adds a line that begins at this byte of the file. The mutex is held.
-  void add(std::string_view line, std::int64_t begin, const Visit& visit);
+  /// Reads the file up to this byte. Returns whether it ends within the documents of a request.
+  bool load(std::int64_t end, const Visit& visit);
+  /// Adds what begins at this byte of the file. The mutex is held.
+  void add_head(std::string_view line, std::int64_t begin);
   void add(const StoredDocument& document, std::int64_t begin);
   /// Returns a version that is in memory, or null. The mutex is held.
   virtual const StoredDocument* in_memory(const std::string&, std::int64_t /*version*/) const {
@@ -76,6 +77,13 @@ class DocumentVersions : public Interface {
     std::int64_t begin = 0;
     FittedNormaliser normaliser;
   };
+  struct Line {
+    StoredDocument document;
+    std::int64_t begin = 0;
+    std::int64_t more = 0;  // documents of the same request that follow
+  };
+  /// Takes the next line of the file; documents of one request wait in `held` for its last one.
+  void take(std::string_view line, std::int64_t begin, std::vector<Line>& held, const Visit& visit);
   StoredDocument read(std::int64_t begin) const;
   /// The files of the documents' log as they are now.
   virtual std::shared_ptr<const LogText> text() const { return text_; }

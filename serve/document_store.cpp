@@ -36,11 +36,13 @@ DocumentStore::DocumentStore(const Settings& settings)
       head_(documents_head(settings.schema, settings.normalisation)) {
   counts_.byte_limit = settings.bytes;
   log_.say_of_disk({"Documents are refused until there is space.", "Documents are stored again."});
-  load(log_.bytes(), [this](StoredDocument* document, std::string_view line) {
+  // After a request that a kill has cut short, the head says again where the documents begin.
+  writes_head_ = load(log_.bytes(), [this](StoredDocument* document, std::string_view line) {
     if (document != nullptr) return take(std::move(*document));
     forget_all();
     last_head_ = body_of(line);
   });
+  writes_head_ = writes_head_ || last_head_ != head_;
   if (last_head_ == head_ || counts_.documents == 0) return;
   log_warning("{}: Requests cannot name {} of another schema: put them again.",
               (settings.folder / kFile).string(), counted(counts_.documents, "document"));
@@ -94,9 +96,13 @@ void DocumentStore::forget_all() {
 }
 
 std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documents) {
-  const std::lock_guard writing(writing_);  // nothing else changes the maps
+  std::unique_lock writing(writing_);  // nothing else changes the maps
+  settled_.wait(writing, [&] {
+    return std::none_of(documents.begin(), documents.end(),
+                        [this](const StoredDocument& one) { return pending_.contains(one.id.text); });
+  });
   std::vector<std::int64_t> versions;
-  std::size_t bytes = counts_.bytes;
+  std::size_t bytes = counts_.bytes + pending_bytes_;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     StoredDocument& document = documents[i];
     const auto refuse = [&](const std::string& message) {
@@ -123,7 +129,8 @@ std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documen
     if (known == latest_.end()) bytes += bytes_of_name(document.id.text);
     bytes += bytes_of(document) + kBytesOfVersion - (before.document ? bytes_of(*before.document) : 0);
   }
-  if (bytes > counts_.byte_limit && bytes > counts_.bytes)
+  const std::size_t before = counts_.bytes + pending_bytes_;
+  if (bytes > counts_.byte_limit && bytes > before)
     throw ApiError(
         507, "documents",
         fmt::format(
@@ -137,12 +144,16 @@ std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documen
     const auto known = latest_.find(document.id.text);
     return known != latest_.end() && known->second.version == document.version;
   });
-  append(std::move(documents));
+  append(std::move(documents), bytes > before ? bytes - before : 0, writing);
   return versions;
 }
 
 std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
-  const std::lock_guard writing(writing_);
+  std::unique_lock writing(writing_);
+  settled_.wait(writing, [&] {
+    return std::none_of(ids.begin(), ids.end(),
+                        [this](const std::string& id) { return pending_.contains(id); });
+  });
   std::vector<StoredDocument> removed;
   std::unordered_set<std::string_view> seen;
   for (const std::string& id : ids) {
@@ -154,38 +165,47 @@ std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
     one.is_deleted = true;
   }
   const std::int64_t count = std::ssize(removed);
-  append(std::move(removed));
+  append(std::move(removed), 0, writing);
   return count;
 }
 
-/// Readers see the documents once they are on disk.
-void DocumentStore::append(std::vector<StoredDocument> documents) {
+/// Readers see the documents once they are on disk. Others may write meanwhile and share the flush, but not
+/// the same documents, whose versions depend on how it ends.
+void DocumentStore::append(std::vector<StoredDocument> documents, std::size_t bytes,
+                           std::unique_lock<std::mutex>& writing) {
   if (documents.empty()) return;
-  const bool begins = last_head_ != head_;
+  const bool begins = writes_head_;
   std::vector<std::string> bodies;
   if (begins) bodies.push_back(head_);
-  for (const StoredDocument& document : documents) bodies.push_back(document_body(document));
-  std::int64_t begin = log_.bytes();
-  write_or_reject([&] { log_.append_all(std::move(bodies)); });
-  FileLog::Reader reader(log_, begin);
-  std::vector<std::int64_t> begins_at;
-  std::string_view line;
-  if (begins) {
-    reader.next(line);
-    const std::unique_lock lock(mutex_);
-    add(line, begin, {});
-    last_head_ = head_;
-    begin = reader.position();
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    bodies.push_back(document_body(documents[i], documents.size() - 1 - i));
+    pending_.insert(documents[i].id.text);
   }
-  for (std::size_t i = 0; i < documents.size(); ++i, begin = reader.position()) {
-    begins_at.push_back(begin);
-    reader.next(line);
+  pending_bytes_ += bytes;
+  const FileLog::Ticket ticket = log_.enqueue(std::move(bodies));
+  if (!begins) writing.unlock();
+  std::exception_ptr failure;
+  try {
+    write_or_reject([&] { log_.await(ticket); });
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (!begins) writing.lock();
+  pending_bytes_ -= bytes;
+  for (const StoredDocument& document : documents) pending_.erase(document.id.text);
+  settled_.notify_all();
+  if (failure) std::rethrow_exception(failure);
+  if (begins) {
+    const std::unique_lock lock(mutex_);
+    add_head(record_line(0, head_), FileLog::begin_of(ticket, 0));
+    last_head_ = head_;
+    writes_head_ = false;
   }
   constexpr std::size_t kAtOnce = 1000;  // documents, between which lists are made
   for (std::size_t i = 0; i < documents.size();) {
     const std::unique_lock lock(mutex_);
     for (const std::size_t end = std::min(documents.size(), i + kAtOnce); i < end; ++i) {
-      add(documents[i], begins_at[i]);
+      add(documents[i], FileLog::begin_of(ticket, i + (begins ? 1 : 0)));
       take(std::move(documents[i]));
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "logs/documents.h"
@@ -71,7 +73,9 @@ class DocumentStore : public DocumentVersions {
   void forget_all();
   std::shared_ptr<const LogText> text() const override { return log_.text(); }
   const StoredDocument* in_memory(const std::string& id, std::int64_t version) const override;
-  void append(std::vector<StoredDocument> documents);
+  /// Takes so much more memory. `writing` is held.
+  void append(std::vector<StoredDocument> documents, std::size_t bytes,
+              std::unique_lock<std::mutex>& writing);
 
   FileLog log_;
   std::string head_;       // of the present schema
@@ -79,6 +83,10 @@ class DocumentStore : public DocumentVersions {
   std::unordered_map<std::string, Latest> latest_;
   Counts counts_;
   std::mutex writing_;
+  bool writes_head_ = false;                 // before the next document
+  std::unordered_set<std::string> pending_;  // IDs that are being written
+  std::size_t pending_bytes_ = 0;            // that they will take
+  std::condition_variable settled_;
 };
 
 }  // namespace olrank

@@ -43,9 +43,18 @@ void flush_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
+struct FileLog::Batch {
+  std::vector<std::string> bodies;
+  std::vector<std::int64_t> begins{};  // once it is durable
+  std::uint64_t calls = 0;             // of enqueue(), that wait for it
+  std::uint64_t first_round = 0;
+  bool done = false;
+  std::exception_ptr failure{};
+};
+
 FileLog::FileLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss, Access access,
                  std::optional<std::uint64_t> to_round)
-    : path_(path), access_(access) {
+    : path_(path), access_(access), next_batch_(std::make_shared<Batch>()) {
   open(0);
   text_ = std::make_shared<const LogText>(path_);
   if (!text_->exists() && to_round.value_or(0) > 0)
@@ -216,17 +225,26 @@ std::uint64_t FileLog::append(const FeedbackRecord& record) {
   return append_all({record_body(record)});
 }
 
-std::uint64_t FileLog::append_all(std::vector<std::string> bodies) {
+std::int64_t FileLog::begin_of(const Ticket& ticket, std::size_t line) {
+  return ticket.batch->begins[ticket.place + line];
+}
+
+FileLog::Ticket FileLog::enqueue(std::vector<std::string> bodies) {
+  const std::lock_guard lock(mutex_);
+  Ticket ticket{next_batch_, next_batch_->bodies.size()};
+  ++next_batch_->calls;
+  std::move(bodies.begin(), bodies.end(), std::back_inserter(next_batch_->bodies));
+  return ticket;
+}
+
+std::uint64_t FileLog::await(const Ticket& ticket) {
   std::unique_lock lock(mutex_);
-  const std::shared_ptr<Batch> batch = next_batch_;
-  const std::size_t place = batch->bodies.size();
-  ++batch->calls;
-  std::move(bodies.begin(), bodies.end(), std::back_inserter(batch->bodies));
+  const std::shared_ptr<Batch>& batch = ticket.batch;
   // The first thread to find no write in progress writes the whole batch.
   written_.wait(lock, [&] { return batch->done || !writing_; });
   if (!batch->done) write(lock);
   if (batch->failure) std::rethrow_exception(batch->failure);
-  return batch->first_round + place;
+  return batch->first_round + ticket.place;
 }
 
 void FileLog::write(std::unique_lock<std::mutex>& lock) {
@@ -241,8 +259,10 @@ void FileLog::write(std::unique_lock<std::mutex>& lock) {
       begin_writing();
       require_writable();
       std::string bytes;
-      for (std::size_t i = 0; i < batch->bodies.size(); ++i)
+      for (std::size_t i = 0; i < batch->bodies.size(); ++i) {
+        batch->begins.push_back(bytes_ + std::ssize(bytes));
         bytes += record_line(batch->first_round + i, std::exchange(batch->bodies[i], {}));
+      }
       store(bytes);
       written = std::ssize(bytes);
     } catch (...) {

@@ -129,7 +129,19 @@ class FileLog : public FeedbackLog {
   std::uint64_t append(const FeedbackRecord& record);
   /// Appends several lines, given without their rounds and checksums, which become durable together;
   /// returns the round of the first.
-  std::uint64_t append_all(std::vector<std::string> bodies);
+  std::uint64_t append_all(std::vector<std::string> bodies) { return await(enqueue(std::move(bodies))); }
+
+  struct Batch;
+  /// Lines that wait for a flush, after all that were enqueued before.
+  struct Ticket {
+    std::shared_ptr<Batch> batch;
+    std::size_t place = 0;
+  };
+  Ticket enqueue(std::vector<std::string> bodies);
+  /// Returns once they are durable, as append_all().
+  std::uint64_t await(const Ticket& ticket);
+  /// Where a durable line of the ticket begins.
+  static std::int64_t begin_of(const Ticket& ticket, std::size_t line);
 
   /// They tell what to say once the disk refuses records, and once it takes them again. Without them, each
   /// append() is the feedback of one request, and those that were refused are counted.
@@ -166,14 +178,6 @@ class FileLog : public FeedbackLog {
   };
 
  private:
-  struct Batch {
-    std::vector<std::string> bodies;
-    std::uint64_t calls = 0;  // of append(), that wait for it
-    std::uint64_t first_round = 0;
-    bool done = false;
-    std::exception_ptr failure;
-  };
-
   void open(int flags);
   void report(const std::exception_ptr& failure, std::uint64_t calls);
   [[noreturn]] void refuse_damage() const;
@@ -205,7 +209,7 @@ class FileLog : public FeedbackLog {
 
   mutable std::mutex mutex_;
   std::condition_variable written_;
-  std::shared_ptr<Batch> next_batch_ = std::make_shared<Batch>();
+  std::shared_ptr<Batch> next_batch_;
   bool repaired_ = false;  // by begin_writing()
   bool writing_ = false;
   std::exception_ptr fatal_error_;

@@ -189,10 +189,11 @@ class LogCompactCommand : public Command {
     if (state_.empty()) throw InvalidArgument("--state is required: name the folder of a service.");
     ::umask(077);  // as a service writes its files
     const LogCompaction done = compact_log(state_);
-    output.print({{"records", done.records}, {"bytes_before", done.bytes_before}, {"bytes", done.bytes}},
-                 fmt::format("{} takes {} for {} (before: {})\n", state_,
-                             readable_bytes(static_cast<double>(done.bytes)), counted(done.records, "record"),
-                             readable_bytes(static_cast<double>(done.bytes_before))));
+    output.print(
+        {{"records", done.records}, {"bytes_before", done.bytes_before}, {"bytes", done.bytes}},
+        fmt::format("{} takes {} for {} (before: {})\n", state_,
+                    readable_bytes(static_cast<double>(done.bytes)), counted(done.records, "record"),
+                    readable_bytes(static_cast<double>(done.bytes_before))));
     return 0;
   }
 

@@ -244,10 +244,11 @@ class ServeCommand : public Command {
                "without events; 0: a list takes one feedback, the first [default: 0]");
     add_option(app, "--events", event_types_, "TYPES",
                "types of events with their values, such as click=1,cart=3,purchase=10 [default: click=1]");
-    add_option(app, "--keep", keep_text_, "WHAT",
-               "what stays of the log: all, checkpoint (what a start needs), 90d (days) or 1000000 (lists); "
-               "beyond it the oldest segments go that a checkpoint has learned, and the state cannot be "
-               "learned again from its first round [default: all]");
+    add_option(
+        app, "--keep", keep_text_, "WHAT",
+        "what stays of the log: all, checkpoint (what a start needs), 90d (days) or 1000000 (lists); "
+        "beyond it the oldest segments go that a checkpoint has learned, and the state cannot be "
+        "learned again from its first round [default: all]");
     add_option(app, "--segment", segment_text_, "SIZE",
                "size at which a part of the log is closed and compressed [default: 64MB]");
     add_option(app, "--checkpoint-every", options_.checkpoint_every, "N",
@@ -336,8 +337,7 @@ class ServeCommand : public Command {
           std::pair{"--arms", options_.arms.arms.has_value()},
           std::pair{"--import-log", !options_.import.log.empty()}, std::pair{"--learn-only", learn_only_},
           std::pair{"--window", options_.window_seconds > 0},
-          std::pair{"--log-unshown", options_.log_unshown},
-          std::pair{"--keep", keep_text_ != "all"},
+          std::pair{"--log-unshown", options_.log_unshown}, std::pair{"--keep", keep_text_ != "all"},
           std::pair{"--to-round", options_.to_round.has_value()}}) {
       if (given)
         throw_error<InvalidArgument>(

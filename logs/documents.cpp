@@ -18,6 +18,7 @@
 namespace olrank {
 namespace {
 
+constexpr std::size_t kRememberedBytes = std::size_t{32} << 20;  // of versions that were read from disk
 constexpr std::string_view kNormalisation = ",\"normalisation\":";
 
 /// Takes a document from its line and skips unknown keys.
@@ -168,14 +169,21 @@ void DocumentVersions::add(const StoredDocument& document, std::int64_t begin) {
   if (!document.is_deleted) places_[document.id.text].push_back({document.version, begin});
 }
 
-StoredDocument DocumentVersions::read(std::int64_t begin) const {
+std::shared_ptr<const StoredDocument> DocumentVersions::read(std::int64_t begin) const {
+  const std::lock_guard lock(read_mutex_);
+  if (const auto known = read_.find(begin); known != read_.end()) return known->second;
   constexpr std::int64_t kBytes = 4096;
   std::string text = this->text()->lines_at(begin, kBytes);
   text.resize(std::min(text.find('\n'), text.size()));
-  StoredDocument document;
-  if (!has_valid_check(text) || !DocumentReader().read(text, document))
+  auto document = std::make_shared<StoredDocument>();
+  if (!has_valid_check(text) || !DocumentReader().read(text, *document))
     throw DataError(file_.string(), 0, 0, "The file has changed since it was opened.");
-  return document;
+  if (read_bytes_ > kRememberedBytes) {
+    read_.clear();
+    read_bytes_ = 0;
+  }
+  read_bytes_ += sizeof(StoredDocument) + 2 * text.size();
+  return read_.emplace(begin, std::move(document)).first->second;
 }
 
 std::string DocumentVersions::apply(FeedbackRecord& record) const {
@@ -184,7 +192,7 @@ std::string DocumentVersions::apply(FeedbackRecord& record) const {
   const std::size_t docs = record.versions.size();
   const FittedNormaliser* normaliser = nullptr;
   std::vector<float> raw;
-  StoredDocument from_disk;
+  std::shared_ptr<const StoredDocument> from_disk;
   for (std::size_t doc = 0; doc < docs; ++doc) {
     const std::int64_t version = record.versions[doc];
     if (version == 0) continue;
@@ -210,7 +218,7 @@ std::string DocumentVersions::apply(FeedbackRecord& record) const {
       return "The record has documents of different schemas.";
     normaliser = &own_normaliser;
     const StoredDocument* stored = in_memory(id, version);
-    if (stored == nullptr) stored = &(from_disk = read(place->begin));
+    if (stored == nullptr) stored = (from_disk = read(place->begin)).get();
     const std::vector<float>& columns = stored->columns;
     std::copy(columns.begin(), columns.end(),
               raw.begin() + static_cast<std::int64_t>(doc) * normaliser->features);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -84,7 +85,8 @@ class DocumentVersions : public Interface {
   };
   /// Takes the next line of the file; documents of one request wait in `held` for its last one.
   void take(std::string_view line, std::int64_t begin, std::vector<Line>& held, const Visit& visit);
-  StoredDocument read(std::int64_t begin) const;
+  /// Remembers what it has read, within a limit, as a log names the same versions again and again.
+  std::shared_ptr<const StoredDocument> read(std::int64_t begin) const;
   /// The files of the documents' log as they are now.
   virtual std::shared_ptr<const LogText> text() const { return text_; }
 
@@ -93,6 +95,9 @@ class DocumentVersions : public Interface {
   std::int64_t lines_ = 0;
   std::unordered_map<std::string, std::vector<Place>> places_;  // by ID, in the order of their versions
   std::vector<Head> heads_;
+  mutable std::mutex read_mutex_;
+  mutable std::unordered_map<std::int64_t, std::shared_ptr<const StoredDocument>> read_;  // by begin
+  mutable std::size_t read_bytes_ = 0;
 };
 
 }  // namespace olrank

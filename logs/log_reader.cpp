@@ -23,8 +23,14 @@ std::filesystem::path log_file_of(const std::filesystem::path& named) {
   return std::filesystem::is_directory(named) ? named / "feedback.jsonl" : named;
 }
 
-/// All of a service's log: its segments and the file that grows. Other files may have any compression.
-TextLines lines_of(const std::filesystem::path& file) {
+/// The beginning of a record, or zeros where a file has grown before its bytes were on disk.
+bool may_be_torn(std::string_view line) {
+  return (line.front() == '{' || line.front() == '\0') && line.back() != '}';
+}
+
+}  // namespace
+
+TextLines log_lines(const std::filesystem::path& file) {
   if (file.filename() != "feedback.jsonl") return TextLines::of_file(file, kLongestRecord);
   auto text = std::make_shared<const LogText>(file);
   if (text->segments().empty()) return TextLines::of_file(file, kLongestRecord);
@@ -34,22 +40,15 @@ TextLines lines_of(const std::filesystem::path& file) {
   return TextLines::of_stream(log_stream(std::move(text)), file.string(), kLongestRecord);
 }
 
-/// The beginning of a record, or zeros where a file has grown before its bytes were on disk.
-bool may_be_torn(std::string_view line) {
-  return (line.front() == '{' || line.front() == '\0') && line.back() != '}';
-}
-
-}  // namespace
-
-LogReader::LogReader(const std::filesystem::path& log)
-    : lines_(lines_of(log_file_of(log))) {}
+LogReader::LogReader(const std::filesystem::path& log, bool inputs)
+    : lines_(log_lines(log_file_of(log))), inputs_(inputs) {}
 
 bool LogReader::next(FeedbackRecord& record) {
   while (lines_.next()) {
     if (lines_.blank() || line().starts_with("{\"config\":")) continue;  // the first line of a trace
     const auto failure = parse_record(line(), record);
     by_version_ = !failure && !record.versions.empty();
-    if (by_version_) {
+    if (by_version_ && inputs_) {
       if (!documents_)
         documents_.emplace(std::filesystem::path(file()).parent_path() / DocumentVersions::kFile);
       std::string wrong = documents_->apply(record);

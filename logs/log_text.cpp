@@ -83,7 +83,7 @@ bool LogText::open(const LogText* before) {
     end = part->end;
     parts_.push_back(std::move(part));
   }
-  std::shared_ptr<const Part> grows = open_part(file_, end);
+  std::shared_ptr<const Part> grows = open_part(file_, end, true);
   if (segments_of(file_) != names) return false;  // the file that was opened may be a segment by now
   if (!grows) {
     Part none;
@@ -95,8 +95,10 @@ bool LogText::open(const LogText* before) {
   return true;
 }
 
-std::shared_ptr<const LogText::Part> LogText::open_part(const fs::path& path, std::int64_t begin) {
-  const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+std::shared_ptr<const LogText::Part> LogText::open_part(const fs::path& path, std::int64_t begin,
+                                                        bool grows) {
+  const int link = grows ? 0 : O_NOFOLLOW;  // a person may name a log by a link, but not its segments
+  const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | link);
   if (number < 0 && errno == ENOENT) return nullptr;
   if (number < 0) throw IoError("read", path.string(), errno);
   const auto file = std::make_shared<Descriptor>(number);
@@ -234,7 +236,8 @@ std::string LogText::line_before(std::int64_t position) const {
     // The last newline of the log may be about to be added.
     if (count < std::ssize(text) - 1 || (count == std::ssize(text) && text.back() != '\n')) return {};
     text.pop_back();
-    if (from == part.begin || text.find('\n') != std::string::npos) return text.substr(text.rfind('\n') + 1);
+    if (from == part.begin || text.find('\n') != std::string::npos)
+      return text.substr(text.rfind('\n') + 1);
   }
 }
 
@@ -290,18 +293,6 @@ std::uint64_t round_of(std::string_view line) {
   if (line.starts_with(kBegin))
     std::from_chars(line.data() + kBegin.size(), line.data() + line.size(), round);
   return round;
-}
-
-bool LogLines::next(std::string_view& line) {
-  if (left_.empty()) {
-    lines_ = text_.lines_at(position_);
-    if (lines_.empty()) return false;
-    position_ += std::ssize(lines_);
-    left_ = lines_;
-  }
-  line = left_.substr(0, left_.find('\n'));
-  left_.remove_prefix(std::min(line.size() + 1, left_.size()));
-  return true;
 }
 
 namespace {

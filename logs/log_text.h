@@ -79,7 +79,8 @@ class LogText {
   };
 
   bool open(const LogText* before);
-  static std::shared_ptr<const Part> open_part(const std::filesystem::path& path, std::int64_t begin);
+  static std::shared_ptr<const Part> open_part(const std::filesystem::path& path, std::int64_t begin,
+                                               bool grows = false);
   std::size_t index_of(std::int64_t position) const;
   std::int64_t read(const Part& part, std::int64_t position, char* to, std::int64_t bytes) const;
   static const Frame* frame_at(const Part& part, std::int64_t position);
@@ -90,20 +91,6 @@ class LogText {
 
 /// The round that a line of a log begins with; 0 without one.
 std::uint64_t round_of(std::string_view line);
-
-/// The lines of a log, one after the other.
-class LogLines {
- public:
-  explicit LogLines(const LogText& text) : text_(text), position_(text.begin()) {}
-  /// Without its newline; valid until the next call.
-  bool next(std::string_view& line);
-
- private:
-  const LogText& text_;
-  std::int64_t position_;
-  std::string lines_;
-  std::string_view left_;
-};
 
 /// The whole text of a log as a stream.
 std::unique_ptr<ByteStream> log_stream(std::shared_ptr<const LogText> text);

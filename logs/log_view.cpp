@@ -224,7 +224,7 @@ bool LogFilter::takes(const FeedbackRecord& record) const {
 
 void show_log(const std::filesystem::path& log, const LogFilter& filter, const OutputForm& form,
               const TextSink& out) {
-  LogReader reader(log);
+  LogReader reader(log, false);
   FeedbackRecord record;
   std::int64_t left = filter.limit.value_or(std::numeric_limits<std::int64_t>::max());
   while (left > 0 && reader.next(record)) {
@@ -235,7 +235,7 @@ void show_log(const std::filesystem::path& log, const LogFilter& filter, const O
 }
 
 ordered_json log_statistics(const std::filesystem::path& log) {
-  LogReader reader(log);
+  LogReader reader(log, false);
   FeedbackRecord record;
   LogCounts counts;
   while (reader.next(record)) counts.add(record);

@@ -199,11 +199,10 @@ void FileLog::cut_segments(const std::vector<fs::path>& damaged) {
   for (auto segment = segments.rbegin(); segment != segments.rend() && segment->end > survey_.end;
        ++segment) {
     if (std::find(damaged.begin(), damaged.end(), segment->path) != damaged.end())
-      fs::create_hard_link(segment->path, unused_path(fmt::format("{}.cut-at-{}", segment->path.string(),
-                                                                  survey_.end)));
+      fs::create_hard_link(segment->path,
+                           unused_path(fmt::format("{}.cut-at-{}", segment->path.string(), survey_.end)));
     const fs::path plain = LogText::segment_path(path_, segment->begin);
-    if (segment->begin < survey_.end)
-      text_->compress(segment->begin, survey_.end, plain.string() + ".zst");
+    if (segment->begin < survey_.end) text_->compress(segment->begin, survey_.end, plain.string() + ".zst");
     if (segment->begin >= survey_.end || !segment->compressed) fs::remove(segment->path);
   }
   flush_folder(path_.parent_path());
@@ -380,12 +379,14 @@ bool FileLog::is_large() const {
 /// Renames the file and goes on in a new one, which is locked before it gets the name. A kill between the
 /// two leaves no file that grows, and the next start makes one. Called by the writing thread only.
 void FileLog::close_segment() {
-  const fs::path fresh = path_.parent_path() / fmt::format(".{}.tmp-{}-0", path_.filename().string(), ::getpid());
+  const fs::path fresh =
+      path_.parent_path() / fmt::format(".{}.tmp-{}-0", path_.filename().string(), ::getpid());
   const fs::path segment = LogText::segment_path(path_, grows_at_);
   const std::lock_guard files(files_);
-  const int next = ::open(fresh.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  bool renamed = next >= 0 && ::flock(next, LOCK_EX | LOCK_NB) == 0 &&
-                 ::rename(path_.c_str(), segment.c_str()) == 0;
+  const int next =
+      ::open(fresh.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  bool renamed =
+      next >= 0 && ::flock(next, LOCK_EX | LOCK_NB) == 0 && ::rename(path_.c_str(), segment.c_str()) == 0;
   if (renamed && ::rename(fresh.c_str(), path_.c_str()) != 0) {
     const int error_number = errno;
     renamed = ::rename(segment.c_str(), path_.c_str()) != 0;
@@ -517,8 +518,8 @@ bool FileLog::Reader::next(std::string_view& line) {
   if (position_ >= durable) return false;
   if (used_ == lines_.size()) {
     used_ = 0;
-    lines_ = log_.text()->lines_at(position_);
     const std::int64_t left = durable - position_;
+    lines_ = log_.text()->lines_at(position_, std::min(left, LogText::kBytesAtOnce));
     // begin_writing() may not have added the last newline yet.
     if (std::ssize(lines_) == left - 1 && log_.survey_.rest == LogSurvey::Rest::kNewline) lines_ += '\n';
     if (std::ssize(lines_) > left) lines_.resize(static_cast<std::size_t>(left));

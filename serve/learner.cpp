@@ -508,6 +508,7 @@ void Learner::save_checkpoint() {
   begin_writing();
   log_.require_writable();
   state.write(settings_.checkpoint);
+  log_.allow_dropping(round_);
   checkpoint_round_ = round_;
 }
 

@@ -19,8 +19,8 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
-#include "logs/feature_map.h"
 #include "logs/documents.h"
+#include "logs/feature_map.h"
 #include "logs/log_reader.h"
 #include "models/files/model_file.h"
 #include "serve/event_window.h"
@@ -276,7 +276,8 @@ LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
     cut.checkpoint_round = learned;
     if (log.dropped() > 0) {
       throw_error<InvalidArgument>(
-          "--to-round {}: Rounds 1 to {} were dropped, so that only a checkpoint tells what was learned then, "
+          "--to-round {}: Rounds 1 to {} were dropped, so that only a checkpoint tells what was learned "
+          "then, "
           "and that of {} is later: restore a backup of that time.",
           to_round, log.dropped(), state.string());
     }

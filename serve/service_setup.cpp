@@ -13,7 +13,6 @@
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/feedback/feedback_record.h"
-#include "core/io/mapped_memory.h"
 #include "core/io/safetensors.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/device.h"
@@ -25,6 +24,7 @@
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "logs/documents.h"
+#include "logs/log_reader.h"
 #include "models/files/model_file.h"
 #include "models/files/snapshot_file.h"
 #include "models/neural/ranker_network.h"
@@ -357,18 +357,14 @@ void import_whole_lines(const ImportSource& source, NamedInputs names, std::int6
   FeatureMap map(names);
   const std::string own = feature_names_text(names.names);
   bool by_position = false;
-  const LogText text(source.log);
-  if (!text.exists()) throw IoError("read", source.log.string(), ENOENT);
-  if (text.begin() > 0)
-    log_info("{}: Its first rounds were dropped: learning those that are left.", source.log.string());
-  LogLines lines(text);
+  TextLines lines = log_lines(source.log);
   FeedbackRecord record;
   std::optional<DocumentVersions> documents;  // once a line needs them
-  std::string_view line;
-  for (std::int64_t number = 1; lines.next(line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+  while (lines.next()) {
+    if (lines.blank()) continue;
+    const std::string_view line = lines.line();
     const auto refuse = [&](std::int64_t column, const std::string& sentence) {
-      throw DataError(source.log.string(), number, column, sentence);
+      throw DataError(source.log.string(), lines.number(), column, sentence);
     };
     if (const auto failure = parse_record(line, record)) {
       const char* advice = log.rounds() > 0 || !check_of(line).empty()
@@ -672,9 +668,7 @@ ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
                          const FittedNormaliser& normaliser, bool with_unshown, bool with_groups,
                          NamedInputs names)
     : file_(folder.log()) {
-  std::error_code failed;
-  if (const auto bytes = std::filesystem::file_size(folder.log(), failed);
-      (!failed && bytes > 0) || std::filesystem::exists(folder.checkpoint())) {
+  if (LogText(folder.log()).end() > 0 || std::filesystem::exists(folder.checkpoint())) {
     throw_error<InvalidArgument>(
         "{} already has a log: import into a new folder, so that no round is learned twice.",
         folder.path().string());

@@ -358,8 +358,8 @@ StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
   for (const auto& entry : fs::directory_iterator(state)) {
     const std::string name = entry.path().filename().string();
     const bool is_other = name == "lock" || name == "checkpoint" || name == "feedback.jsonl" ||
-                          name == DocumentVersions::kFile || is_segment(name) || name.find(".cut-at-") != name.npos ||
-                          name.find(".set-aside") != name.npos;
+                          name == DocumentVersions::kFile || is_segment(name) ||
+                          name.find(".cut-at-") != name.npos || name.find(".set-aside") != name.npos;
     if (is_other || is_temporary(name) || !is_own_name(name)) continue;
     names.insert(name);
     if (name.ends_with(".jsonl")) {

@@ -271,7 +271,8 @@ TEST(DocumentStore, ReadsOldVersionsFromCompressedSegments) {
     for (const DocumentVersions* versions : {static_cast<const DocumentVersions*>(&store), &beside}) {
       FeedbackRecord record = list_of_versions({{"a", i + 1}, {"b", i + 1}});
       EXPECT_EQ(versions->apply(record), "");
-      EXPECT_EQ(record.inputs, scaled_inputs({{static_cast<float>(i), 2.0F, 3.0F}, {1.0F, static_cast<float>(i), 3.0F}}));
+      EXPECT_EQ(record.inputs,
+                scaled_inputs({{static_cast<float>(i), 2.0F, 3.0F}, {1.0F, static_cast<float>(i), 3.0F}}));
     }
   }
   EXPECT_EQ(store.put({stored_document("a", 0, {9.0F, 9.0F, 9.0F})}), (std::vector<std::int64_t>{7}));

@@ -242,7 +242,8 @@ TEST(StateBackup, ReadsSegmentsInEitherForm) {
     EXPECT_EQ(backup.new_records, fresh);
     const LogText copy(state.to / "feedback.jsonl");
     std::string text;
-    for (std::int64_t position = copy.begin(); position < copy.end(); position = copy.begin() + std::ssize(text))
+    for (std::int64_t position = copy.begin(); position < copy.end();
+         position = copy.begin() + std::ssize(text))
       text += copy.lines_at(position);
     std::string wanted;
     FileLog::Reader reader(*state.log, copy.begin());
@@ -271,8 +272,9 @@ TEST(StateBackup, ReadsSegmentsInEitherForm) {
   require_same(7, 0);
   EXPECT_EQ(FileLog(state.to / "feedback.jsonl", 1).dropped(), 5U);
   fs::resize_file(whole / "feedback.jsonl", 10);
-  EXPECT_NE(message_of<InvalidArgument>([&] { back_up_state(state.from, whole); }).find("has dropped rounds"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of<InvalidArgument>([&] { back_up_state(state.from, whole); }).find("has dropped rounds"),
+      std::string::npos);
 }
 
 TEST(StateBackup, RefusesWhatIsNoCopyOfThisLog) {

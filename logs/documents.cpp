@@ -13,12 +13,14 @@
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/json.h"
+#include "core/io/text_lines.h"
 #include "core/text/message_text.h"
 
 namespace olrank {
 namespace {
 
 constexpr std::size_t kRememberedBytes = std::size_t{32} << 20;  // of versions that were read from disk
+constexpr std::size_t kLongestLine = std::size_t{256} << 20;
 constexpr std::string_view kNormalisation = ",\"normalisation\":";
 
 /// Takes a document from its line and skips unknown keys.
@@ -107,23 +109,16 @@ std::string documents_head(std::string_view schema, const std::string& normalisa
 
 DocumentVersions::DocumentVersions(std::filesystem::path file)
     : file_(std::move(file)), text_(std::make_shared<const LogText>(file_)) {
-  load(std::numeric_limits<std::int64_t>::max(), {});
+  load(text_->end_of_lines(), {});
 }
 
 bool DocumentVersions::load(std::int64_t end, const Visit& visit) {
   const std::shared_ptr<const LogText> text = this->text();
+  TextLines lines = TextLines::of_stream(log_stream(text), file_.string(), kLongestLine);
   std::vector<Line> held;
-  for (std::int64_t position = text->begin(); position < end;) {
-    const std::string lines = text->lines_at(position);
-    if (lines.empty()) break;
-    for (std::size_t begin = 0; begin < lines.size() && position < end;) {
-      const std::size_t newline = std::min(lines.find('\n', begin), lines.size());
-      const std::int64_t next = position + static_cast<std::int64_t>(newline - begin) + 1;
-      if (newline == lines.size() && next != end) return !held.empty();
-      take(std::string_view(lines).substr(begin, newline - begin), position, held, visit);
-      position = next;
-      begin = newline + 1;
-    }
+  for (std::int64_t position = text->begin(); position < end && lines.next();) {
+    take(lines.line(), position, held, visit);
+    position += std::ssize(lines.line()) + 1;
   }
   return !held.empty();
 }

@@ -114,7 +114,8 @@ std::shared_ptr<const LogText::Part> LogText::open_part(const fs::path& path, st
   part->end = begin;
   for (std::string_view left = part->mapped.text(); !left.empty();) {
     const ZstdSizes sizes = zstd_sizes(left);
-    if (sizes.frame == 0) break;  // lines_at() says so
+    part->whole = sizes.frame > 0;
+    if (!part->whole) break;
     part->frames.push_back({part->end, left.substr(0, sizes.frame)});
     part->end += static_cast<std::int64_t>(sizes.content);
     left.remove_prefix(sizes.frame);
@@ -153,7 +154,7 @@ std::vector<LogText::Segment> LogText::segments() const {
   std::vector<Segment> segments;
   for (std::size_t i = 0; i + 1 < parts_.size(); ++i) {
     const Part& part = *parts_[i];
-    segments.push_back({part.begin, parts_[i + 1]->begin, part.path, !part.plain});
+    segments.push_back({part.begin, parts_[i + 1]->begin, part.path, !part.plain, part.whole});
   }
   return segments;
 }
@@ -225,6 +226,7 @@ std::string LogText::line_before(std::int64_t position) const {
   const Part& part = *parts_[index_of(position - 1)];
   if (const Frame* frame = part.plain ? nullptr : frame_at(part, position - 1)) {
     std::string content = part.content(*frame);
+    if (content[static_cast<std::size_t>(position - 1 - frame->begin)] != '\n') return {};
     content.resize(static_cast<std::size_t>(position - 1 - frame->begin));
     return content.substr(content.rfind('\n') + 1);
   }

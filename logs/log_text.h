@@ -43,6 +43,7 @@ class LogText {
     std::int64_t end = 0;
     std::filesystem::path path;
     bool compressed = false;
+    bool whole = true;  // as far as the sizes of its frames tell
   };
   std::vector<Segment> segments() const;
 
@@ -73,6 +74,7 @@ class LogText {
     std::filesystem::path path;
     MappedMemory mapped;  // of a compressed one
     std::vector<Frame> frames;
+    bool whole = true;
     std::shared_ptr<Descriptor> plain;
 
     std::string content(const Frame& frame) const;

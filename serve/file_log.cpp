@@ -177,7 +177,7 @@ void FileLog::cut_off() {
   if (::ftruncate(descriptor_, std::max<std::int64_t>(survey_.end - grows_at_, 0)) != 0)
     throw IoError("truncate", path_.string(), errno);
   if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
-  if (survey_.end < grows_at_) cut_segments(damaged);
+  if (!text_->segments().empty()) cut_segments(damaged);
   if (survey_.rest == LogSurvey::Rest::kTorn) {
     log_warning("{}: {} bytes after record {} were not a valid record, as after a crash. Moved them to {}.",
                 path_.string(), survey_.rest_bytes, survey_.records, cut_to_.string());
@@ -196,9 +196,9 @@ void FileLog::cut_off() {
 /// keep their bytes under another name.
 void FileLog::cut_segments(const std::vector<fs::path>& damaged) {
   std::vector<LogText::Segment> segments = text_->segments();
-  for (auto segment = segments.rbegin(); segment != segments.rend() && segment->end > survey_.end;
-       ++segment) {
-    if (std::find(damaged.begin(), damaged.end(), segment->path) != damaged.end())
+  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+    if (segment->end <= survey_.end && segment->whole) break;
+    if (!segment->whole || std::find(damaged.begin(), damaged.end(), segment->path) != damaged.end())
       fs::create_hard_link(segment->path,
                            unused_path(fmt::format("{}.cut-at-{}", segment->path.string(), survey_.end)));
     const fs::path plain = LogText::segment_path(path_, segment->begin);

@@ -235,13 +235,6 @@ std::optional<std::uint64_t> checkpoint_round(const fs::path& checkpoint) {
   return state.get_one<std::uint64_t>("service.round");
 }
 
-void require_service(const fs::path& state) {
-  if (!fs::is_directory(state)) throw IoError("read", state.string(), fs::exists(state) ? ENOTDIR : ENOENT);
-  if (fs::exists(state / "service.toml")) return;
-  throw_error<InvalidArgument>(
-      "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
-}
-
 }  // namespace
 
 LogCompaction compact_log(const fs::path& state) {
@@ -262,6 +255,7 @@ LogCompaction compact_log(const fs::path& state) {
 }
 
 LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
+  if (!fs::is_directory(state)) throw IoError("read", state.string(), fs::exists(state) ? ENOTDIR : ENOENT);
   require_service(state);
   StateFolder folder(state);
   FileLog log(folder.log(), 1, false, FileLog::Access::kWrite, to_round);

@@ -638,11 +638,8 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
 
 std::string stopped_service_file(const std::filesystem::path& state, bool with_memory) {
   const StateFolder folder(state, StateFolder::Use::kReading);
+  require_service(state);
   const auto identity = folder.identity();
-  if (!identity) {
-    throw_error<InvalidArgument>(
-        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
-  }
   const ResolvedService resolved = resolve_service(folder, {});
   FileLog log(folder.log(), 1, false, FileLog::Access::kRead);
   const DocumentVersions documents(state / DocumentVersions::kFile);

@@ -330,12 +330,15 @@ bool fits(const std::string& checkpoint, const std::string& settings) {
 
 }  // namespace
 
+void require_service(const fs::path& state) {
+  if (read_own_file(state / "service.toml")) return;
+  throw_error<InvalidArgument>(
+      "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
+}
+
 StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
   const fs::path identity = state / "service.toml";
-  if (!read_own_file(identity)) {
-    throw_error<InvalidArgument>(
-        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
-  }
+  require_service(state);
   std::error_code failed;
   require_outside_state(fs::absolute(copy / "").parent_path().parent_path(), "--out");
   if (fs::equivalent(state, copy, failed))

@@ -72,6 +72,9 @@ class StateFolder {
   std::string holder_before_;  // what the lock said
 };
 
+/// Throws InvalidArgument for a folder without a service.
+void require_service(const std::filesystem::path& state);
+
 struct StateBackup {
   std::uint64_t records = 0;      // in the log of the copy
   std::uint64_t new_records = 0;  // that the copy did not have

@@ -91,10 +91,6 @@ class Segments(ServiceTest):
         copy = self.folder / "copy"
         succeed("log", "backup", "--state", folders[1], "--out", copy)
         self.assertEqual(*(self.learned(folder) for folder in (folders[0], copy)))
-        models = [self.folder / f"{folder.name}-model" for folder in folders]
-        for folder, model in zip(folders, models):
-            succeed("train", "--log", folder, "--model", "linear", "--out", model)
-        self.assertEqual(*((model / "model.safetensors").read_bytes() for model in models))
         # A start goes on where either form ends, and rounds are taken back from either.
         for folder in folders:
             moved = json.loads(succeed("log", "cut", "--state", folder, "--to-round", "40", "--json"))

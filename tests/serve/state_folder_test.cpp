@@ -271,7 +271,7 @@ TEST(StateBackup, ReadsSegmentsInEitherForm) {
   require_same(7, 2);
   require_same(7, 0);
   EXPECT_EQ(FileLog(state.to / "feedback.jsonl", 1).dropped(), 5U);
-  fs::resize_file(whole / "feedback.jsonl", 10);
+  fs::resize_file(whole / "feedback.jsonl", read_file(whole / "feedback.jsonl").find('\n') + 10);
   EXPECT_NE(
       message_of<InvalidArgument>([&] { back_up_state(state.from, whole); }).find("has dropped rounds"),
       std::string::npos);

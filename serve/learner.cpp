@@ -64,6 +64,7 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FileLog& log, LearnerSett
       makes_lists_(ranker_->makes_lists()) {
   require_lists_ahead_of_rounds(*ranker_);
   if (settings_.arms) arms_.emplace(*settings_.arms);
+  if (settings_.schema && settings_.schema->has_counters()) counters_.emplace(*settings_.schema);
   restore();
   require_fitting_log();
   reader_ = std::make_unique<FileLog::Reader>(log_, position_);
@@ -117,6 +118,7 @@ void Learner::restore() {
   // Only checkpoints after a skipped round have it.
   if (state.is_next("service.skipped")) skipped_ = state.get_one<std::uint64_t>("service.skipped");
   if (settings_.exposure) load_fields(exposure_, state, *settings_.exposure);
+  if (counters_) counters_->load(state);
   restored_round_ = checkpoint_round_ = round_;
   // The arms come last, if there were any, and may have had another plan.
   if (arms_ ? arms_->load(state) : !state.is_next("arms.plan")) {
@@ -423,6 +425,7 @@ void Learner::learn(const FeedbackRecord& record) {
   } catch (const NumericError& error) {
     skip(error.what());
   }
+  if (counters_) counters_->observe(record);
   round_ = record.round;
   published_ = false;
 }
@@ -479,6 +482,7 @@ Learner::State Learner::present_state() const {
   StateWriter state;
   state.put("service.round", round_);
   ranker_->save(state);
+  if (counters_) counters_->save(state);
   return {round_, pairs_, skipped_, state.fingerprint()};
 }
 
@@ -492,6 +496,7 @@ void Learner::save_checkpoint() {
   ranker_->save(state);
   if (skipped_ > 0) state.put("service.skipped", skipped_);
   if (settings_.exposure) save_fields(exposure_, state, *settings_.exposure);
+  if (counters_) counters_->save(state);
   if (arms_) arms_->save(state);
   begin_writing();
   log_.require_writable();

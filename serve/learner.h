@@ -20,6 +20,7 @@
 #include "logs/documents.h"
 #include "logs/feature_map.h"
 #include "serve/arm_ledger.h"
+#include "serve/feature_counters.h"
 #include "serve/file_log.h"
 #include "serve/snapshot.h"
 
@@ -36,6 +37,7 @@ struct LearnerSettings {
   NamedInputs names{};                          // of the inputs
   bool learns_again = false;                    // whether the checkpoint has other inputs
   const DocumentVersions* documents = nullptr;  // that records name; null: they name none
+  std::optional<FeatureSchema> schema{};        // of a service with one, for its counters
 };
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
@@ -79,6 +81,8 @@ class Learner : public RankerSource {
 
   std::optional<std::string> failure() const override;
   std::uint64_t restored_round() const { return restored_round_; }
+  /// Null without any in the schema.
+  const FeatureCounters* counters() const { return counters_ ? &*counters_ : nullptr; }
   /// The ledger counts all lists that were in the log when the learner was made.
   const ExposureLedger& logged_exposure() const { return logged_exposure_; }
 
@@ -163,6 +167,7 @@ class Learner : public RankerSource {
   std::uint64_t skipped_ = 0;
   ExposureLedger exposure_;        // of the rounds so far
   std::optional<ArmLedger> arms_;  // of the rounds so far
+  std::optional<FeatureCounters> counters_;
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures

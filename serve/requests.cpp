@@ -101,6 +101,8 @@ class RankReader final : public RequestReader {
                       joined(unknown_ids_), std::cmp_greater(unknown_, unknown_ids_.size()) ? ", …" : ""));
     }
     if (!request_.stored.empty()) request_.stored.resize(request_.docs.size());
+    if (limits_.counters != nullptr)
+      limits_.counters->fill(request_.query, request_.docs, request_.time, request_.fields);
     if (limits_.schema) {
       request_.values.resize(request_.docs.size() * limits_.features);
       for (std::size_t doc = 0; doc < request_.docs.size(); ++doc)
@@ -402,6 +404,9 @@ class RankReader final : public RequestReader {
     row.resize(row_);
     row.insert(row.end(), empty.begin(), empty.end());
     given_.assign(empty.size(), 0);
+    for (const SchemaFeature& feature : limits_.schema->features()) {  // no document has a counter
+      if (feature.kind == FeatureKind::kCounter && !of_query_) given_[limits_.schema->place(feature)] = 1;
+    }
     schema_field_ = nullptr;
     place_ = kFields;
   }

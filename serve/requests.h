@@ -10,6 +10,7 @@
 #include "core/fair/exposure.h"
 #include "core/feedback/feedback_record.h"
 #include "serve/document_store.h"
+#include "serve/feature_counters.h"
 #include "serve/feature_schema.h"
 #include "serve/impression_file.h"
 
@@ -49,6 +50,7 @@ struct RequestLimits {
   HitOrigins origins{};
   std::shared_ptr<const FeatureSchema> schema{};  // what requests send in place of features; may be null
   const DocumentStore* documents = nullptr;       // that requests may name by their IDs alone
+  const FeatureCounters* counters = nullptr;      // of a schema that has some
 
   /// Names a feature as requests may: its number, from 1, if it has no name.
   std::string feature(std::int64_t index) const;

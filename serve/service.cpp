@@ -205,7 +205,7 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
   const std::int64_t kept = unshown ? std::ssize(ranking.list) : shown;
   FeedbackRecord record;
   record.query = workspace.request.query;
-  record.time = utc_milliseconds();
+  record.time = workspace.request.time;  // that of its counters
   record.snapshot = static_cast<std::int64_t>(snapshot);
   record.explored = workspace.request.explore;
   if (!ranking.propensity.empty())
@@ -677,6 +677,8 @@ std::string Service::metrics() const {
     gauge("document_bytes_limit", stored.byte_limit, "Limit of olrank_document_bytes.");
     gauge("document_log_bytes", stored.log_bytes, "Size of the log of the documents in bytes.");
   }
+  if (parts_.requests.counters != nullptr)
+    gauge("counter_bytes", parts_.requests.counters->bytes(), "Memory of the counters of the schema.");
   gauge("certain_share", counters_.certain_share(),
         "Share of shown pairs whose order was certain, since the service started.");
   if (balance_) text += balance_->metrics();

@@ -131,9 +131,8 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
   }
   const std::vector<std::string> inputs = named_inputs(identity).names;
   if (!inputs.empty()) parts.input_names = feature_names_text(inputs);
-  if (!identity.feature_schema.empty()) {
-    parts.requests.schema =
-        std::make_shared<const FeatureSchema>(FeatureSchema::parse(identity.feature_schema, "service"));
+  if (auto schema = schema_of(identity)) {
+    parts.requests.schema = std::make_shared<const FeatureSchema>(*std::move(schema));
     parts.schema_digest = parts.requests.schema->digest();
   }
   parts.requests.cutoff = identity.cutoff;
@@ -242,6 +241,16 @@ void reach(const ServiceOptions& options, RedisClient& client, const RedisLog& s
   stream.require_durable();
 }
 
+/// Counters are beside the learner of the log.
+void refuse_counters(const ServiceIdentity& identity, std::string_view flag) {
+  if (const auto schema = schema_of(identity); schema && schema->has_counters())
+    throw_error<InvalidArgument>(
+        "{}: The schema has counters, which the process that learns has alone: leave them out of the "
+        "schema, "
+        "or run one process.",
+        flag);
+}
+
 /// Lists of a ranker on a GPU come from the process that learns.
 void check_device(const ServiceIdentity& identity, const ServiceOptions& options) {
   if (identity.device == "cpu") return;
@@ -278,6 +287,7 @@ class LearnerProcess {
       throw InvalidArgument(
           "--groups: The exposure of groups is kept in balance within one process: run the service without "
           "--log.");
+    if (stream_) refuse_counters(identity, "--log");
     check_device(identity, options);
     resolve_arms_and_share();
     for (const ModelScorer& model : arms_.models) {
@@ -352,6 +362,7 @@ class LearnerProcess {
     }
     Service::Parts parts = service_parts(options_, identity, std::move(arms_), start_model());
     parts.exposed = learner_->logged_exposure();
+    parts.requests.counters = learner_->counters();
     if (stream_ && options_.shared->role == ServiceRole::kLearner) parts.duty = Service::Duty::kLearner;
     parts.start = start_;
     if (!stream_) parts.documents = &*documents_;
@@ -399,8 +410,8 @@ class LearnerProcess {
         parse_normaliser(identity.normalisation, folder_.identity_file().string());
     DocumentStore::Settings stored{folder_.path(), "", identity.normalisation, options_.document_bytes,
                                    options_.accept_loss};
-    if (!identity.feature_schema.empty())
-      stored.schema = FeatureSchema::parse(identity.feature_schema, "service").digest();
+    const std::optional<FeatureSchema> schema = schema_of(identity);
+    if (schema) stored.schema = schema->digest();
     documents_.emplace(stored);
     if (stream_ && !documents_->is_empty())
       throw_error<InvalidArgument>(
@@ -411,7 +422,7 @@ class LearnerProcess {
         make_served_ranker(resolved_), *log_,
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
                         normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan,
-                        named_inputs(identity), !resolved_.change.empty(), &*documents_});
+                        named_inputs(identity), !resolved_.change.empty(), &*documents_, schema});
   }
 
   void open_archive() {
@@ -590,6 +601,7 @@ void follow(const ServiceOptions& options, Listener& listener) {
   ResolvedService resolved =
       resolve_stored(parse_identity(first.identity, file.url()), options.request, file.url());
   resolved.model = first.model;
+  refuse_counters(resolved.identity, "--follow");
   check_device(resolved.identity, options);
   const auto fetch = [&file, first, damage = std::string()]() mutable -> std::optional<std::string> {
     if (!first.snapshot.empty()) return std::exchange(first.snapshot, {});

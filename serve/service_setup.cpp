@@ -312,8 +312,7 @@ ResolvedService with_schema(const ServiceIdentity& stored, const ServiceRequest&
         "--schema: This service started from a model, whose features cannot change: create a new "
         "service by --schema and --import-log.");
   const FeatureSchema schema = FeatureSchema::parse(request.schema, "--schema");
-  std::optional<FeatureSchema> before;
-  if (!stored.feature_schema.empty()) before = FeatureSchema::parse(stored.feature_schema, place);
+  const std::optional<FeatureSchema> before = schema_of(stored);
   ServiceIdentity& identity = service.identity;
   std::vector<std::string> names = parse_feature_names(stored.feature_names);
   if (names.empty()) {  // positions name the features
@@ -566,15 +565,20 @@ ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::st
   return resolved;
 }
 
+std::optional<FeatureSchema> schema_of(const ServiceIdentity& identity) {
+  if (identity.feature_schema.empty()) return std::nullopt;
+  return FeatureSchema::parse(identity.feature_schema, "service");
+}
+
 NamedInputs named_inputs(const ServiceIdentity& identity) {
   const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
   NamedInputs inputs{names_of_inputs(parse_feature_names(identity.feature_names), normaliser)};
   if (inputs.names.empty()) return inputs;
   inputs.advice = "leave it out of an import with '-NAME' in --feature-names";
   std::vector<float> lacking(identity.features, 0.0F);
-  if (!identity.feature_schema.empty()) {
+  if (const auto schema = schema_of(identity)) {
     std::vector<std::string> names = std::move(inputs.names);
-    inputs = FeatureSchema::parse(identity.feature_schema, "service").named_columns();
+    inputs = schema->named_columns();
     inputs.names = std::move(names);
     lacking = inputs.defaults;
   }
@@ -658,7 +662,8 @@ std::string stopped_service_file(const std::filesystem::path& state, bool with_m
                    {},
                    named_inputs(*identity),
                    false,
-                   &documents});
+                   &documents,
+                   schema_of(*identity)});
   if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
     log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
   learner.learn_all();

@@ -16,6 +16,7 @@
 #include "logs/feature_map.h"
 #include "models/files/model_scorer.h"
 #include "serve/arms.h"
+#include "serve/feature_schema.h"
 #include "serve/state_folder.h"
 
 namespace olrank {
@@ -77,6 +78,9 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
 /// Returns the arms of a stored plan, with the bytes of its models.
 ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::string> models,
                          const ServiceIdentity& identity, const std::string& place);
+
+/// What requests send; none for a service without a schema.
+std::optional<FeatureSchema> schema_of(const ServiceIdentity& identity);
 
 /// The inputs of the service's records.
 NamedInputs named_inputs(const ServiceIdentity& identity);

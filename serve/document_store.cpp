@@ -33,15 +33,17 @@ void write_or_reject(const Write& write) {
 DocumentStore::DocumentStore(const Settings& settings)
     : DocumentVersions(settings.folder / kFile, nullptr),
       log_(settings.folder / kFile, 0, settings.accept_loss),
-      head_(documents_head(settings.schema, settings.normalisation)) {
+      head_(documents_head(settings.schema, settings.normalisation)),
+      before_(settings.before) {
   counts_.byte_limit = settings.bytes;
   log_.say_of_disk({"Documents are refused until there is space.", "Documents are stored again."});
   load(log_.bytes(), [this](StoredDocument* document, std::string_view line) {
     if (document != nullptr) return take(std::move(*document));
-    forget_all();
-    last_head_ = body_of(line);
+    const std::string head(body_of(line));
+    if (head != head_ || last_head_ != before_.head) forget_all();
+    last_head_ = head;
   });
-  if (last_head_ == head_ || counts_.documents == 0) return;
+  if (last_head_ == head_ || last_head_ == before_.head || counts_.documents == 0) return;
   log_warning("{}: Requests cannot name {} of another schema: put them again.",
               (settings.folder / kFile).string(), counted(counts_.documents, "document"));
   forget_all();
@@ -50,6 +52,37 @@ DocumentStore::DocumentStore(const Settings& settings)
 void DocumentStore::begin_writing(std::function<void()> guard) {
   if (log_.rounds() > 0) log_.begin_writing();
   log_.guard_writes(std::move(guard));
+  if (before_.convert) convert();
+}
+
+bool DocumentStore::change_schema(std::string head, Conversion before) {
+  head_ = std::move(head);
+  before_ = std::move(before);
+  for (auto& [id, latest] : latest_) latest.is_of_before = true;
+  std::string failure = "The service had no schema before.";
+  try {
+    if (before_.convert) return convert(), true;
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  if (counts_.documents > 0)
+    log_warning("Requests cannot name {} of the schema before: put them again. {}",
+                counted(counts_.documents, "document"), failure);
+  const std::unique_lock lock(mutex_);
+  forget_all();
+  return !before_.convert;
+}
+
+/// A record has documents of one schema, so that all get versions of the present one.
+void DocumentStore::convert() {
+  const std::lock_guard writing(writing_);
+  std::vector<StoredDocument> converted;
+  for (const auto& [id, latest] : latest_) {
+    if (!latest.document || !latest.is_of_before) continue;
+    before_.convert(converted.emplace_back(*latest.document));
+    ++converted.back().version;
+  }
+  append(std::move(converted));
 }
 
 /// Two maps have the ID for good, each with a node of its own.
@@ -75,6 +108,7 @@ void DocumentStore::take(StoredDocument&& document) {
     counts_.bytes -= bytes_of(*latest.document);
   }
   latest.version = document.version;
+  latest.is_of_before = last_head_ != head_;
   latest.document.reset();
   if (document.is_deleted) return;
   document.columns.shrink_to_fit();

@@ -276,6 +276,47 @@ const SchemaFeature* FeatureSchema::find(const std::string& name, bool of_query)
   return found == nullptr || !found->is_sent() || found->query != of_query ? nullptr : found;
 }
 
+const SchemaFeature* FeatureSchema::find_earlier(const std::string& name, bool of_query) const {
+  for (const SchemaFeature& feature : features_) {
+    if (std::find(feature.was.begin(), feature.was.end(), name) != feature.was.end())
+      return find(feature.name, of_query);
+  }
+  return nullptr;
+}
+
+bool FeatureSchema::drops(const std::string& name) const {
+  return std::find(dropped_.begin(), dropped_.end(), name) != dropped_.end();
+}
+
+void FeatureSchema::convert(const FeatureSchema& before, std::vector<float>& row,
+                            std::vector<std::int64_t>& times, std::vector<float>& columns) const {
+  std::vector<float> converted = empty_row(false);
+  std::vector<std::int64_t> converted_times;
+  for (const SchemaFeature& feature : features_) {
+    if (!feature.is_sent() || feature.query) continue;
+    const SchemaFeature* same = before.find(feature.name, false);
+    for (const std::string& was : feature.was) same = same == nullptr ? before.find(was, false) : same;
+    if (same == nullptr || same->kind != feature.kind || same->length != feature.length) continue;
+    const std::int64_t from = before.place(*same);
+    const std::int64_t to = place(feature);
+    std::copy_n(row.begin() + from, std::max<std::int64_t>(feature.length, 1), converted.begin() + to);
+    if (feature.kind == FeatureKind::kCategory && row[from] >= 0.0F) {
+      const auto& value = same->values[static_cast<std::size_t>(row[from])];
+      const auto known = std::find(feature.values.begin(), feature.values.end(), value);
+      converted[to] =
+          known == feature.values.end() ? -1.0F : static_cast<float>(known - feature.values.begin());
+    }
+    for (std::size_t time = 0; time + 1 < times.size(); time += 2) {
+      if (times[time] == from) converted_times.insert(converted_times.end(), {to, times[time + 1]});
+    }
+    if (feature.kind == FeatureKind::kTime) converted[to] = empty_row(false)[to];
+  }
+  row = std::move(converted);
+  times = std::move(converted_times);
+  columns.resize(columns_.size());
+  compute(empty_row(true).data(), row.data(), columns.data());
+}
+
 std::vector<std::string> FeatureSchema::fields(bool of_query) const {
   std::vector<std::string> names;
   for (const SchemaFeature& feature : features_) {

@@ -87,6 +87,12 @@ class FeatureSchema {
   bool has_counters() const;
   /// Whether requests send a number for each column, and nothing else.
   bool takes_numbers() const;
+  /// The feature that had this name earlier, as find(); null if there is none.
+  const SchemaFeature* find_earlier(const std::string& name, bool of_query) const;
+  bool drops(const std::string& name) const;
+  /// Makes a row and times of a document of the schema before, and their columns, those of this one.
+  void convert(const FeatureSchema& before, std::vector<float>& row, std::vector<std::int64_t>& times,
+               std::vector<float>& columns) const;
   /// A document as a request would send it, with texts as their lengths. By turns `times` has the place of
   /// a field and its time.
   std::string fields_json(const std::vector<float>& row, const std::vector<std::int64_t>& times) const;

@@ -173,6 +173,7 @@ void Learner::begin_writing() {
 
 void Learner::start() {
   begin_writing();
+  stopping_ = ended_ = false;
   log_.on_growth([this] {
     const std::lock_guard lock(mutex_);
     wake_.notify_one();
@@ -180,10 +181,11 @@ void Learner::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-bool Learner::stop(std::chrono::seconds timeout) {
+bool Learner::stop(std::chrono::seconds timeout, bool saves) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    saves_at_end_ = saves;
     deadline_ = SteadyClock::now() + timeout;
     wake_.notify_one();
   }
@@ -197,6 +199,14 @@ void Learner::learn_all() {
   while (consume_next()) {
   }
   publish();
+}
+
+bool Learner::catch_up(const std::atomic<bool>& stop) {
+  while (!stop && consume_next()) {
+    if (publish_due(true)) publish();
+  }
+  publish();
+  return !stop;
 }
 
 void Learner::run() {
@@ -307,7 +317,7 @@ std::optional<SteadyClock::time_point> Learner::next_due() const {
 void Learner::finish() {
   try {
     // First, as copies for requests may fail.
-    if (round_ != checkpoint_round_ || unsaved_) try_save_checkpoint(true);
+    if (saves_at_end_ && (round_ != checkpoint_round_ || unsaved_)) try_save_checkpoint(true);
     publish();
   } catch (const std::exception& error) {
     log_warning("The end of learning after round {} failed: {}", round_, error.what());

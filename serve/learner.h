@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -60,10 +61,13 @@ class Learner : public RankerSource {
   void start();
   /// Learns the rest of the log for at most `timeout`, writes a checkpoint and joins the thread. False if
   /// the checkpoint could not be written, as a warning says.
-  bool stop(std::chrono::seconds timeout);
+  /// Without `saves` there is no checkpoint. start() may follow.
+  bool stop(std::chrono::seconds timeout, bool saves = true);
   /// Learns the log on the calling thread, as an alternative to start(). Changes no file if the log is only
   /// read.
   void learn_all();
+  /// Likewise, but changes no file; start() may follow. False once it has to stop.
+  bool catch_up(const std::atomic<bool>& stop);
 
   std::shared_ptr<const PublishedRanker> latest() const override;
   /// Lists of a ranker that has no snapshots are made by the learning thread, between rounds: all that
@@ -186,6 +190,7 @@ class Learner : public RankerSource {
   bool ended_ = false;  // the learning thread
   std::optional<std::string> failure_;
   bool stopping_ = false;
+  bool saves_at_end_ = true;
   std::chrono::steady_clock::time_point deadline_;
   std::thread thread_;
 };

@@ -130,6 +130,7 @@ class RankReader final : public RequestReader {
   }
 
   bool start_object() override {
+    if (is_ignored()) return begin_ignored();
     if (place_ == kBody) {
       place_ = kTop;
     } else if (place_ == kDocList) {
@@ -153,6 +154,7 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool key(std::string& name) override {
+    if (place_ == kIgnored) return true;
     if (place_ == kTop) {
       const std::size_t known =
           limits_.schema || names_.in_order ? names_.top.size() : std::size_t{kQueryFeatures};
@@ -172,6 +174,7 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool end_object() override {
+    if (place_ == kIgnored) return end_ignored();
     if (place_ == kFeatureObject) {
       place_ = kDoc;
     } else if (place_ == kFields) {
@@ -187,6 +190,7 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool start_array() override {
+    if (is_ignored()) return begin_ignored();
     if (place_ == kTop && field_ == kDocs) {
       place_ = kDocList;
     } else if (place_ == kFields && schema_field_->kind == FeatureKind::kVector) {
@@ -206,6 +210,7 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool end_array() override {
+    if (place_ == kIgnored) return end_ignored();
     if (place_ == kFeatureList) {
       if (feature_ != limits_.features) reject_count(feature_);
       place_ = kDoc;
@@ -228,7 +233,8 @@ class RankReader final : public RequestReader {
     kFeatureObject,
     kIncumbentList,
     kFields,
-    kVector
+    kVector,
+    kIgnored
   };
   enum TopField {
     kQuery,
@@ -260,6 +266,7 @@ class RankReader final : public RequestReader {
       case kFeatureObject:
         return fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], limits_.feature(feature_));
       case kFields:
+      case kIgnored:
         return schema_place();
       case kVector:
         return fmt::format("{}[{}]", schema_place(), feature_);
@@ -269,7 +276,18 @@ class RankReader final : public RequestReader {
     return "body";
   }
 
+  bool begin_ignored() {
+    place_ = kIgnored;
+    return ++ignored_depth_ > 0;
+  }
+  bool end_ignored() {
+    if (--ignored_depth_ == 0) place_ = kFields;
+    return true;
+  }
+  bool null() override { return is_ignored() || RequestReader::null(); }
+
   bool text(std::string& value) override {
+    if (is_ignored()) return true;
     if (place_ == kTop && field_ == kQuery) {
       check_text(value, limits_.text_bytes);
       request_.query = value;
@@ -291,12 +309,14 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool number_float(const JsonNumber& given) override {
+    if (is_ignored()) return true;
     if (place_ == kVector || (place_ == kFields && schema_field_->kind == FeatureKind::kNumber))
       return add_field(given.rounded());
     if (place_ != kFeatureList && place_ != kFeatureObject) return RequestReader::number_float(given);
     return add_feature(given.rounded());
   }
   bool number(double value, std::optional<std::int64_t> whole) override {
+    if (is_ignored()) return true;
     switch (place_) {
       case kFeatureList:
       case kFeatureObject:
@@ -333,6 +353,7 @@ class RankReader final : public RequestReader {
     reject_type("number");
   }
   bool flag(bool value) override {
+    if (is_ignored()) return true;
     if (place_ != kTop || (field_ != kExplore && field_ != kCertainty && field_ != kAllowUnknown))
       reject_type("boolean");
     (field_ == kExplore     ? request_.explore
@@ -408,11 +429,16 @@ class RankReader final : public RequestReader {
       if (feature.kind == FeatureKind::kCounter && !of_query_) given_[limits_.schema->place(feature)] = 1;
     }
     schema_field_ = nullptr;
+    is_ignored_ = false;
     place_ = kFields;
   }
   void find_schema_field(const std::string& name) {
     schema_field_ = nullptr;
     const SchemaFeature* field = limits_.schema->find(name, of_query_);
+    if (field == nullptr) field = limits_.schema->find_earlier(name, of_query_);
+    if (field == nullptr) field = field_of_next(name);
+    is_ignored_ = field == nullptr && (limits_.schema->drops(name) || is_of_next(name));
+    if (is_ignored_) return;
     if (field == nullptr) {
       const std::vector<std::string> names = limits_.schema->fields(of_query_);
       const std::string near = near_name(excerpt(name), names);
@@ -426,6 +452,21 @@ class RankReader final : public RequestReader {
     if (given_[place] != 0) reject("The feature appears twice.");
     std::fill_n(given_.begin() + place, field->kind == FeatureKind::kVector ? field->length : 1, char{1});
   }
+  /// Requests may have the form of a schema that will soon take the place of this one: renamed features
+  /// count, and new ones do not yet.
+  const SchemaFeature* field_of_next(const std::string& name) const {
+    const auto next = limits_.next_schema ? limits_.next_schema() : nullptr;
+    const SchemaFeature* renamed = next ? next->find(name, of_query_) : nullptr;
+    for (std::size_t was = 0; renamed != nullptr && was < renamed->was.size(); ++was) {
+      if (const SchemaFeature* field = limits_.schema->find(renamed->was[was], of_query_)) return field;
+    }
+    return nullptr;
+  }
+  bool is_of_next(const std::string& name) const {
+    const auto next = limits_.next_schema ? limits_.next_schema() : nullptr;
+    return next && next->find(name, of_query_) != nullptr;
+  }
+  bool is_ignored() const { return place_ == kIgnored || (place_ == kFields && is_ignored_); }
   std::string schema_place() const {
     const std::string parent =
         of_query_ ? names_.top[kQueryFeatures] : fmt::format("{}.{}", last_doc(), names_.doc[kFeatures]);
@@ -588,6 +629,8 @@ class RankReader final : public RequestReader {
   bool of_query_ = false;     // whether the fields are the query's
   std::size_t row_ = 0;       // where the row of fields begins
   const SchemaFeature* schema_field_ = nullptr;
+  bool is_ignored_ = false;         // the latest field
+  std::int64_t ignored_depth_ = 0;  // of lists and objects in its value
   std::int64_t version_ = 0;         // of a document to store
   std::vector<std::int64_t> times_;  // likewise, as in StoredDocument
   bool allows_unknown_ = false;

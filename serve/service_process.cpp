@@ -35,6 +35,7 @@
 #include "serve/own_file.h"
 #include "serve/redis_lists.h"
 #include "serve/redis_log.h"
+#include "serve/schema_change.h"
 #include "serve/service_identity.h"
 #include "serve/snapshot.h"
 #include "serve/state_folder.h"
@@ -290,13 +291,7 @@ class LearnerProcess {
     if (stream_) refuse_counters(identity, "--log");
     check_device(identity, options);
     resolve_arms_and_share();
-    for (const ModelScorer& model : arms_.models) {
-      if (resolved_.change.empty() || options.arms.arms) break;
-      if (telling_names(model.model().feature_names).empty())
-        throw InvalidArgument(
-            "--schema: The model of an arm names no features, so that their order may have changed: name "
-            "the arms again by --arms and --arm-model.");
-    }
+    if (!resolved_.change.empty() && !options.arms.arms) refuse_unnamed_arms(arms_);
     std::optional<ImportedLog> imported;
     if (!options.import.log.empty())
       imported.emplace(folder_, options.import, parse_normaliser(identity.normalisation, "service"),
@@ -307,6 +302,10 @@ class LearnerProcess {
       imported->commit();
       log_info("Imported {} rounds from {}.", imported->rounds(), options.import.log.string());
     }
+    if (!resolved_.change.empty())
+      schemas_ = SchemaPair{folder_.identity()->feature_schema, identity.feature_schema};
+    else if (auto pair = SchemaPair::read(folder_.schemas()); pair && pair->after == identity.feature_schema)
+      schemas_ = std::move(pair);  // a start ended before the documents had changed
     open_log(options.to_round);
     if (!resolved_.change.empty()) {
       log_info("{}: The schema {}. The {} of the log are learned again.", options.state, resolved_.change,
@@ -329,11 +328,13 @@ class LearnerProcess {
     if (resolved_.is_new && !imported) folder_.begin(identity, resolved_.model);
     log_->begin_writing();
     log_->guard_writes([this] { folder_.require_lock(); });
-    documents_->begin_writing([this] { folder_.require_lock(); });
     if (!resolved_.change.empty()) {
+      schemas_->write(folder_.schemas());
       learner_->begin_writing();  // without a checkpoint, either schema learns the whole log
       folder_.begin(identity, "");
     }
+    documents_->begin_writing([this] { folder_.require_lock(); });
+    if (schemas_) std::filesystem::remove(folder_.schemas());
     folder_.accept();
     if (!resolved_.changes.empty()) {
       folder_.begin(identity, {});
@@ -360,12 +361,21 @@ class LearnerProcess {
           "--model FILE "
           "or --import-log FILE, or show your own order first with --arms promote=auto.");
     }
-    Service::Parts parts = service_parts(options_, identity, std::move(arms_), start_model());
+    Service::Parts parts = service_parts(options_, identity, arms_, start_model());
     parts.exposed = learner_->logged_exposure();
     parts.requests.counters = learner_->counters();
     if (stream_ && options_.shared->role == ServiceRole::kLearner) parts.duty = Service::Duty::kLearner;
     parts.start = start_;
-    if (!stream_) parts.documents = &*documents_;
+    if (!stream_) {
+      parts.documents = &*documents_;
+      change_.emplace(SchemaChange::Parts{
+          folder_.schemas(), identity.feature_schema,
+          [this](const std::string& schema) { return planned(schema); },
+          [this](const ResolvedService& service) { return make_learner(service, true, false); },
+          [this] { return log_->rounds(); }});
+      parts.schemas = &*change_;
+      parts.requests.next_schema = [this] { return change_->next(); };
+    }
     const FeedbackLog* log = &*log_;
     if (stream_) log = &*stream_;
     return service_.emplace(std::move(parts), lists_.get(), *log, *learner_);
@@ -374,14 +384,17 @@ class LearnerProcess {
     return {[this] {
               learner_->start();
               if (archive_) archive_->start();
+              if (change_) change_->resume();
             },
             [this] {
               log_->require_writable();
               if (documents_) documents_->require_writable();
               if (archive_) archive_->require_running();
+              if (change_) take_over();
             },
             [this](std::chrono::seconds most) {
               if (archive_) archive_->stop();
+              if (change_) change_->stop();
               if (learner_->stop(most)) return std::string();
               return fmt::format(
                   "{}: The checkpoint is an earlier one or missing: the next start learns the records "
@@ -406,23 +419,95 @@ class LearnerProcess {
     const ServiceIdentity& identity = resolved_.identity;
     log_.emplace(folder_.log(), options_.impressions.open, options_.accept_loss, FileLog::Access::kWrite,
                  to_round);
-    const FittedNormaliser normaliser =
-        parse_normaliser(identity.normalisation, folder_.identity_file().string());
     DocumentStore::Settings stored{folder_.path(), "", identity.normalisation, options_.document_bytes,
                                    options_.accept_loss};
     const std::optional<FeatureSchema> schema = schema_of(identity);
     if (schema) stored.schema = schema->digest();
+    if (schemas_ && !schemas_->before.empty()) stored.before = conversion(*schemas_, identity);
     documents_.emplace(stored);
     if (stream_ && !documents_->is_empty())
       throw_error<InvalidArgument>(
           "{}: Lists of this folder name documents that it stores, which a shared log does not have: begin "
           "another folder with --log and --import-log.",
           options_.state);
-    learner_.emplace(
-        make_served_ranker(resolved_), *log_,
+    learner_ = make_learner(resolved_, !resolved_.change.empty(), accepts_loss);
+  }
+
+  std::unique_ptr<Learner> make_learner(const ResolvedService& service, bool learns_again, bool accepts_loss) {
+    const ServiceIdentity& identity = service.identity;
+    const FittedNormaliser normaliser =
+        parse_normaliser(identity.normalisation, folder_.identity_file().string());
+    return std::make_unique<Learner>(
+        make_served_ranker(service), *log_,
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
-                        normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan,
-                        named_inputs(identity), !resolved_.change.empty(), &*documents_, schema});
+                        normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan, named_inputs(identity),
+                        learns_again, &*documents_, schema_of(identity)});
+  }
+
+  /// Makes documents of the schema before those of the one after it.
+  static DocumentStore::Conversion conversion(const SchemaPair& schemas, const ServiceIdentity& after) {
+    const auto old = std::make_shared<const FeatureSchema>(FeatureSchema::parse(schemas.before, "schema"));
+    const auto now = std::make_shared<const FeatureSchema>(FeatureSchema::parse(schemas.after, "schema"));
+    FittedNormaliser normaliser = parse_normaliser(after.normalisation, "service");
+    normaliser.features = std::ssize(old->columns());
+    return {documents_head(old->digest(), normaliser_text(normaliser)), [old, now](StoredDocument& document) {
+              now->convert(*old, document.fields, document.times, document.columns);
+            }};
+  }
+
+  static void refuse_unnamed_arms(const ResolvedArms& arms) {
+    for (const ModelScorer& model : arms.models) {
+      if (telling_names(model.model().feature_names).empty())
+        throw InvalidArgument(
+            "--schema: The model of an arm names no features, so that their order may have changed: name "
+            "the arms again by --arms and --arm-model.");
+    }
+  }
+
+  ResolvedService planned(const std::string& schema) {
+    ServiceRequest request;
+    request.schema = schema;
+    ResolvedService service = resolve_service(folder_, request);
+    refuse_unnamed_arms(resolve_arms(folder_, {}, service.identity));
+    return service;
+  }
+
+  /// A learner that has learned the whole log under another schema takes the place of the present one. The
+  /// order on disk is that of a start with a changed schema.
+  void take_over() {
+    std::optional<SchemaChange::Learned> learned = change_->take();
+    if (!learned) return;
+    const ServiceIdentity& identity = learned->service.identity;
+    std::string failure;
+    bool has_documents = false;
+    service_->between_requests([&] {
+      learner_->stop(std::chrono::seconds(0), false);
+      try {
+        Service::Parts parts =
+            service_parts(options_, identity, resolve_arms(folder_, {}, identity), start_model());
+        parts.requests.counters = learned->learner->counters();
+        parts.requests.next_schema = [this] { return change_->next(); };
+        const auto schemas = SchemaPair::read(folder_.schemas());
+        learned->learner->begin_writing();
+        folder_.begin(identity, "");
+        service_->change(std::move(parts), *learned->learner);
+        std::swap(learner_, learned->learner);
+        resolved_ = learned->service;
+        has_documents = documents_->change_schema(
+            documents_head(schema_of(identity)->digest(), identity.normalisation),
+            schemas && !schemas->before.empty() ? conversion(*schemas, identity)
+                                                : DocumentStore::Conversion());
+      } catch (const StateLost&) {
+        throw;
+      } catch (const Error& error) {
+        failure = error.what();
+      }
+      learner_->start();
+    });
+    if (!failure.empty()) return change_->fail(failure);
+    log_info("{}: The schema {}. It holds from round {} on.", options_.state, resolved_.change,
+             learner_->latest()->round);
+    change_->finish(identity, has_documents);
   }
 
   void open_archive() {
@@ -536,11 +621,13 @@ class LearnerProcess {
   bool keeps_arms_ = false;  // of the prefix, in place of those that --arms names and the folder keeps
   std::optional<FileLog> log_;
   std::optional<DocumentStore> documents_;
-  std::optional<Learner> learner_;
+  std::unique_ptr<Learner> learner_;
   std::optional<StreamArchive> archive_;
   const std::string start_ = random_start_id();
   std::unique_ptr<ImpressionStore> lists_;
   std::optional<Service> service_;
+  std::optional<SchemaPair> schemas_;  // of this start, where they differ
+  std::optional<SchemaChange> change_;
 };
 
 /// Ranks with a model that comes from elsewhere.

@@ -40,7 +40,7 @@ void write_lock(int descriptor, const std::string& text) {
 bool is_own_name(const std::string& name) {
   static constexpr std::string_view kNames[] = {
       "service.toml", "start.safetensors", "feedback.jsonl", DocumentVersions::kFile, "checkpoint",
-      "lock",         "arms.toml"};
+      "lock",         "arms.toml",         "schemas.json"};
   if (name.starts_with("arm-") && name.ends_with(".safetensors")) return true;
   if (name.starts_with("events-") || name.starts_with("late.jsonl") || name.starts_with("impressions-"))
     return true;
@@ -392,7 +392,7 @@ StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
   for (const auto& entry : fs::directory_iterator(copy)) {
     const std::string name = entry.path().filename().string();
     const bool is_of_state = name.starts_with("events-") || name.starts_with("impressions-") ||
-                             name.starts_with("arm-") || name == "arms.toml";
+                             name.starts_with("arm-") || name == "arms.toml" || name == "schemas.json";
     if (is_of_state && is_own_name(name) && !names.contains(name)) fs::remove(entry.path(), failed);
   }
   target.accept();

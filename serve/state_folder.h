@@ -33,6 +33,9 @@ class StateFolder {
   std::filesystem::path log() const { return path_ / "feedback.jsonl"; }
   std::filesystem::path checkpoint() const { return path_ / "checkpoint"; }
 
+  /// The schemas while one takes the place of the other.
+  std::filesystem::path schemas() const { return path_ / "schemas.json"; }
+
   /// None in a fresh folder.
   std::optional<ServiceIdentity> identity() const;
   /// The arms of the last start; none without.

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 import unittest
 
 from running_service import ServiceError, ServiceTest, learned_state, logged, succeed, wait_until
@@ -264,6 +265,98 @@ class SchemaChange(ServiceTest):
         records = logged(self.state)
         for doc, inputs in zip(records[-1]["shown"], records[-1]["inputs"]):
             self.assertEqual(inputs[3], sum(doc in record["shown"] for record in records[:20]))
+
+    CHANGED = ("drop = [\"stock\"]\n[[feature]]\nname = \"colour\"\nkind = \"category\"\nvalues = [\"red\", \"blue\"]\n[[feature]]\n"
+               "name = \"cost\"\nlog1p = true\nwas = [\"price\"]\n[[feature]]\nname = \"age\"\n"
+               "[[feature]]\nname = \"seen\"\nkind = \"counter\"\nof = \"views\"\n")
+
+    def play_ids(self, client, rounds, draws, form):
+        """Lists of stored documents and of one in the form of a schema."""
+        for _ in range(rounds):
+            shown = client.rank(f"q{draws.randrange(5)}", [{"id": f"d{doc}"} for doc in range(6)] + [{"id": "new", "features": form(draws)}], k=4)
+            client.feedback(shown["impression"], ids=[doc["id"] for doc in shown["docs"] if draws.random() < 0.4])
+
+    OLD = staticmethod(lambda draws: {"price": 10 * draws.random(), "age": draws.random(), "stock": draws.randrange(3)})
+    NEW = staticmethod(lambda draws: {"cost": 10 * draws.random(), "age": draws.random(), "colour": "blue"})
+
+    def changing(self, ranker):
+        """A service with 40 lists, and a schema for it that is another one."""
+        service = self.start("--ranker", ranker, "--schema", self.schema(PRICES))
+        draws = random.Random(5)
+        with service.client() as client:
+            client.put_docs([{"id": f"d{doc}", "features": self.OLD(draws)} for doc in range(6)])
+            self.play_ids(client, 40, draws, self.OLD)
+        return service, draws
+
+    def learned_fresh(self, ranker):
+        fresh = self.folder / f"fresh-{ranker}-{len(list(self.folder.iterdir()))}"
+        return json.loads(succeed("serve", "--state", fresh, "--ranker", ranker, "--schema", self.schema(self.CHANGED), "--import-log",
+                                  self.state / "feedback.jsonl", "--learn-only", "--json"))
+
+    def test_a_running_service_changes_its_schema(self):
+        for ranker in ("pairrank", "clickgp"):
+            with self.subTest(ranker=ranker):
+                self.state = self.folder / f"running-{ranker}"
+                service, draws = self.changing(ranker)
+                with service.client() as client:
+                    before = client.schema()
+                    self.assertEqual((before["columns"], before["next"], before["failure"]), (["price", "age", "stock"], None, None))
+                    says = "The schema adds colour=red, colour=blue and seen, renames price to cost, drops stock."
+                    self.assertEqual(client.put_schema(self.CHANGED, dry_run=True), {"dry_run": True, "change": says, "rounds": 40})
+                    self.assertEqual(client.put_schema(PRICES), {"dry_run": False, "change": "The schema keeps all.", "rounds": 0})
+                    for wrong, field, sentence in (
+                            ("[[feature]]\nname = \"price\"\nlog1p = true\n", "schema", "The log has the feature 'age', which the schema lacks"),
+                            (PRICES.replace("log1p = true\n", ""), "schema", "'price' is computed in another way"),
+                            (PRICES + "half_life = 0\n", "schema", "Feature 'stock' is no counter"), ("7", "schema", "schema:1:")):
+                        with self.assertRaises(ServiceError) as refused:
+                            client.put_schema(wrong)
+                        self.assertEqual((refused.exception.status, refused.exception.field), (422, field))
+                        self.assertIn(sentence, refused.exception.message)
+                    self.assertEqual(client.schema(), before)
+                    old = client.doc("d1")
+                    self.assertEqual(client.put_schema(self.CHANGED)["change"], says)
+                    during = client.schema()
+                    self.play_ids(client, 3, draws, self.NEW)
+                    self.play_ids(client, 3, draws, self.OLD)
+                    wait_until(lambda: client.schema()["next"] is None, "the schema takes over")
+                    if during["next"] is not None:
+                        self.assertEqual(during["next"]["change"], says)
+                    self.assertEqual(client.schema()["columns"], ["colour=red", "colour=blue", "cost", "age", "seen"])
+                    changed = client.doc("d1")
+                    self.assertEqual(changed["version"], old["version"] + 1)
+                    self.assertEqual(changed["features"], {"cost": old["features"]["price"], "age": old["features"]["age"]})
+                    self.play_ids(client, 10, draws, self.NEW)
+                    self.play_ids(client, 10, draws, self.OLD)  # a client that does not know yet
+                    with self.assertRaises(ServiceError):
+                        client.rank("q", [{"id": 1, "features": {"weight": 1}}])
+                    stats = client.wait_until_learned()
+                    self.assertEqual((stats["rounds"], stats["features"]), (66, 5))
+                    self.assertEqual(len(json.loads(client._call("GET", "/v1/features"))["features"]), 5)
+                    client.model()
+                self.assertEqual(service.stop(), 0)
+                self.assertFalse((self.state / "schemas.json").exists())
+                self.assertEqual(self.learned_fresh(ranker)["fingerprint"], stats["fingerprint"])
+                self.assertEqual(json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"], stats["fingerprint"])
+                (self.state / "checkpoint").unlink()
+                self.assertEqual(json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"], stats["fingerprint"])
+
+    def test_a_kill_leaves_one_of_the_schemas(self):
+        for number in range(6):
+            self.state = self.folder / f"killed-{number}"
+            service, draws = self.changing("pairrank")
+            with service.client() as client:
+                client.put_schema(self.CHANGED)
+                time.sleep(0.01 * number)
+            service.kill()
+            service = self.start()
+            with service.client() as client:
+                wait_until(lambda: client.schema()["next"] is None, "the schema takes over")
+                self.assertIn("cost", client.schema()["columns"])
+                self.play_ids(client, 5, draws, self.NEW)
+                stats = client.wait_until_learned()
+            self.assertEqual((stats["rounds"], stats["documents"]), (45, 6))
+            self.assertEqual(service.stop(), 0)
+            self.assertEqual(self.learned_fresh("pairrank")["fingerprint"], stats["fingerprint"])
 
     def test_a_log_without_names_takes_its_first_schema_by_position(self):
         service = self.start(*RANKER, "--features", "3")

@@ -54,6 +54,11 @@ class ServeCommand : public Command {
         "query-minmax or none; other kinds come with a model [default: the model's, or query-minmax]");
     add_option(app, "--cutoff", request_.cutoff, "K",
                "documents to show if a request does not specify k [default: 10]");
+    normalise_query_flag_ = app.add_flag(
+        "--normalise-query", normalise_query_,
+        "make texts of a query alike: white space at its ends goes and single spaces stay within, "
+        "letters become lower case and one character with their accents (NFC) [default: as at the "
+        "last start; off]");
     add_option(app, "--device", device_, "DEVICE",
                "cpu, cuda or cuda:N: where the ranker learns and makes its lists [default: cpu, or as "
                "at the first start]");
@@ -422,6 +427,7 @@ class ServeCommand : public Command {
         [](const SettingOverride& setting) { return setting.table == "ranker" && setting.key == "kind"; });
     request.groups = groups_;
     request.device = device_;
+    if (normalise_query_flag_->count() > 0) request.normalise_query = normalise_query_;
     for (const SettingOverride& setting : request.ranker) {
       if (setting.table == GroupSettings::schema().table)
         throw_error<InvalidArgument>(
@@ -439,6 +445,8 @@ class ServeCommand : public Command {
   ServiceRequest request_;
   CLI::Option* features_ = nullptr;
   std::string feature_names_;
+  CLI::Option* normalise_query_flag_ = nullptr;
+  bool normalise_query_ = false;
   std::optional<std::string> device_;
   std::optional<std::string> groups_;
   std::string schema_;

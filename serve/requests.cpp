@@ -18,6 +18,7 @@
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
 #include "serve/open_lists.h"
+#include "serve/query_text.h"
 #include "serve/search_response.h"
 
 namespace olrank {
@@ -290,7 +291,9 @@ class RankReader final : public RequestReader {
     if (is_ignored()) return true;
     if (place_ == kTop && field_ == kQuery) {
       check_text(value, limits_.text_bytes);
-      request_.query = value;
+      request_.query = limits_.normalise_query ? normalised_query(value) : value;
+      if (request_.query.empty() && !value.empty())
+        reject("The text has nothing but white space, and this service normalises queries.");
     } else if (place_ == kTop && field_ == kUser) {
       check_text(value, limits_.text_bytes);
       request_.user = value;
@@ -629,8 +632,8 @@ class RankReader final : public RequestReader {
   bool of_query_ = false;     // whether the fields are the query's
   std::size_t row_ = 0;       // where the row of fields begins
   const SchemaFeature* schema_field_ = nullptr;
-  bool is_ignored_ = false;         // the latest field
-  std::int64_t ignored_depth_ = 0;  // of lists and objects in its value
+  bool is_ignored_ = false;          // the latest field
+  std::int64_t ignored_depth_ = 0;   // of lists and objects in its value
   std::int64_t version_ = 0;         // of a document to store
   std::vector<std::int64_t> times_;  // likewise, as in StoredDocument
   bool allows_unknown_ = false;

@@ -46,6 +46,7 @@ struct RequestLimits {
   std::int64_t most_ranks = 0;  // largest k; 0: any
   bool incumbent = false;       // each request has the caller's own order
   bool window = false;          // feedback may have events
+  bool normalise_query = false;
   std::unordered_map<std::string, std::int64_t>
       names{};  // of the features, with their indices; may be empty
   HitOrigins origins{};
@@ -53,7 +54,7 @@ struct RequestLimits {
   const DocumentStore* documents = nullptr;       // that requests may name by their IDs alone
   /// Tells the schema that will take the place of this one; null: none will.
   std::function<std::shared_ptr<const FeatureSchema>()> next_schema{};
-  const FeatureCounters* counters = nullptr;      // of a schema that has some
+  const FeatureCounters* counters = nullptr;  // of a schema that has some
 
   /// Names a feature as requests may: its number, from 1, if it has no name.
   std::string feature(std::int64_t index) const;

@@ -21,8 +21,8 @@ std::optional<SchemaPair> SchemaPair::read(const std::filesystem::path& file) {
 }
 
 void SchemaPair::write(const std::filesystem::path& file) const {
-  write_file_atomically(file,
-                        fmt::format("{{\"before\":{},\"after\":{}}}\n", json_string(before), json_string(after)));
+  write_file_atomically(
+      file, fmt::format("{{\"before\":{},\"after\":{}}}\n", json_string(before), json_string(after)));
 }
 
 std::string SchemaChange::put(const std::string& toml, bool dry_run) {
@@ -33,9 +33,10 @@ std::string SchemaChange::put(const std::string& toml, bool dry_run) {
     {
       const std::lock_guard lock(mutex_);
       if (service_)
-        throw ApiError(409, "",
-                       "The service learns its log under another schema already: ask GET /v1/schema, and wait "
-                       "until that one has taken over.")
+        throw ApiError(
+            409, "",
+            "The service learns its log under another schema already: ask GET /v1/schema, and wait "
+            "until that one has taken over.")
             .with_code("schema_changing");
       present = parts_.present;
     }
@@ -47,8 +48,8 @@ std::string SchemaChange::put(const std::string& toml, bool dry_run) {
   }
   const std::string change = service.change.empty() ? "keeps all" : service.change;
   const std::string answer =
-      fmt::format("{{\"dry_run\":{},\"change\":{},\"rounds\":{}}}\n", dry_run, json_string("The schema " + change + "."),
-                  service.change.empty() ? 0 : parts_.rounds());
+      fmt::format("{{\"dry_run\":{},\"change\":{},\"rounds\":{}}}\n", dry_run,
+                  json_string("The schema " + change + "."), service.change.empty() ? 0 : parts_.rounds());
   if (!dry_run && !service.change.empty()) {
     try {
       SchemaPair{present, service.identity.feature_schema}.write(parts_.file);
@@ -66,7 +67,8 @@ void SchemaChange::begin(ResolvedService service) {
   if (thread_.joinable()) thread_.join();
   log_info("The schema {}. The {} of the log are learned again, while lists are made as before.",
            service.change, counted(parts_.rounds(), "round"));
-  next_ = std::make_shared<const FeatureSchema>(FeatureSchema::parse(service.identity.feature_schema, "schema"));
+  next_ = std::make_shared<const FeatureSchema>(
+      FeatureSchema::parse(service.identity.feature_schema, "schema"));
   service_ = std::move(service);
   failure_.clear();
   caught_up_ = false;

@@ -16,8 +16,8 @@
 
 namespace olrank {
 
-/// Two schemas of a service. A file of its folder has them while one takes the place of the other, so that a
-/// start after a kill goes on.
+/// Two schemas of a service. A file of its folder has them while one takes the place of the other, so that
+/// a start after a kill goes on.
 struct SchemaPair {
   std::string before;  // as FeatureSchema::text(); empty without one
   std::string after;
@@ -26,8 +26,8 @@ struct SchemaPair {
   void write(const std::filesystem::path& file) const;
 };
 
-/// The change of a running service's schema: a second learner learns the whole log under the new schema, on a
-/// thread of its own, while the first one goes on. Thread-safe.
+/// The change of a running service's schema: a second learner learns the whole log under the new schema, on
+/// a thread of its own, while the first one goes on. Thread-safe.
 class SchemaChange {
  public:
   struct Parts {
@@ -42,7 +42,8 @@ class SchemaChange {
   explicit SchemaChange(Parts parts) : parts_(std::move(parts)) {}
   ~SchemaChange() { stop(); }
 
-  /// PUT /v1/schema: says how the schema would change, and unless it is a `dry_run` begins. Throws ApiError.
+  /// PUT /v1/schema: says how the schema would change, and unless it is a `dry_run` begins. Throws
+  /// ApiError.
   std::string put(const std::string& toml, bool dry_run);
   /// GET /v1/schema.
   std::string json() const;

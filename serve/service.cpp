@@ -500,9 +500,10 @@ std::string Service::document(const std::string& id) const {
 
 SchemaChange& Service::schemas() const {
   if (parts_.schemas != nullptr) return *parts_.schemas;
-  throw ApiError(404, "",
-                 "The schema of this process is that of the service or of the shared log that it belongs to, and "
-                 "cannot change here.");
+  throw ApiError(
+      404, "",
+      "The schema of this process is that of the service or of the shared log that it belongs to, and "
+      "cannot change here.");
 }
 
 std::string Service::schema() const {
@@ -612,8 +613,8 @@ std::string Service::overview() const {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(), published->round,
       log_.rounds(), published->skipped, published->pairs, impressions.opened, impressions.open,
       accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
-      log_.is_failing(), log_.is_away(), learner_->model_age() ? json_number(*learner_->model_age()) : "null",
-      text_or_null(failure()));
+      log_.is_failing(), log_.is_away(),
+      learner_->model_age() ? json_number(*learner_->model_age()) : "null", text_or_null(failure()));
   out += ",\"fairness\":" + fairness_json();
   out += ",\"clicks\":" + counters_.clicks_json();
   out += ",\"arms\":" + (published->arms ? published->arms->json() : "null");

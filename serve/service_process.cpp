@@ -141,6 +141,7 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
   parts.requests.values = options.http.body_bytes / 2;
   parts.requests.incumbent = arms.plan && arms.plan->needs_incumbent();
   parts.requests.window = options.window_seconds > 0;
+  parts.requests.normalise_query = identity.normalise_query;
   parts.start = random_start_id();
   parts.exposure = identity.exposure();
   parts.log_unshown = options.log_unshown;
@@ -304,7 +305,8 @@ class LearnerProcess {
     }
     if (!resolved_.change.empty())
       schemas_ = SchemaPair{folder_.identity()->feature_schema, identity.feature_schema};
-    else if (auto pair = SchemaPair::read(folder_.schemas()); pair && pair->after == identity.feature_schema)
+    else if (auto pair = SchemaPair::read(folder_.schemas());
+             pair && pair->after == identity.feature_schema)
       schemas_ = std::move(pair);  // a start ended before the documents had changed
     open_log(options.to_round);
     if (!resolved_.change.empty()) {
@@ -433,15 +435,16 @@ class LearnerProcess {
     learner_ = make_learner(resolved_, !resolved_.change.empty(), accepts_loss);
   }
 
-  std::unique_ptr<Learner> make_learner(const ResolvedService& service, bool learns_again, bool accepts_loss) {
+  std::unique_ptr<Learner> make_learner(const ResolvedService& service, bool learns_again,
+                                        bool accepts_loss) {
     const ServiceIdentity& identity = service.identity;
     const FittedNormaliser normaliser =
         parse_normaliser(identity.normalisation, folder_.identity_file().string());
     return std::make_unique<Learner>(
         make_served_ranker(service), *log_,
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
-                        normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan, named_inputs(identity),
-                        learns_again, &*documents_, schema_of(identity)});
+                        normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan,
+                        named_inputs(identity), learns_again, &*documents_, schema_of(identity)});
   }
 
   /// Makes documents of the schema before those of the one after it.
@@ -450,7 +453,8 @@ class LearnerProcess {
     const auto now = std::make_shared<const FeatureSchema>(FeatureSchema::parse(schemas.after, "schema"));
     FittedNormaliser normaliser = parse_normaliser(after.normalisation, "service");
     normaliser.features = std::ssize(old->columns());
-    return {documents_head(old->digest(), normaliser_text(normaliser)), [old, now](StoredDocument& document) {
+    return {documents_head(old->digest(), normaliser_text(normaliser)),
+            [old, now](StoredDocument& document) {
               now->convert(*old, document.fields, document.times, document.columns);
             }};
   }
@@ -493,10 +497,10 @@ class LearnerProcess {
         service_->change(std::move(parts), *learned->learner);
         std::swap(learner_, learned->learner);
         resolved_ = learned->service;
-        has_documents = documents_->change_schema(
-            documents_head(schema_of(identity)->digest(), identity.normalisation),
-            schemas && !schemas->before.empty() ? conversion(*schemas, identity)
-                                                : DocumentStore::Conversion());
+        has_documents =
+            documents_->change_schema(documents_head(schema_of(identity)->digest(), identity.normalisation),
+                                      schemas && !schemas->before.empty() ? conversion(*schemas, identity)
+                                                                          : DocumentStore::Conversion());
       } catch (const StateLost&) {
         throw;
       } catch (const Error& error) {

@@ -254,6 +254,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   identity.normalisation = normaliser_text(normaliser);
   identity.cutoff = request.cutoff.value_or(identity.cutoff);
   identity.seed = request.seed.value_or(identity.seed);
+  identity.normalise_query = request.normalise_query.value_or(identity.normalise_query);
   described.device = request.device.value_or(described.device);
   identity.device = place_of(described.device);
   if (request.groups) identity.groups = parse_service_groups(*request.groups, identity.cutoff);
@@ -278,6 +279,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
   }
   requested.cutoff = request.cutoff.value_or(stored.cutoff);
   requested.seed = request.seed.value_or(stored.seed);
+  requested.normalise_query = request.normalise_query.value_or(stored.normalise_query);
   if (request.device) requested.device = place_of(*request.device);
   if (request.groups) requested.groups = parse_service_groups(*request.groups, requested.cutoff);
   const auto of_protocol = [](const SettingOverride& setting) { return setting.table == "protocol"; };

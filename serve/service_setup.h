@@ -32,6 +32,7 @@ struct ServiceRequest {
   std::string normalise;                   // empty: not given
   std::optional<std::int64_t> cutoff;
   std::optional<std::int64_t> seed;
+  std::optional<bool> normalise_query;
   std::optional<std::string> device;
   std::vector<SettingOverride> ranker;  // settings of ranker and protocol
   std::optional<std::string> groups;    // as given

@@ -73,7 +73,7 @@ void check_counter(const SchemaFeature& feature, const Refuse& refuse) {
                        excerpt(feature.by)));
   if (feature.missing != 0.0)
     refuse(fmt::format("Counter '{}' has no default: a document without views has the prior.", name));
-  if (feature.half_life && !(*feature.half_life > 0.0 && std::isfinite(*feature.half_life)))
+  if (feature.half_life && !(*feature.half_life > 0.0))
     refuse(
         fmt::format("half_life of '{}' must be a number of days above 0, not {}; without it nothing fades.",
                     name, *feature.half_life));
@@ -82,8 +82,7 @@ void check_counter(const SchemaFeature& feature, const Refuse& refuse) {
   if (feature.half_life && feature.of == F::kAge)
     refuse(fmt::format("Counter '{}' is an age, which has no half_life.", name));
   const std::vector<double> prior = feature.prior_or_default();
-  if (prior.size() != 2 || !(prior[0] >= 0.0 && prior[1] > 0.0) || !std::isfinite(prior[0]) ||
-      !std::isfinite(prior[1]))
+  if (prior.size() != 2 || !(prior[0] >= 0.0 && prior[1] > 0.0))
     refuse(
         fmt::format("prior of '{}' must be clicks of at least 0 and views above 0, as in prior = [1, 10], "
                     "not [{}].",

@@ -385,6 +385,7 @@ class RankReader final : public RequestReader {
     }
     std::shared_ptr<const StoredDocument> stored = store->newest(request_.docs.back().text);
     if (!has_features) limits_.schema ? start_fields() : start_row();
+    if (!stored && has_features && has_all_of_other()) return;
     if (!stored) {
       constexpr std::size_t kNamed = 5;
       if (unknown_++ < kNamed)
@@ -439,8 +440,8 @@ class RankReader final : public RequestReader {
     schema_field_ = nullptr;
     const SchemaFeature* field = limits_.schema->find(name, of_query_);
     if (field == nullptr) field = limits_.schema->find_earlier(name, of_query_);
-    if (field == nullptr) field = field_of_next(name);
-    is_ignored_ = field == nullptr && (limits_.schema->drops(name) || is_of_next(name));
+    if (field == nullptr) field = field_of_other(name);
+    is_ignored_ = field == nullptr && (limits_.schema->drops(name) || is_of_other(name));
     if (is_ignored_) return;
     if (field == nullptr) {
       const std::vector<std::string> names = limits_.schema->fields(of_query_);
@@ -455,19 +456,37 @@ class RankReader final : public RequestReader {
     if (given_[place] != 0) reject("The feature appears twice.");
     std::fill_n(given_.begin() + place, field->kind == FeatureKind::kVector ? field->length : 1, char{1});
   }
-  /// Requests may have the form of a schema that will soon take the place of this one: renamed features
-  /// count, and new ones do not yet.
-  const SchemaFeature* field_of_next(const std::string& name) const {
-    const auto next = limits_.next_schema ? limits_.next_schema() : nullptr;
+  std::shared_ptr<const FeatureSchema> other() const {
+    return limits_.other_schema ? limits_.other_schema() : nullptr;
+  }
+  /// In a request for a schema that will take the place of this one, renamed features count, and new ones
+  /// do not yet.
+  const SchemaFeature* field_of_other(const std::string& name) const {
+    const auto next = other();
     const SchemaFeature* renamed = next ? next->find(name, of_query_) : nullptr;
     for (std::size_t was = 0; renamed != nullptr && was < renamed->was.size(); ++was) {
       if (const SchemaFeature* field = limits_.schema->find(renamed->was[was], of_query_)) return field;
     }
     return nullptr;
   }
-  bool is_of_next(const std::string& name) const {
-    const auto next = limits_.next_schema ? limits_.next_schema() : nullptr;
-    return next && next->find(name, of_query_) != nullptr;
+  bool is_of_other(const std::string& name) const {
+    const auto schema = other();
+    return schema && schema->find(name, of_query_) != nullptr;
+  }
+  /// Whether the latest document has all numbers that a request for the other schema can have.
+  bool has_all_of_other() const {
+    const auto schema = limits_.schema ? other() : nullptr;
+    if (!schema) return false;
+    for (const SchemaFeature& feature : limits_.schema->features()) {
+      if (!feature.is_sent() || feature.query || given_[limits_.schema->place(feature)] != 0) continue;
+      const bool is_known =
+          schema->find(feature.name, false) != nullptr ||
+          schema->find_earlier(feature.name, false) != nullptr ||
+          std::any_of(feature.was.begin(), feature.was.end(),
+                      [&](const std::string& was) { return schema->find(was, false) != nullptr; });
+      if (is_known) return false;
+    }
+    return true;
   }
   bool is_ignored() const { return place_ == kIgnored || (place_ == kFields && is_ignored_); }
   std::string schema_place() const {

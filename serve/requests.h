@@ -52,8 +52,9 @@ struct RequestLimits {
   HitOrigins origins{};
   std::shared_ptr<const FeatureSchema> schema{};  // what requests send in place of features; may be null
   const DocumentStore* documents = nullptr;       // that requests may name by their IDs alone
-  /// Tells the schema that will take the place of this one; null: none will.
-  std::function<std::shared_ptr<const FeatureSchema>()> next_schema{};
+  /// Tells the schema that takes the place of this one, or had its place before; requests may be written
+  /// for it.
+  std::function<std::shared_ptr<const FeatureSchema>()> other_schema{};
   const FeatureCounters* counters = nullptr;  // of a schema that has some
 
   /// Names a feature as requests may: its number, from 1, if it has no name.

@@ -16,8 +16,13 @@ namespace olrank {
 std::optional<SchemaPair> SchemaPair::read(const std::filesystem::path& file) {
   const auto text = read_own_file(file);
   if (!text) return std::nullopt;
-  const nlohmann::ordered_json pair = parse_json(*text);
-  return SchemaPair{pair.at("before").get<std::string>(), pair.at("after").get<std::string>()};
+  const nlohmann::ordered_json pair = try_parse_json(*text);
+  const auto before = pair.find("before");
+  const auto after = pair.find("after");
+  if (before == pair.end() || after == pair.end() || !before->is_string() || !after->is_string())
+    throw DataError(file.string(), 1, 1,
+                    "The file has no two schemas: remove it, and change the schema again.");
+  return SchemaPair{before->get<std::string>(), after->get<std::string>()};
 }
 
 void SchemaPair::write(const std::filesystem::path& file) const {
@@ -32,12 +37,7 @@ std::string SchemaChange::put(const std::string& toml, bool dry_run) {
     const std::string schema = FeatureSchema::parse(toml, "schema").text();
     {
       const std::lock_guard lock(mutex_);
-      if (service_)
-        throw ApiError(
-            409, "",
-            "The service learns its log under another schema already: ask GET /v1/schema, and wait "
-            "until that one has taken over.")
-            .with_code("schema_changing");
+      require_rest();
       present = parts_.present;
     }
     if (schema != present) service = parts_.plan(schema);
@@ -50,24 +50,33 @@ std::string SchemaChange::put(const std::string& toml, bool dry_run) {
   const std::string answer =
       fmt::format("{{\"dry_run\":{},\"change\":{},\"rounds\":{}}}\n", dry_run,
                   json_string("The schema " + change + "."), service.change.empty() ? 0 : parts_.rounds());
-  if (!dry_run && !service.change.empty()) {
-    try {
-      SchemaPair{present, service.identity.feature_schema}.write(parts_.file);
-    } catch (const IoError& error) {
-      throw ApiError(507, "", error.what());
-    }
-    begin(std::move(service));
-  }
+  if (!dry_run && !service.change.empty()) begin(std::move(service));
   return answer;
+}
+
+/// The mutex is held.
+void SchemaChange::require_rest() const {
+  if (!service_) return;
+  throw ApiError(
+      409, "",
+      "The service learns its log under another schema already: ask GET /v1/schema, and wait until "
+      "that one has taken over.")
+      .with_code("schema_changing");
 }
 
 void SchemaChange::begin(ResolvedService service) {
   const std::lock_guard lock(mutex_);
-  if (service_ || stopping_) return;  // another request was faster
+  require_rest();
+  if (stopping_) throw ApiError(503, "", "The service is stopping.").retry_after(1);
+  try {
+    SchemaPair{parts_.present, service.identity.feature_schema}.write(parts_.file);
+  } catch (const IoError& error) {
+    throw ApiError(507, "", error.what());
+  }
   if (thread_.joinable()) thread_.join();
   log_info("The schema {}. The {} of the log are learned again, while lists are made as before.",
            service.change, counted(parts_.rounds(), "round"));
-  next_ = std::make_shared<const FeatureSchema>(
+  other_ = std::make_shared<const FeatureSchema>(
       FeatureSchema::parse(service.identity.feature_schema, "schema"));
   service_ = std::move(service);
   failure_.clear();
@@ -96,7 +105,7 @@ void SchemaChange::resume() {
   if (!pair) return;
   try {
     begin(parts_.plan(pair->after));
-  } catch (const InvalidArgument& error) {
+  } catch (const Error& error) {
     fail(error.what());
   }
 }
@@ -123,9 +132,9 @@ std::string SchemaChange::json() const {
   return out + ",\"failure\":" + (failure_.empty() ? "null" : json_string(failure_)) + "}\n";
 }
 
-std::shared_ptr<const FeatureSchema> SchemaChange::next() const {
+std::shared_ptr<const FeatureSchema> SchemaChange::other() const {
   const std::lock_guard lock(mutex_);
-  return next_;
+  return other_;
 }
 
 std::optional<SchemaChange::Learned> SchemaChange::take() {
@@ -136,9 +145,11 @@ std::optional<SchemaChange::Learned> SchemaChange::take() {
 
 void SchemaChange::finish(const ServiceIdentity& now, bool has_documents) {
   const std::lock_guard lock(mutex_);
+  other_.reset();
+  if (!parts_.present.empty())
+    other_ = std::make_shared<const FeatureSchema>(FeatureSchema::parse(parts_.present, "service"));
   parts_.present = now.feature_schema;
   service_.reset();
-  next_.reset();
   std::error_code failed;
   if (has_documents) std::filesystem::remove(parts_.file, failed);
 }
@@ -149,7 +160,7 @@ void SchemaChange::fail(const std::string& reason) {
   failure_ = reason;
   learner_.reset();
   service_.reset();
-  next_.reset();
+  other_.reset();
   std::error_code failed;
   std::filesystem::remove(parts_.file, failed);
 }

@@ -49,8 +49,9 @@ class SchemaChange {
   std::string json() const;
   /// Goes on with the change that a file tells of.
   void resume();
-  /// The schema that is being learned; null without one. Requests may be written for it already.
-  std::shared_ptr<const FeatureSchema> next() const;
+  /// The schema that is being learned, or after it has taken over the one before; null without one.
+  /// Requests may be written for it.
+  std::shared_ptr<const FeatureSchema> other() const;
 
   struct Learned {
     ResolvedService service;
@@ -65,13 +66,15 @@ class SchemaChange {
   void stop();
 
  private:
+  /// Throws ApiError if a change is under way, or the disk does not take the file.
   void begin(ResolvedService service);
+  void require_rest() const;
   void run();
 
   Parts parts_;
   mutable std::mutex mutex_;
   std::optional<ResolvedService> service_;  // that is being learned
-  std::shared_ptr<const FeatureSchema> next_;
+  std::shared_ptr<const FeatureSchema> other_;
   std::unique_ptr<Learner> learner_;
   bool caught_up_ = false;
   std::string failure_;  // of the last change

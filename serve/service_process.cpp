@@ -376,7 +376,7 @@ class LearnerProcess {
           [this](const ResolvedService& service) { return make_learner(service, true, false); },
           [this] { return log_->rounds(); }});
       parts.schemas = &*change_;
-      parts.requests.next_schema = [this] { return change_->next(); };
+      parts.requests.other_schema = [this] { return change_->other(); };
     }
     const FeedbackLog* log = &*log_;
     if (stream_) log = &*stream_;
@@ -483,24 +483,24 @@ class LearnerProcess {
     if (!learned) return;
     const ServiceIdentity& identity = learned->service.identity;
     std::string failure;
-    bool has_documents = false;
     service_->between_requests([&] {
       learner_->stop(std::chrono::seconds(0), false);
       try {
         Service::Parts parts =
             service_parts(options_, identity, resolve_arms(folder_, {}, identity), start_model());
         parts.requests.counters = learned->learner->counters();
-        parts.requests.next_schema = [this] { return change_->next(); };
+        parts.requests.other_schema = [this] { return change_->other(); };
         const auto schemas = SchemaPair::read(folder_.schemas());
         learned->learner->begin_writing();
         folder_.begin(identity, "");
         service_->change(std::move(parts), *learned->learner);
         std::swap(learner_, learned->learner);
         resolved_ = learned->service;
-        has_documents =
+        const bool has_documents =
             documents_->change_schema(documents_head(schema_of(identity)->digest(), identity.normalisation),
                                       schemas && !schemas->before.empty() ? conversion(*schemas, identity)
                                                                           : DocumentStore::Conversion());
+        change_->finish(identity, has_documents);
       } catch (const StateLost&) {
         throw;
       } catch (const Error& error) {
@@ -511,7 +511,6 @@ class LearnerProcess {
     if (!failure.empty()) return change_->fail(failure);
     log_info("{}: The schema {}. It holds from round {} on.", options_.state, resolved_.change,
              learner_->latest()->round);
-    change_->finish(identity, has_documents);
   }
 
   void open_archive() {

@@ -251,6 +251,61 @@ struct StoredRequests {
   RankRequest request;
 };
 
+/// The present schema has the numbers before, each one larger.
+DocumentStore::Settings next_schema(const TemporaryFolder& folder) {
+  DocumentStore::Settings settings = store_settings(folder);
+  settings.before = {documents_head(settings.schema, settings.normalisation), [](StoredDocument& document) {
+                       for (float& column : document.columns) column += 1.0F;
+                     }};
+  settings.schema = "next";
+  return settings;
+}
+
+TEST(DocumentStore, ChangesItsDocumentsWithTheSchema) {
+  const TemporaryFolder folder;
+  DocumentStore store(store_settings(folder));
+  store.put({stored_document("a", 4, {1, 2, 3}), stored_document("b", 0, {4, 5, 6})});
+  store.remove(std::vector<std::string>{"b"});
+  const DocumentStore::Settings next = next_schema(folder);
+  EXPECT_TRUE(store.change_schema(documents_head(next.schema, next.normalisation), next.before));
+  EXPECT_EQ(store.newest("a")->version, 5);
+  EXPECT_EQ(store.newest("a")->columns, (std::vector<float>{2, 3, 4}));
+  EXPECT_EQ(store.newest("b"), nullptr);
+  FeedbackRecord record = list_of_versions({{"a", 4}});
+  EXPECT_EQ(store.apply(record), "");
+}
+
+TEST(DocumentStore, GoesOnWithAChangeThatAKillHasCut) {
+  const TemporaryFolder folder;
+  std::int64_t before = 0;
+  {
+    DocumentStore store(store_settings(folder));
+    store.put({stored_document("a", 1, {1, 2, 3}), stored_document("b", 1, {4, 5, 6})});
+    before = store.counts().log_bytes;
+    const DocumentStore::Settings next = next_schema(folder);
+    store.change_schema(documents_head(next.schema, next.normalisation), next.before);
+  }
+  const std::filesystem::path file = folder.path() / DocumentVersions::kFile;
+  const std::string whole = read_file(file);
+  ExpectedWarnings torn;
+  // Nothing of the change, its head, half of the next line, one document, both.
+  std::size_t line = static_cast<std::size_t>(before);
+  for (const std::size_t more : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+    for (const std::size_t torn_bytes : {std::size_t{0}, std::size_t{20}}) {
+      if (line + torn_bytes > whole.size()) continue;
+      const TemporaryFolder cut;
+      write_file_atomically(cut.path() / DocumentVersions::kFile, whole.substr(0, line + torn_bytes));
+      DocumentStore store(next_schema(cut));
+      store.begin_writing({});
+      ASSERT_NE(store.newest("a"), nullptr) << more;
+      EXPECT_EQ(store.newest("a")->columns, (std::vector<float>{2, 3, 4})) << more;
+      EXPECT_EQ(store.newest("b")->columns, (std::vector<float>{5, 6, 7})) << more;
+      EXPECT_EQ(store.newest("b")->version, 2);
+    }
+    line = std::min(whole.find('\n', line), whole.size() - 1) + 1;
+  }
+}
+
 TEST(DocumentRequests, RankByIdsWithNumbersOfTheQuery) {
   StoredRequests service;
   EXPECT_EQ(service.rank(R"({"id":"a"})"), "422 docs[0].features: The field is missing.");

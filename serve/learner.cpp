@@ -83,6 +83,7 @@ Learner::~Learner() {
 }
 
 void Learner::restore() {
+  outdated_ = settings_.learns_again;  // also what another learner will have saved meanwhile
   auto bytes = read_own_file(settings_.checkpoint);
   if (!bytes) return;
   StateReader state(std::move(*bytes), settings_.checkpoint.string(),
@@ -157,7 +158,7 @@ std::string Learner::contradiction(const std::string& last_check) const {
 
 void Learner::begin_writing() {
   log_.begin_writing();
-  if (!std::exchange(outdated_, false)) return;
+  if (!std::exchange(outdated_, false) || !std::filesystem::exists(settings_.checkpoint)) return;
   const std::filesystem::path aside = unused_path(settings_.checkpoint.string() + ".set-aside");
   std::error_code failed;
   std::filesystem::rename(settings_.checkpoint, aside, failed);

@@ -316,6 +316,7 @@ class SchemaChange(ServiceTest):
                     old = client.doc("d1")
                     self.assertEqual(client.put_schema(self.CHANGED)["change"], says)
                     during = client.schema()
+                    client.checkpoint()  # of the learner before, perhaps
                     self.play_ids(client, 3, draws, self.NEW)
                     self.play_ids(client, 3, draws, self.OLD)
                     wait_until(lambda: client.schema()["next"] is None, "the schema takes over")

@@ -169,6 +169,7 @@ class FeatureEffects {
   void forget_lists() {
     const std::lock_guard lock(mutex_);
     lists_.clear();
+    taken_.reset();
   }
 
   struct Effect {

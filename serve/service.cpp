@@ -551,6 +551,7 @@ void Service::change(Parts parts, RankerSource& learner) {
   parts_ = std::move(parts);
   learner_ = &learner;
   effects_.forget_lists();
+  effects_due_ = {};
   ++changes_;
   const std::lock_guard lock(snapshot_mutex_);
   snapshot_.reset();

@@ -216,8 +216,8 @@ class SchemaChange(ServiceTest):
                     if one in (25, 43):
                         service.kill() if one == 25 else self.assertEqual(service.stop(), 0)
                         service = self.start()
-                        wait_until(lambda: service.client().is_ready(), "the log is learned") if one == 25 else None
                     with service.client() as client:
+                        client.wait_until_ready()
                         shown = client.rank(f"q{draws.randrange(3)}", docs, k=4)
                         client.feedback(shown["impression"], ranks=[0] if draws.random() < 0.7 else [])
                         client.wait_until_learned()

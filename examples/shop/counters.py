@@ -102,7 +102,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--letor", type=pathlib.Path, help="a LETOR file, maybe .gz")
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--lists", type=int, default=1000)
+    parser.add_argument("--lists", type=int, default=400)
     parser.add_argument("--record", type=pathlib.Path, help="a file with tables as JSON, to which it adds the figures")
     options = parser.parse_args()
     if options.record and options.seeds != SEEDS:

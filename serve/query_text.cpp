@@ -63,7 +63,7 @@ char32_t take_character(std::string_view& text) {
   return character;
 }
 
-void append(std::string& text, char32_t character) {
+void append_character(std::string& text, char32_t character) {
   if (character < 0x80) {
     text += static_cast<char>(character);
     return;
@@ -130,7 +130,7 @@ std::string normalised_query(std::string_view text) {
   }
   if (!folded.empty() && folded.back() == ' ') folded.pop_back();
   std::string query;
-  for (const char32_t character : folded) append(query, character);
+  for (const char32_t character : folded) append_character(query, character);
   return query;
 }
 

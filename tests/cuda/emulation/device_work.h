@@ -28,6 +28,8 @@ using Moment = std::shared_ptr<Task>;
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied = {});
 /// How often start() was called so far.
 std::int64_t starts();
+/// How often the host has waited so far, for work or for a copy from or to memory that is not pinned.
+std::int64_t waits();
 Moment latest(Stream stream);
 /// Makes the stream's later work wait for this moment.
 void hold(Stream stream, const Moment& moment);

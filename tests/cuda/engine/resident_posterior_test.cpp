@@ -21,6 +21,7 @@
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "cuda/engine/watched_posterior.h"
 #include "tests/cuda/emulation/device_memory.h"
+#include "tests/cuda/emulation/device_work.h"
 #include "tests/cuda/emulation/factorisation.h"
 #endif
 
@@ -120,7 +121,8 @@ std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::after_rounds(const Pos
 double drift_of(ResidentPosterior& posterior) {
   std::vector<double> probe(small_shape().parameters());
   RngStream(test_key(7), 0).unit_vector(probe);
-  return std::max(posterior.error_along(nullptr, probe), posterior.error_of_pair(nullptr, 3));
+  const std::vector<double> errors = posterior.errors_of(nullptr, {probe, {3}});
+  return std::max(errors.at(0), errors.at(1));
 }
 
 TEST_P(ResidentPosteriorTest, RebuildKeepsM) {
@@ -291,6 +293,58 @@ TEST_P(ResidentPosteriorTest, RebuildReplaysThePairsWhenMemoryIsFull) {
     emulation::let_factorisations_take(std::numeric_limits<std::int64_t>::max());
     EXPECT_TRUE(posterior->factorise_afresh(nullptr));
     posterior->drop_fresh_factor();
+  }
+}
+
+// All probes are columns of one product: one wait, for the figures, and none of them has its own launches.
+TEST_P(ResidentPosteriorTest, AllProbesOfACheckShareLaunchesAndOneWait) {
+  struct Spent {
+    std::int64_t starts = 0;
+    std::int64_t waits = 0;
+    int solves = 0;
+  };
+  const auto spent_by = [](ResidentPosterior& posterior, const DriftProbes& probes) {
+    posterior.errors_of(nullptr, probes);  // allocates
+    const Spent before{emulation::starts(), emulation::waits(), emulation::solves()};
+    posterior.errors_of(nullptr, probes);
+    return Spent{emulation::starts() - before.starts, emulation::waits() - before.waits,
+                 emulation::solves() - before.solves};
+  };
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
+    const auto posterior = after_rounds(spec, 8);
+    const DriftProbes all = drift_probes(spec.checks, small_shape().parameters(), posterior->pairs());
+    DriftProbes one = all;
+    one.vectors.resize(small_shape().parameters());
+    one.pairs.resize(1);
+    ASSERT_EQ(all.vectors.size() + all.pairs.size(), 2U * small_shape().parameters() + 5U);
+    const Spent of_all = spent_by(*posterior, all);
+    EXPECT_EQ(of_all.starts, spent_by(*posterior, one).starts) << posterior->spec().name();
+    EXPECT_LE(of_all.starts, 26) << posterior->spec().name();
+    EXPECT_EQ(of_all.waits, 1) << posterior->spec().name();
+    EXPECT_EQ(of_all.solves, 0) << posterior->spec().name();
+    ASSERT_TRUE(posterior->factorise_afresh(nullptr));
+    EXPECT_EQ(spent_by(*posterior, all).solves, 1) << posterior->spec().name();
+    posterior->drop_fresh_factor();
+  }
+}
+
+TEST_P(ResidentPosteriorTest, AProbeHasTheSameErrorAmongOthers) {
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
+    const auto wrong = with_a_wrong_inverse(*after_rounds(spec, 8), spec);
+    const std::int64_t p = small_shape().parameters();
+    const DriftProbes all = drift_probes(spec.checks, p, wrong->pairs());
+    const std::vector<double> errors = wrong->errors_of(nullptr, all);
+    ASSERT_EQ(errors.size(), 7U);
+    for (std::int64_t vector = 0; vector < 2; ++vector) {
+      const auto first = all.vectors.begin() + vector * p;
+      EXPECT_NEAR(wrong->errors_of(nullptr, {{first, first + p}, {}}).at(0), errors[vector],
+                  1e-9 * errors[vector]);
+    }
+    for (std::size_t pair = 0; pair < 5; ++pair) {
+      EXPECT_NEAR(wrong->errors_of(nullptr, {{}, {all.pairs[pair]}}).at(0), errors[2 + pair],
+                  1e-9 * errors[2 + pair]);
+      EXPECT_GT(errors[2 + pair], 1e-6);
+    }
   }
 }
 

@@ -86,7 +86,7 @@ class SavedValues : public ByteArrival {
   SavedValues(const std::byte* first, std::size_t bytes)
       : next_(first),
         left_(bytes),
-        piece_bytes_(std::min(kMostBytes, (bytes + kTurns * kPieces - 1) / (kTurns * kPieces))),
+        piece_bytes_(std::min(kMostBytes, (bytes / (kTurns * kPieces * kAligned) + 1) * kAligned)),
         memory_(kPieces * piece_bytes_) {
     start_copies();
   }
@@ -128,7 +128,8 @@ class SavedValues : public ByteArrival {
  private:
   static constexpr std::size_t kPieces = 4;
   static constexpr std::size_t kMostBytes = std::size_t{2} << 20;  // of a piece
-  static constexpr std::size_t kTurns = 2;                         // of all pieces, at least
+  static constexpr std::size_t kTurns = 2;                         // of all pieces, about
+  static constexpr std::size_t kAligned = 64;                      // pieces hold whole numbers
 
   struct Piece {
     std::size_t bytes = 0;  // being copied
@@ -173,7 +174,14 @@ class SavedValues : public ByteArrival {
 std::shared_ptr<ByteArrival> DeviceSource::start(std::size_t first, std::size_t bytes) const {
   auto values = std::make_shared<SavedValues>(first_ + first, bytes);
   latest_.set(values);
-  return values;
+  return saved(std::move(values), first);
+}
+
+// A checkpoint that is on its way stays the latest save.
+void DeviceSource::pass(std::size_t first, std::size_t bytes,
+                        const std::function<void(std::span<const std::byte>)>& sink) const {
+  saved(std::make_shared<SavedValues>(first_ + first, bytes), first)
+      ->pass_on([&](const ArrivedBytes& arrived) { sink(arrived.bytes); }, true);
 }
 
 LatestSave::~LatestSave() {

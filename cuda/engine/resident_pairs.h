@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -46,10 +47,17 @@ class DeviceSource : public GrowingSource {
   DeviceSource(const T* first, LatestSave& latest)
       : first_(reinterpret_cast<const std::byte*>(first)), latest_(latest) {}
 
-  void copy(std::size_t first, std::span<std::byte> to) const override { copy_to_host(first_ + first, to); }
+  void pass(std::size_t first, std::size_t bytes,
+            const std::function<void(std::span<const std::byte>)>& sink) const override;
   std::shared_ptr<ByteArrival> start(std::size_t first, std::size_t bytes) const override;
 
  private:
+  /// The values from `first` on as they are to be saved.
+  virtual std::shared_ptr<ByteArrival> saved(std::shared_ptr<ByteArrival> values,
+                                             std::size_t /*first*/) const {
+    return values;
+  }
+
   const std::byte* first_;
   LatestSave& latest_;
 };

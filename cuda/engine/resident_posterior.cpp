@@ -289,6 +289,54 @@ class DualPosterior : public ExactPosterior {
   GrowingArray<double> kernel_;  // s K_nV
 };
 
+/// Rows of a symmetric matrix with zeros above the diagonal, as files have them. The next pairs change them,
+/// so that all of them are passed on at once, piece by piece: the host never has the matrix.
+class LowerRows : public ByteArrival {
+ public:
+  LowerRows(std::shared_ptr<ByteArrival> rows, std::int64_t side, std::size_t first)
+      : rows_(std::move(rows)), side_(side), at_(static_cast<std::int64_t>(first / sizeof(double))) {}
+
+  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
+    return rows_->pass_on(
+        [&](ArrivedBytes arrived) {
+          clear_above_diagonal(arrived.bytes);
+          sink(std::move(arrived));
+        },
+        true);
+  }
+
+ private:
+  void clear_above_diagonal(std::span<const std::byte> piece) {
+    auto* numbers = reinterpret_cast<double*>(const_cast<std::byte*>(piece.data()));  // on their way to here
+    const auto count = static_cast<std::int64_t>(piece.size() / sizeof(double));
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t column = at_ % side_;
+      const std::int64_t taken = std::min(count - i, side_ - column);
+      const std::int64_t kept = std::clamp(at_ / side_ + 1 - column, std::int64_t{0}, taken);
+      std::fill(numbers + i + kept, numbers + i + taken, 0.0);
+      i += taken;
+      at_ += taken;
+    }
+  }
+
+  std::shared_ptr<ByteArrival> rows_;
+  std::int64_t side_;
+  std::int64_t at_;
+};
+
+class LowerSource : public DeviceSource {
+ public:
+  LowerSource(const double* first, LatestSave& latest, std::int64_t side)
+      : DeviceSource(first, latest), side_(side) {}
+
+ private:
+  std::shared_ptr<ByteArrival> saved(std::shared_ptr<ByteArrival> values, std::size_t first) const override {
+    return std::make_shared<LowerRows>(std::move(values), side_, first);
+  }
+
+  std::int64_t side_;
+};
+
 /// The primal form goes by parameters: core/ops/covariance.h. Widths use A⁻¹ or its diagonal alone.
 class PrimalPosterior : public ExactPosterior {
  public:
@@ -317,6 +365,7 @@ class PrimalPosterior : public ExactPosterior {
   }
 
   void rebuild(Stream stream) override {
+    change_inverse();
     if (invert_afresh(stream)) return;
     OwnedStream::wait_for(stream);
     status_.reset();
@@ -334,18 +383,15 @@ class PrimalPosterior : public ExactPosterior {
 
   void save(StateWriter& state) const override {
     history_.save(state);
-    std::vector<double> inverse = inverse_.to_host();
-    for (std::int64_t row = 0; row < parameters_; ++row) {
-      // A file holds the lower triangle, and zeros.
-      const auto begin = inverse.begin() + row * parameters_;
-      std::fill(begin + row + 1, begin + parameters_, 0.0);
-    }
-    state.put("device.inverse", inverse);
+    state.put_growing<double>("device.inverse", lineage_,
+                              LowerSource(inverse_.data(), latest_save_, parameters_),
+                              parameters_ * parameters_);
     status_.save(state);
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
     OwnedStream::wait_for(stream);
+    change_inverse();
     load_array(state, "device.inverse", inverse_);
     mirror_lower(stream, parameters_, inverse_.data());
     status_.load(state);
@@ -381,10 +427,17 @@ class PrimalPosterior : public ExactPosterior {
         [&](const double* l) { status_of_factor(stream, parameters_, l, spec_.lambda, status_.get()); });
   }
 
+  /// It has to be called before the inverse changes.
+  void change_inverse() {
+    latest_save_.release();
+    lineage_.renew();
+  }
+
   ParameterTable table() { return {delta_places_.data(), input_places_.data()}; }
 
   void update(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
               std::int64_t count) {
+    change_inverse();
     workspace_.reserve(stream, inverse_update_workspace(parameters_, count));
     update_inverse_covariance(stream, parameters_, docs.docs, latest_.data(), m, spec_.scale, pairs, count,
                               workspace_.data(), inverse_.data(), status_.get());
@@ -393,6 +446,8 @@ class PrimalPosterior : public ExactPosterior {
   Products* library_;
   std::int64_t parameters_;
   DeviceArray<double> inverse_;  // A⁻¹
+  Lineage lineage_;              // of its numbers as they are
+  mutable LatestSave latest_save_;
   DeviceArray<std::int32_t> delta_places_;
   DeviceArray<std::int32_t> input_places_;
 };

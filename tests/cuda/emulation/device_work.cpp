@@ -33,6 +33,7 @@ struct Device {
   int recordings_to_fail = 0;
   std::int64_t starts = 0;
   std::int64_t waits = 0;
+  std::size_t pageable = 0;  // bytes of the largest copy to such memory
   std::int64_t graphs_made = 0;
   std::vector<Moment> recorded;
   std::vector<Stream> recorded_streams;
@@ -181,6 +182,16 @@ void start(Stream stream, std::function<void()> work, std::span<const std::byte>
 
 std::int64_t waits() {
   return device.waits;
+}
+
+void note_pageable_copy(std::size_t bytes) {
+  const std::lock_guard turn(emulator_mutex());
+  device.pageable = std::max(device.pageable, bytes);
+}
+
+std::size_t take_largest_pageable_copy() {
+  const std::lock_guard turn(emulator_mutex());
+  return std::exchange(device.pageable, 0);
 }
 
 std::int64_t starts() {

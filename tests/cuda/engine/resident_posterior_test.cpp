@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
@@ -451,6 +452,66 @@ TEST_P(ResidentPosteriorTest, SavesWhatIsNewWhileRoundsGoOn) {
       stored = state.with_new_bytes();
     }
   }
+}
+
+#if defined(OLRANK_KERNELS_EMULATED)
+// Neither a digest nor a checkpoint takes a matrix through memory of the host at once.
+TEST_P(ResidentPosteriorTest, StatesPassInPiecesAndHaveTheFingerprintOfTheWhole) {
+  const std::int64_t p = small_shape().parameters();
+  const auto matrix_bytes = static_cast<std::size_t>(p * p) * sizeof(double);
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
+    const auto posterior = after_rounds(spec);
+    device::OwnedStream::wait_for(nullptr);
+    StateWriter whole;
+    posterior->save(whole);
+    emulation::take_largest_pageable_copy();
+    StateWriter digest = StateWriter::digester();
+    posterior->save(digest);
+    EXPECT_EQ(digest.fingerprint(), whole.fingerprint()) << spec.name();
+    EXPECT_EQ(digest.value_bytes(), whole.value_bytes()) << spec.name();
+    StateWriter blocks{StateWriter::Stored{}};
+    posterior->save(blocks);
+    ArrivedState arrived;
+    std::size_t largest = 0;
+    for (const StateWriter::NewBytes& one : blocks.new_bytes()) {
+      one.arrival->pass_on([&](const ArrivedBytes& bytes) { largest = std::max(largest, bytes.bytes.size()); },
+                           true);
+    }
+    EXPECT_LE(emulation::take_largest_pageable_copy(), sizeof(device::CovarianceStatus)) << spec.name();
+    EXPECT_LE(largest, matrix_bytes / 4) << spec.name();
+  }
+}
+#endif
+
+// What changes with the next pairs has left before them; files hold the lower triangle, and zeros.
+TEST_P(ResidentPosteriorTest, TheInverseLeavesAtOnce) {
+  const auto posterior = after_rounds(kPrimal, 20);
+  device::OwnedStream::wait_for(nullptr);
+  StateReader reader(state_of(*posterior), "memory");
+  reader.get<float>("device.pairs");
+  const auto expected = reader.get<double>("device.inverse");
+  const std::int64_t p = small_shape().parameters();
+  for (std::int64_t i = 0; i < p; ++i) {
+    EXPECT_GT(expected[i * p + i], 0.0);
+    for (std::int64_t j = i + 1; j < p; ++j) ASSERT_EQ(expected[i * p + j], 0.0);
+  }
+  StateWriter state{StateWriter::Stored{}};
+  posterior->save(state);
+  ArrivedState arrived;
+  pass_on(state, arrived, false);
+  Query(300).observe_in(*posterior);
+  EXPECT_TRUE(pass_on(state, arrived, true));
+  const std::vector<std::byte>& found = arrived.rbegin()->second;
+  ASSERT_EQ(found.size(), expected.size() * sizeof(double));
+  EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size()), 0);
+  // The same numbers are not saved again.
+  device::OwnedStream::wait_for(nullptr);
+  StateWriter first{StateWriter::Stored{}};
+  posterior->save(first);
+  pass_on(first, arrived, true);
+  StateWriter second(first.with_new_bytes());
+  posterior->save(second);
+  EXPECT_TRUE(second.new_bytes().empty());
 }
 
 TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {

@@ -334,12 +334,13 @@ void add_dual(Launches& table, std::int64_t n) {
         const auto query = std::make_shared<Dual>(sizes, stream, n);
         const auto x = query->make.randn<double>({n, kProbes});
         const auto y = query->make.empty<double>({kProbes, n});
-        const auto scratch = query->make.empty<double>({device::apply_factor_transposed_workspace(n, kProbes)});
+        const auto scratch =
+            query->make.empty<double>({device::apply_factor_transposed_workspace(n, kProbes)});
+        const auto run = [=](Stream on) {
+          device::apply_factor_transposed(on, n, query->factor, kProbes, x, scratch, y);
+        };
         return compared(
-            [=](Stream on) {
-              device::apply_factor_transposed(on, n, query->factor, kProbes, x, scratch, y);
-            },
-            [=] { return at::mm(x.t.t(), query->inverse.t); }, y.t, 1e-10);
+            run, [=] { return at::mm(x.t.t(), query->inverse.t); }, y.t, 1e-10);
       },
       wanted);
   table.add(

@@ -14,8 +14,8 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// The probes of a drift check on the device, as columns of one product: unit vectors, then the gradients of
-/// observed pairs. Its memory is kept, as freeing waits for the whole device.
+/// The probes of a drift check on the device, as columns of one product: unit vectors, then the gradients
+/// of observed pairs. Its memory is kept, as freeing waits for the whole device.
 class DriftCheck {
  public:
   explicit DriftCheck(const TangentShape& shape) : shape_(shape) {}
@@ -48,7 +48,8 @@ class DriftCheck {
   TangentShape shape_;
   DriftColumns columns_;
   PinnedBytes host_;
-  GrowingArray<std::byte> packet_;  // pairs, signs of their documents, vectors, and room for their gradients
+  GrowingArray<std::byte>
+      packet_;  // pairs, signs of their documents, vectors, and room for their gradients
   GrowingArray<float> rows_;
   GrowingArray<double> m_;
   GrowingArray<double> own_;

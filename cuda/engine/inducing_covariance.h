@@ -200,8 +200,8 @@ class InducingCovariance {
              double* y);
   /// x [padded members × columns] = Rᵀ y.
   void apply_transposed(std::int64_t padded_members, std::int64_t columns, const double* y, double* x);
-  /// zᵀ T z = Σ left · right of each column, over padded members and kRows rows. left begins with z, and the
-  /// rest of both is written.
+  /// zᵀ T z = Σ left · right of each column, over padded members and kRows rows. left begins with z, and
+  /// the rest of both is written.
   void quadratic_form(std::int64_t padded_members, std::int64_t columns, double* left, double* right);
 
   /// Starts what append() needs of new pairs. The dictionary's add() comes next, and then append(), which

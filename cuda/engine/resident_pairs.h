@@ -69,9 +69,7 @@ class ResidentPairs {
   explicit ResidentPairs(const TangentShape& shape) : shape_(shape) {}
 
   std::int64_t pairs() const { return pairs_; }
-  std::int64_t bytes() const {
-    return rows_.bytes() + of_docs_.bytes() + workspace_.bytes();
-  }
+  std::int64_t bytes() const { return rows_.bytes() + of_docs_.bytes() + workspace_.bytes(); }
   FactorRows all() { return range(0, pairs_); }
   FactorRows range(std::int64_t first, std::int64_t count) {
     return {rows_.data() + first * 2 * shape_.factors(), 2 * count, shape_.factors()};

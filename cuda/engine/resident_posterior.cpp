@@ -144,8 +144,8 @@ class ExactPosterior : public ResidentPosterior {
   ResidentPairs& history() { return history_; }
 
  protected:
-  /// y = A⁻¹v for the first columns of check_, by a fresh factor, or by the form's own numbers where that is
-  /// null.
+  /// y = A⁻¹v for the first columns of check_, by a fresh factor, or by the form's own numbers where that
+  /// is null.
   virtual void solve(Stream stream, std::int64_t columns, FreshFactor* fresh, double* y) = 0;
   /// Null where FreshFactor gives none.
   virtual std::unique_ptr<FreshFactor> fresh_factor(Stream stream) = 0;
@@ -289,8 +289,8 @@ class DualPosterior : public ExactPosterior {
   GrowingArray<double> kernel_;  // s K_nV
 };
 
-/// Rows of a symmetric matrix with zeros above the diagonal, as files have them. The next pairs change them,
-/// so that all of them are passed on at once, piece by piece: the host never has the matrix.
+/// Rows of a symmetric matrix with zeros above the diagonal, as files have them. The next pairs change
+/// them, so that all of them are passed on at once, piece by piece: the host never has the matrix.
 class LowerRows : public ByteArrival {
  public:
   LowerRows(std::shared_ptr<ByteArrival> rows, std::int64_t side, std::size_t first)
@@ -307,7 +307,8 @@ class LowerRows : public ByteArrival {
 
  private:
   void clear_above_diagonal(std::span<const std::byte> piece) {
-    auto* numbers = reinterpret_cast<double*>(const_cast<std::byte*>(piece.data()));  // on their way to here
+    auto* numbers =
+        reinterpret_cast<double*>(const_cast<std::byte*>(piece.data()));  // on their way to here
     const auto count = static_cast<std::int64_t>(piece.size() / sizeof(double));
     for (std::int64_t i = 0; i < count;) {
       const std::int64_t column = at_ % side_;
@@ -330,7 +331,8 @@ class LowerSource : public DeviceSource {
       : DeviceSource(first, latest), side_(side) {}
 
  private:
-  std::shared_ptr<ByteArrival> saved(std::shared_ptr<ByteArrival> values, std::size_t first) const override {
+  std::shared_ptr<ByteArrival> saved(std::shared_ptr<ByteArrival> values,
+                                     std::size_t first) const override {
     return std::make_shared<LowerRows>(std::move(values), side_, first);
   }
 

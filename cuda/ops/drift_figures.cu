@@ -10,7 +10,8 @@ constexpr unsigned kFigureThreads = 1024;
 
 // Grid: blocks of pairs, columns; a thread owns a pair.
 __global__ void __launch_bounds__(kThreads)
-    pair_differences_kernel(std::int64_t pairs, const double* of_docs, double factor, PairColumns of_pairs) {
+    pair_differences_kernel(std::int64_t pairs, const double* of_docs, double factor,
+                            PairColumns of_pairs) {
   const std::int64_t pair = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (pair >= pairs) return;
   const double* docs = of_docs + 2 * (blockIdx.y * pairs + pair);
@@ -52,8 +53,7 @@ __global__ void __launch_bounds__(kFigureThreads)
   const double* v = task.v + column * task.parameters;
   const double* y = task.y + column * task.parameters;
   const double y_y = inner_product(task.parameters, y, y, 1, shared);
-  const double rest =
-      inner_product(task.rows, task.left + column, task.right + column, gridDim.x, shared);
+  const double rest = inner_product(task.rows, task.left + column, task.right + column, gridDim.x, shared);
   DriftFigure figure;
   figure.v_y = inner_product(task.parameters, v, y, 1, shared);
   figure.y_a_y = task.lambda * y_y + task.factor * rest;

@@ -40,8 +40,8 @@ struct DriftColumns {
   std::int64_t pairs = 0;
   const double* v = nullptr;    // [vectors + pairs × parameters]
   const double* own = nullptr;  // [vectors × parameters], A⁻¹v whose widths are checked
-  const double* m = nullptr;    // [2 · pairs × 2 · pairs], M of the pairs' documents, which is checked too
-  const double* y = nullptr;    // [vectors + pairs × parameters]
+  const double* m = nullptr;  // [2 · pairs × 2 · pairs], M of the pairs' documents, which is checked too
+  const double* y = nullptr;  // [vectors + pairs × parameters]
   // yᵀAy = λ yᵀy + factor · Σ left · right.
   std::int64_t rows = 0;
   const double* left = nullptr;  // [rows × vectors + pairs]

@@ -79,8 +79,8 @@ struct VectorOperand {
 };
 
 // partial [columns × 2 · unit tiles × docs]: Σ over half a tile of units of δ_r (h, 1)·v_r. Grid: tiles of
-// units, tiles of documents, columns. A block owns a tile [64 documents × 64 units]; a warp sums over its 32 units: a
-// lane's 8 in order, then 4 lanes. Deterministic.
+// units, tiles of documents, columns. A block owns a tile [64 documents × 64 units]; a warp sums over its
+// 32 units: a lane's 8 in order, then 4 lanes. Deterministic.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     product_tile_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
                         const double* v, double* partial, const std::int32_t* skip) {
@@ -172,8 +172,8 @@ struct InputColumnOperand {
   }
 };
 
-// partial [vectors × parts × p]: Σ weights δ ⊗ (h, 1) over a part of the documents, in order. Grid: tiles of
-// units, tiles of columns, parts of each vector of weights. A block owns a tile [64 units × 64 columns].
+// partial [vectors × parts × p]: Σ weights δ ⊗ (h, 1) over a part of the documents, in order. Grid: tiles
+// of units, tiles of columns, parts of each vector of weights. A block owns a tile [64 units × 64 columns].
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     sum_tile_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
                     const double* weights, std::int64_t docs_per_part, std::int64_t parts, double* partial,
@@ -245,8 +245,7 @@ void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& ro
   if (columns == 0) return;
   const SumParts cut = sum_parts(shape, rows.docs, columns);
   if (cut.parts > 0) {
-    const dim3 grid{count_of(unit_tiles(shape)), count_of(cut.column_tiles),
-                    count_of(cut.parts * columns)};
+    const dim3 grid{count_of(unit_tiles(shape)), count_of(cut.column_tiles), count_of(cut.parts * columns)};
     launch(sum_tile_kernel, grid, dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream,
            LayerTable(shape), rows, weights, cut.docs_per_part, cut.parts, workspace, skip);
   }

@@ -1,6 +1,7 @@
 #include "cuda/engine/resident_posterior.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -330,6 +331,12 @@ TEST_P(ResidentPosteriorTest, AllProbesOfACheckShareLaunchesAndOneWait) {
 }
 
 TEST_P(ResidentPosteriorTest, AProbeHasTheSameErrorAmongOthers) {
+  // Where no digit is right, an error is infinite.
+  const auto expect_same = [](double found, double expected) {
+    EXPECT_GT(expected, 1e-6);
+    EXPECT_TRUE(found == expected || std::abs(found - expected) <= 1e-9 * expected)
+        << found << " " << expected;
+  };
   for (const PosteriorSpec& spec : {kDual, kPrimal}) {
     const auto wrong = with_a_wrong_inverse(*after_rounds(spec, 8), spec);
     const std::int64_t p = small_shape().parameters();
@@ -338,14 +345,10 @@ TEST_P(ResidentPosteriorTest, AProbeHasTheSameErrorAmongOthers) {
     ASSERT_EQ(errors.size(), 7U);
     for (std::int64_t vector = 0; vector < 2; ++vector) {
       const auto first = all.vectors.begin() + vector * p;
-      EXPECT_NEAR(wrong->errors_of(nullptr, {{first, first + p}, {}}).at(0), errors[vector],
-                  1e-9 * errors[vector]);
+      expect_same(wrong->errors_of(nullptr, {{first, first + p}, {}}).at(0), errors[vector]);
     }
-    for (std::size_t pair = 0; pair < 5; ++pair) {
-      EXPECT_NEAR(wrong->errors_of(nullptr, {{}, {all.pairs[pair]}}).at(0), errors[2 + pair],
-                  1e-9 * errors[2 + pair]);
-      EXPECT_GT(errors[2 + pair], 1e-6);
-    }
+    for (std::size_t pair = 0; pair < 5; ++pair)
+      expect_same(wrong->errors_of(nullptr, {{}, {all.pairs[pair]}}).at(0), errors[2 + pair]);
   }
 }
 
@@ -457,8 +460,6 @@ TEST_P(ResidentPosteriorTest, SavesWhatIsNewWhileRoundsGoOn) {
 #if defined(OLRANK_KERNELS_EMULATED)
 // Neither a digest nor a checkpoint takes a matrix through memory of the host at once.
 TEST_P(ResidentPosteriorTest, StatesPassInPiecesAndHaveTheFingerprintOfTheWhole) {
-  const std::int64_t p = small_shape().parameters();
-  const auto matrix_bytes = static_cast<std::size_t>(p * p) * sizeof(double);
   for (const PosteriorSpec& spec : {kDual, kPrimal}) {
     const auto posterior = after_rounds(spec);
     device::OwnedStream::wait_for(nullptr);
@@ -471,14 +472,17 @@ TEST_P(ResidentPosteriorTest, StatesPassInPiecesAndHaveTheFingerprintOfTheWhole)
     EXPECT_EQ(digest.value_bytes(), whole.value_bytes()) << spec.name();
     StateWriter blocks{StateWriter::Stored{}};
     posterior->save(blocks);
-    ArrivedState arrived;
-    std::size_t largest = 0;
     for (const StateWriter::NewBytes& one : blocks.new_bytes()) {
-      one.arrival->pass_on([&](const ArrivedBytes& bytes) { largest = std::max(largest, bytes.bytes.size()); },
-                           true);
+      std::size_t largest = 0;
+      std::size_t all = 0;
+      const auto count = [&](const ArrivedBytes& arrived) {
+        largest = std::max(largest, arrived.bytes.size());
+        all += arrived.bytes.size();
+      };
+      EXPECT_TRUE(one.arrival->pass_on(count, true));
+      EXPECT_LE(largest, all / 8 + 64) << spec.name();
     }
     EXPECT_LE(emulation::take_largest_pageable_copy(), sizeof(device::CovarianceStatus)) << spec.name();
-    EXPECT_LE(largest, matrix_bytes / 4) << spec.name();
   }
 }
 #endif

@@ -141,7 +141,8 @@ TEST_P(DualFormKernelTest, AppliesTheTransposedFactorToColumns) {
         for (std::int64_t column = 0; column <= row; ++column) {
           const double value = double{numbers[at(row, column, n)]};
           factor[device::factor_row(row) + column] = value;
-          for (std::int64_t c = 0; c < columns; ++c) expected[c * n + column] += value * x[row * columns + c];
+          for (std::int64_t c = 0; c < columns; ++c)
+            expected[c * n + column] += value * x[row * columns + c];
         }
       }
       const auto factor_there = on_device(factor);

@@ -17,7 +17,7 @@ SMALL = ("--pairs", 300, "--docs", 40, "--width", 16, "--features", 46)
 # A function that a header of core/ops declares: at the start of a line, not indented.
 DECLARED = re.compile(r"^(?!using|typedef|inline)[A-Za-z_][\w:<>]*(?: [\w:<>]+)*[ *&]+(\w+)\(", re.M)
 # These compute nothing (network shapes, offsets within rows, names) or one number.
-NOT_MEASURED = {"compute_as_on_any_cpu", "fast_columns", "library_name", "restriction", "halves_cancel",
+NOT_MEASURED = {"compute_as_on_any_cpu", "fast_columns", "length", "library_name", "restriction", "halves_cancel",
                 # One query of list_losses(), and counts and constants of it.
                 "curvature_bound", "has_pairs", "is_convex", "list_loss", "slope_bound",
                 # Parts of pair_loss_gradient() for models that compute their own scores.

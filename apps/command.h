@@ -50,9 +50,9 @@ std::unique_ptr<Command> make_command() {
 }
 
 extern const CommandEntry kBenchCovarianceCommand, kBenchDataCommand, kBenchGeneralisationCommand,
-    kBenchLongCommand, kBenchOpsCommand, kBenchRecommendCommand, kBenchRoundCommand, kClicksFitCommand,
-    kCompletionCommand, kDataConvertCommand, kDataInspectCommand, kDataSplitCommand, kDataSynthCommand,
-    kDemoCommand, kEvalCommand, kExportCommand, kInfoCommand, kLogBackupCommand, kLogCutCommand,
+    kBenchOpsCommand, kBenchRecommendCommand, kBenchRoundCommand, kClicksFitCommand, kCompletionCommand,
+    kDataConvertCommand, kDataInspectCommand, kDataSplitCommand, kDataSynthCommand, kDemoCommand,
+    kEvalCommand, kExportCommand, kInfoCommand, kLogBackupCommand, kLogCompactCommand, kLogCutCommand,
     kLogImportCommand, kLogShowCommand, kLogStatsCommand, kManCommand, kOpeCommand, kRankCommand,
     kRecommendEvalCommand, kRecommendExplainCommand, kRecommendInterviewCommand, kRecommendRankCommand,
     kRecommendStudyCommand, kRecommendSynthCommand, kRecommendTrainCommand, kReportCommand, kRunCommand,

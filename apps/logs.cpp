@@ -178,6 +178,29 @@ class LogBackupCommand : public Command {
   std::string out_;
 };
 
+class LogCompactCommand : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    add_option(app, "--state", state_, "DIR",
+               "state folder of a stopped service, whose log and documents are compressed; a running one "
+               "does so by itself");
+  }
+  int run(const OutputFlags& output) override {
+    if (state_.empty()) throw InvalidArgument("--state is required: name the folder of a service.");
+    ::umask(077);  // as a service writes its files
+    const LogCompaction done = compact_log(state_);
+    output.print(
+        {{"records", done.records}, {"bytes_before", done.bytes_before}, {"bytes", done.bytes}},
+        fmt::format("{} takes {} for {} (before: {})\n", state_,
+                    readable_bytes(static_cast<double>(done.bytes)), counted(done.records, "record"),
+                    readable_bytes(static_cast<double>(done.bytes_before))));
+    return 0;
+  }
+
+ private:
+  std::string state_;
+};
+
 class LogImportCommand : public Command {
  public:
   void declare(CLI::App& app) override {
@@ -387,6 +410,8 @@ const CommandEntry kLogCutCommand{"log cut",
                                   make_command<LogCutCommand>};
 const CommandEntry kLogBackupCommand{"log backup", "copy the state of a running service",
                                      make_command<LogBackupCommand>};
+const CommandEntry kLogCompactCommand{"log compact", "compress the log of a stopped service",
+                                      make_command<LogCompactCommand>};
 const CommandEntry kLogImportCommand{"log import",
                                      "make a log of lists and clicks that another program has recorded",
                                      make_command<LogImportCommand>};

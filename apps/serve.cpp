@@ -54,6 +54,11 @@ class ServeCommand : public Command {
         "query-minmax or none; other kinds come with a model [default: the model's, or query-minmax]");
     add_option(app, "--cutoff", request_.cutoff, "K",
                "documents to show if a request does not specify k [default: 10]");
+    normalise_query_flag_ = app.add_flag(
+        "--normalise-query", normalise_query_,
+        "make texts of a query alike: white space at its ends goes and single spaces stay within, "
+        "letters become lower case and one character with their accents (NFC) [default: as at the "
+        "last start; off]");
     add_option(app, "--device", device_, "DEVICE",
                "cpu, cuda or cuda:N: where the ranker learns and makes its lists [default: cpu, or as "
                "at the first start]");
@@ -244,6 +249,13 @@ class ServeCommand : public Command {
                "without events; 0: a list takes one feedback, the first [default: 0]");
     add_option(app, "--events", event_types_, "TYPES",
                "types of events with their values, such as click=1,cart=3,purchase=10 [default: click=1]");
+    add_option(
+        app, "--keep", keep_text_, "WHAT",
+        "what stays of the log: all, checkpoint (what a start needs), 90d (days) or 1000000 (lists); "
+        "beyond it the oldest segments go that a checkpoint has learned, and the state cannot be "
+        "learned again from its first round [default: all]");
+    add_option(app, "--segment", segment_text_, "SIZE",
+               "size at which a part of the log is closed and compressed [default: 64MB]");
     add_option(app, "--checkpoint-every", options_.checkpoint_every, "N",
                "rounds between checkpoints [default: 1000]");
   }
@@ -330,7 +342,7 @@ class ServeCommand : public Command {
           std::pair{"--arms", options_.arms.arms.has_value()},
           std::pair{"--import-log", !options_.import.log.empty()}, std::pair{"--learn-only", learn_only_},
           std::pair{"--window", options_.window_seconds > 0},
-          std::pair{"--log-unshown", options_.log_unshown},
+          std::pair{"--log-unshown", options_.log_unshown}, std::pair{"--keep", keep_text_ != "all"},
           std::pair{"--to-round", options_.to_round.has_value()}}) {
       if (given)
         throw_error<InvalidArgument>(
@@ -396,6 +408,8 @@ class ServeCommand : public Command {
     options_.http.body_bytes = size("--max-body", "16MB", body_text_);
     options_.impressions.bytes = size("--max-impression-memory", "256MB", impression_text_);
     options_.document_bytes = size("--max-document-memory", "1GB", document_text_);
+    options_.segments.keep = LogKeep::parse(keep_text_);
+    options_.segments.bytes = static_cast<std::int64_t>(size("--segment", "64MB", segment_text_));
     options_.http.request = std::chrono::seconds(request_seconds_);
     options_.http.idle = std::chrono::seconds(idle_seconds_);
     options_.http.token = token_file_.empty() ? "" : read_token(token_file_);
@@ -422,6 +436,7 @@ class ServeCommand : public Command {
         [](const SettingOverride& setting) { return setting.table == "ranker" && setting.key == "kind"; });
     request.groups = groups_;
     request.device = device_;
+    if (normalise_query_flag_->count() > 0) request.normalise_query = normalise_query_;
     for (const SettingOverride& setting : request.ranker) {
       if (setting.table == GroupSettings::schema().table)
         throw_error<InvalidArgument>(
@@ -439,6 +454,8 @@ class ServeCommand : public Command {
   ServiceRequest request_;
   CLI::Option* features_ = nullptr;
   std::string feature_names_;
+  CLI::Option* normalise_query_flag_ = nullptr;
+  bool normalise_query_ = false;
   std::optional<std::string> device_;
   std::optional<std::string> groups_;
   std::string schema_;
@@ -451,6 +468,8 @@ class ServeCommand : public Command {
   std::string body_text_ = "16MB";
   std::string impression_text_ = "256MB";
   std::string document_text_ = "1GB";
+  std::string keep_text_ = "all";
+  std::string segment_text_ = "64MB";
   std::int64_t impression_seconds_ = 3600;
   CLI::Option* life_ = nullptr;
   std::string event_types_;

@@ -133,6 +133,10 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   if (where == "olrank bench" && first == "scale")
     throw InvalidArgument(
         "'olrank bench scale' is now 'olrank bench round --over n --values 500,1000,2000,4000'.");
+  if (where == "olrank bench" && first == "long")
+    throw InvalidArgument(
+        "'olrank bench long' is gone: 'olrank run' writes what its rounds have cost to curve.jsonl, and "
+        "'olrank bench round --over n --retrain growth' measures rounds after n pairs.");
   const CLI::App& parent = command != nullptr ? *command : program;
   for (const CLI::App* other : parent.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(other->get_name());

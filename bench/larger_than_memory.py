@@ -59,25 +59,15 @@ def steps(program, data, out, flags):
         "--clicks", "perfect", "--out", out / "run", *common]
 
 
-def written(program, source, folder):
-    subprocess.run([program, "data", "synth", source, "--out", folder / "data"], check=True, stdout=subprocess.DEVNULL)
-    return folder / "data"
-
-
 def compared(program, source, limit, folder):
     """For each step: its name, and of the dense and the limited way the seconds, the anonymous bytes, what was said, and the
     bytes of the result."""
-    data = written(program, source, folder)
+    data = folder / "data"
+    subprocess.run([program, "data", "synth", source, "--out", data], check=True, stdout=subprocess.DEVNULL)
     ways = [list(steps(program, data, folder / way, ["--cache", "none", *flags]))
             for way, flags in (("dense", []), ("limited", ["--max-memory", limit]))]
     for pair in zip(*ways):
         yield pair[0][0], [(*measured(command), result.read_bytes()) for _, result, command in pair]
-
-
-def take(record_name, table):
-    record = records.read("pages", "BENCHMARKS")
-    record["tables"][record_name] = {"recorded": datetime.date.today().isoformat(), **table}
-    records.write("pages", "BENCHMARKS", record)
 
 
 def main():
@@ -87,25 +77,22 @@ def main():
     parser.add_argument("--max-memory", default="500MB")
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        table = limit_table(arguments, folder)
-    if arguments.record:
-        take(*table)
-
-
-def limit_table(arguments, folder):
     rows = []
-    for step, ways in compared(arguments.program, arguments.source, arguments.max_memory, folder):
-        if ways[0][3] != ways[1][3]:
-            sys.exit(f"{step}: the results differ")
-        rows.append([f"`olrank {step}`"] + [figure for _, seconds, most, _ in ways for figure in (f"{most / 1e6:,.0f}", f"{seconds:.1f}")])
-        print(rows[-1], ways[1][0], flush=True)
-    return "larger-than-memory", {
-        "origin": f"`bench/larger_than_memory.py`: `synth:{arguments.source}` as text without a cache, a linear network, 2 passes and "
-                  f"300 rounds, 2 threads; `--max-memory {arguments.max_memory}`, and without it. The results are equal to the bit",
-        "header": ["command", "anonymous memory without a limit (MB)", "time (s)", "anonymous memory with it (MB)", "time (s)"],
-        "rows": rows}
+    with tempfile.TemporaryDirectory() as folder:
+        for step, ways in compared(arguments.program, arguments.source, arguments.max_memory, pathlib.Path(folder)):
+            if ways[0][3] != ways[1][3]:
+                sys.exit(f"{step}: the results differ")
+            rows.append([f"`olrank {step}`"] + [figure for _, seconds, most, _ in ways for figure in (f"{most / 1e6:,.0f}", f"{seconds:.1f}")])
+            print(rows[-1], ways[1][0], flush=True)
+    if arguments.record:
+        record = records.read("pages", "BENCHMARKS")
+        record["tables"]["larger-than-memory"] = {
+            "recorded": datetime.date.today().isoformat(),
+            "origin": f"`bench/larger_than_memory.py`: `synth:{arguments.source}` as text without a cache, a linear network, 2 passes and "
+                      f"300 rounds, 2 threads; `--max-memory {arguments.max_memory}`, and without it. The results are equal to the bit",
+            "header": ["command", "anonymous memory without a limit (MB)", "time (s)", "anonymous memory with it (MB)", "time (s)"],
+            "rows": rows}
+        records.write("pages", "BENCHMARKS", record)
 
 
 if __name__ == "__main__":

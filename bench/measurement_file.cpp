@@ -204,16 +204,6 @@ std::string slow_downs_text(const std::vector<SlowDown>& changes, double factor)
   return "Time relative to the earlier measurement (normalised by the ceilings where available):\n" + text;
 }
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double median_or_nan(const std::vector<double>& seconds) {
-  return seconds.empty() ? std::nan("") : spread_of(seconds).median;
-}
-
-}  // namespace
-
 void ProductUnit::measure(int times) {
   const auto multiply = [&] {
     blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, kSide, kSide, kSide, 1.0F, factor_.data(), kSide,
@@ -225,20 +215,14 @@ void ProductUnit::measure(int times) {
     multiply();
   }
   for (int time = 0; time < times; ++time) {
-    const auto start = Clock::now();
-    const double processor_start = olrank::processor_seconds();
+    const auto start = std::chrono::steady_clock::now();
     multiply();
-    processor_seconds_.push_back(olrank::processor_seconds() - processor_start);
-    seconds_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 }
 
 double ProductUnit::seconds() const {
-  return median_or_nan(seconds_);
-}
-
-double ProductUnit::processor_seconds() const {
-  return median_or_nan(processor_seconds_);
+  return seconds_.empty() ? std::nan("") : spread_of(seconds_).median;
 }
 
 }  // namespace olrank

@@ -74,15 +74,13 @@ class ProductUnit {
   /// Multiplies, and remembers how long it took.
   void measure(int times = 1);
 
-  // The median of all measurements; NaN without any.
-  double seconds() const;            // on the clock
-  double processor_seconds() const;  // which other programs disturb less
+  /// The median of all measurements, on the clock; NaN without any.
+  double seconds() const;
 
  private:
   std::vector<float> factor_;
   std::vector<float> product_;
   std::vector<double> seconds_;
-  std::vector<double> processor_seconds_;
 };
 
 }  // namespace olrank

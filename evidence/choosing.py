@@ -48,7 +48,7 @@ def add(name, out, keep_seeds):
     trials = [trial_of(file) for file in tables.summaries_of(out)]
     users, rankers, seeds = config["clicks"]["models"], [ranker["name"] for ranker in config["ranker"]], {trial["seed"] for trial in trials}
     # Times of another run do not compare.
-    before = [] if name == "cost" else (read(name) or {"trials": []})["trials"]
+    before = [] if name == "cost" else (records.read("choosing", name) or {"trials": []})["trials"]
     others = [trial for trial in before if trial["ranker"] not in rankers or trial["user"] not in users or (keep_seeds and trial["seed"] not in seeds)]
     if name != "changing":
         for trial in trials:
@@ -60,14 +60,10 @@ def add(name, out, keep_seeds):
         "rounds": config["protocol"]["rounds"], "trials": tables.by_plan(trials + others, users, rankers)})
 
 
-def read(name):
-    return records.read("choosing", name)
-
-
 def cells():
     """(data, user) and the trials of each ranker there, by fold and seed."""
     for name in DATA:
-        if name in APART or (found := read(name)) is None:
+        if name in APART or (found := records.read("choosing", name)) is None:
             continue
         by_user = {}
         for (user, ranker), trials in papers.trials_by(found).items():
@@ -121,7 +117,7 @@ def certainty_table():
 def cost_table():
     """Milliseconds a round: the median of the trials, and over that of pairrank."""
     by_ranker = {}
-    for trial in read("cost")["trials"]:
+    for trial in records.read("choosing", "cost")["trials"]:
         by_ranker.setdefault(trial["ranker"], []).append(trial["ms"])
     medians = {ranker: statistics.median(found) for ranker, found in by_ranker.items()}
     return tables.markdown(["ranker", "ms", "over `pairrank`"],
@@ -132,7 +128,7 @@ def changing_table():
     """Mean NDCG@10 of the lists in spans of rounds, where users change at half time, and where they do not."""
     spans = [(300, RECOVERED_BY), (900, CHANGE_ROUND), (CHANGE_ROUND, 1100), (1300, CHANGE_ROUND + RECOVERED_BY), (1900, 2000)]
     rows = []
-    for (user, ranker), own in papers.trials_by(read("changing")).items():
+    for (user, ranker), own in papers.trials_by(records.read("choosing", "changing")).items():
         lists = [dict(trial["lists"]) for trial in own.values()]
         noticed = [trial.get("changes") for trial in own.values()]
         rows.append([user, f"`{ranker}`", *(mean_of([(one[end] - one[begin]) / (end - begin) for one in lists], 3) for begin, end in spans),
@@ -142,7 +138,7 @@ def changing_table():
 
 def floor_table():
     """What a floor of exploration costs: lists and model, and how far the lists are ahead of those without one."""
-    trials = papers.trials_by(read("floor"))
+    trials = papers.trials_by(records.read("choosing", "floor"))
     rows = []
     for (user, ranker), own in trials.items():
         online = [trial["online"] for trial in own.values()]

@@ -16,13 +16,9 @@ import tables
 USUAL = {"name", "file", "line", "status", "result", "timestamp", "time", "classname"}  # of a test's report
 
 
-def number(text):
-    return float(text) if "." in text else int(text)
-
-
 def value(text):
     """The number of a property, or its numbers."""
-    numbers = [number(part) for part in text.split()]
+    numbers = [float(part) if "." in part else int(part) for part in text.split()]
     return numbers if len(numbers) > 1 else numbers[0]
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from evidence.page import identity
 from evidence.programs import SKIP_STATUS, Failed, Skipped, last_line
 from evidence.run import Step
 
@@ -55,10 +56,6 @@ def compare_ceilings(step: Step, first: dict, later: dict, when: str) -> None:
     step.numbers[f"ceilings {when}"] = later
     for name, value in later.items():
         step.at_least(f"{name} {when}, over its first measurement", value / max(first[name], 1e-9), 0.97)
-
-
-def identity(row: dict) -> str:
-    return " ".join([row["name"], *(f"{key}={value}" for key, value in row["parameters"].items())])
 
 
 def ceilings(step: Step) -> None:

@@ -30,17 +30,18 @@ def head(evidence: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+def section(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], above: str = "") -> str:
+    """A table under its heading; nothing without rows."""
+    lines = [f"## {title}\n", *([above + "\n"] if above else []), f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
     lines += [f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" if rows else ""
 
 
 def outcomes(evidence: dict) -> str:
     rows = [(step["name"], step["outcome"], *(met_and_missed(step)), f"{step['seconds']:.1f}", f"{step['limit']:.0f}", step["reason"])
             for step in evidence["steps"]]
     rows += [(name, "not run", "", "", "", "", "") for name in evidence["not run"]]
-    return "## Verdict\n\n" + table(("step", "outcome", "targets met", "missed", "seconds", "at most", "reason"), rows)
+    return section("Verdict", ("step", "outcome", "targets met", "missed", "seconds", "at most", "reason"), rows)
 
 
 def met_and_missed(step: dict) -> tuple[int, int]:
@@ -67,16 +68,14 @@ def targets(evidence: dict) -> str:
     words = {True: "OK", False: "below", None: "not compared"}
     rows = [(step["name"], check["what"], short(check["measured"]), bound(check), words[check["ok"]])
             for step in evidence["steps"] for check in step["checks"]]
-    return "## Targets\n\n" + table(("step", "what", "measured", "target", ""), rows) if rows else ""
+    return section("Targets", ("step", "what", "measured", "target", ""), rows)
 
 
 def side_by_side(evidence: dict) -> str:
-    found = numbers_of(evidence, "curves")
-    if "curve" not in found:
-        return ""
-    rows = [(row["round"], f"{row['cpu']:.6f}", f"{row['gpu']:.6f}", row["cpu_pairs"], row["gpu_pairs"]) for row in found["curve"]]
+    rows = [(row["round"], f"{row['cpu']:.6f}", f"{row['gpu']:.6f}", row["cpu_pairs"], row["gpu_pairs"])
+            for row in numbers_of(evidence, "curves").get("curve", [])]
     names = ("CPU", "CPU again") if evidence["kind"] == "rehearsal" else ("CPU", "GPU")
-    return "## One trial twice\n\n" + table(("round", *(f"NDCG@10, {name}" for name in names), *(f"pairs, {name}" for name in names)), rows)
+    return section("One trial twice", ("round", *(f"NDCG@10, {name}" for name in names), *(f"pairs, {name}" for name in names)), rows)
 
 
 def identity(row: dict) -> str:
@@ -85,15 +84,13 @@ def identity(row: dict) -> str:
 
 def kernels(evidence: dict) -> str:
     found = numbers_of(evidence, "bench")
-    if "rows" not in found:
-        return ""
-    ceilings = ", ".join(f"{name} {value:.3g}/s" for name, value in found["ceilings"].items())
+    ceilings = ", ".join(f"{name} {value:.3g}/s" for name, value in found.get("ceilings", {}).items())
     rows = [(identity(row), f"{1e6 * row['seconds']['median']:.1f}", spread(row["seconds"]),
              f"{row['operations']:.3g}", f"{row['bytes']:.3g}", row["ceiling"]["name"], short(row["share"]),
              short(row["libtorch"]["ratio"]) if "libtorch" in row else "")
-            for row in found["rows"]]
-    return f"## Kernels\n\nCeilings: {ceilings}.\n\n" + table(
-        ("operation", "µs", "spread", "operations", "bytes", "ceiling", "share", "times LibTorch"), rows)
+            for row in found.get("rows", [])]
+    header = ("operation", "µs", "spread", "operations", "bytes", "ceiling", "share", "times LibTorch")
+    return section("Kernels", header, rows, f"Ceilings: {ceilings}.")
 
 
 def spread(seconds: dict) -> str:
@@ -101,12 +98,10 @@ def spread(seconds: dict) -> str:
 
 
 def counters(evidence: dict) -> str:
-    found = numbers_of(evidence, "counters").get("kernels")
-    if not found:
-        return ""
+    found = numbers_of(evidence, "counters").get("kernels", [])
     names = list(dict.fromkeys(name for kernel in found for name in kernel if name != "kernel"))
     rows = [(kernel["kernel"], *(kernel.get(name, "") for name in names)) for kernel in found]
-    return "## Counters\n\n" + table(("kernel", *names), rows)
+    return section("Counters", ("kernel", *names), rows)
 
 
 def is_trial(value: object) -> bool:
@@ -119,14 +114,14 @@ def trials(evidence: dict) -> str:
     rows = [(name, what, *(short(one[key]) for key in ("seconds", "process_seconds", "rounds_per_second", "idle_share")),
              *(short((one["seconds_by_stage"] or {}).get(stage)) for stage in stages)) for name, what, one in found]
     header = ("step", "trial", "seconds", "of the process", "rounds/s", "GPU idle", *(f"{stage}, s" for stage in stages))
-    return "## Trials\n\n" + table(header, rows) if rows else ""
+    return section("Trials", header, rows)
 
 
 def numbers(evidence: dict) -> str:
     tables = {"machine": None, "curves": None, "bench": "rows", "counters": "kernels"}  # shown above, whole or this part of them
     rows = [(step["name"], what, short(value)) for step in evidence["steps"] if tables.get(step["name"], "") is not None
             for what, value in step["numbers"].items() if what != tables.get(step["name"]) and not is_trial(value)]
-    return "## Numbers\n\n" + table(("step", "what", "value"), rows) if rows else ""
+    return section("Numbers", ("step", "what", "value"), rows)
 
 
 def short(value: object) -> str:

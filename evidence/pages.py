@@ -48,10 +48,6 @@ MASKED = (re.compile(r"^```.*?^```", re.S | re.M), BLOCK, re.compile(r"<!--.*?--
           re.compile(r"\]\([^)]*\)"), re.compile(r"<[^>]*>"), OTHERS)
 
 
-def read(name):
-    return json.loads((EVIDENCE / f"{name}.json").read_text())
-
-
 def name_of(page):
     """README, RESULTS, evidence-MEASUREMENTS."""
     return "-".join(part for part in page.with_suffix("").parts if part != "docs")
@@ -155,7 +151,7 @@ def value_of(figure):
         return figure
     if "text" in figure:
         return half_widths(figure["text"], figure.get("spread"), figure.get("values"))
-    value = read(figure["file"])
+    value = records.family(figure["file"])
     for key in figure["path"]:
         value = value[key]
     digits = figure["digits"]

@@ -1,11 +1,11 @@
 """The renderer of tables, and the records of benchmarks from results.
 
-evidence/tables.py --add-study NAME OUT [--with-times] | --add-generalisation OUT [NAME] | --add-fairness NAME OUT | --load NUMBER NAME...
+evidence/tables.py --add-study NAME OUT [--with-times] | --add-long NAME OUT... | --add-generalisation OUT [NAME] | --add-fairness NAME OUT | --load NUMBER NAME...
 
 tables.json says of each kind of table where its rows are in the record, which columns they have, and what stands above: a text in which
 {a.b:format} is the value at that path. A format is Python's, or one of FORMATS; a value that is missing is a dash. evidence/pages.py
 writes the tables into the pages. --add-study takes study.json of a study's folder as a record, with machine and date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are only meaningful on an idle machine:
---with-times keeps them. --add-generalisation does so with generalisation.json of a folder of `olrank bench generalisation`.
+--with-times keeps them. --add-long takes what the rounds of one trial in each folder have cost, by its curve.jsonl. --add-generalisation does so with generalisation.json of a folder of `olrank bench generalisation`.
 --add-fairness copies the last figures of an experiment with groups. --load records how many programs ran before the measurements of
 these records began; a busy machine is then noted above their tables."""
 
@@ -107,11 +107,8 @@ class Text(string.Formatter):
         return text if isinstance(value, str) else text.replace("-", "−")
 
 
-FILL = Text().vformat
-
-
 def fill(text, values):
-    return FILL(text, (), values)
+    return Text().vformat(text, (), values)
 
 
 def columns_of(kind, rows, more=()):
@@ -187,9 +184,8 @@ def long_table(name):
             for number, of_first in enumerate(first["spans"])
             if number in (0, 2, len(first["spans"]) - 1) or of_first["round"] in SHOWN_ROUNDS
             for ranker in found["rankers"] for span in [ranker["spans"][number]]]
-    ends = "; ".join(f"{ranker['name']} " + ("" if ranker["growth"] is None else f"grows {ranker['growth']:.2f} times and ")
-                     + f"{'resumes' if ranker['resumes_to_same_bits'] else 'does not resume'} to the same bits"
-                     for ranker in found["rankers"])
+    ends = "; ".join(f"{ranker['name']} grows {ranker['growth']:.2f} times"
+                     + (" and resumes to the same bits" if ranker.get("resumes_to_same_bits") else "") for ranker in found["rankers"])
     return above("long", name, found, ends=ends) + columns_of("long", rows).replace("over the first", f"over {first['name']}")
 
 
@@ -313,7 +309,7 @@ def attack_table(name):
     parts = list(dict.fromkeys(part for run in runs.values() for part in run["parts"]))
 
     def cell(one):
-        return "–" if one is None else "skipped: " + one["skipped"] if "skipped" in one else f"{one['tried']:,}, {one['broken']:,} broken, {one['seconds']:.0f} s"
+        return "–" if one is None else f"{one['tried']:,}, {one['broken']:,} broken, {one['seconds']:.0f} s"
 
     def text(value):
         if isinstance(value, dict):
@@ -367,6 +363,24 @@ def add_generalisation(folder, name="generalisation"):
     records.write("benchmarks", name, {"machine": machine_of(json.loads((folder / "manifest.json").read_text())), **found})
 
 
+def add_long(name, folders):
+    """Adds what rounds cost between the evaluations of trials of four at least: a folder for each ranker, which it names."""
+    rankers = []
+    for folder in folders:
+        spans, earlier = [], {"round": 0, "seconds": {}}
+        for point in curve_of(summaries_of(folder)[0]):
+            rounds = point["round"] - earlier["round"]
+            spent = {stage: seconds for stage, seconds in point["seconds"].items() if stage != "eval"}
+            stages = {stage: (seconds - earlier["seconds"].get(stage, 0)) / rounds for stage, seconds in spent.items()}
+            spans.append({"round": point["round"], "rounds": rounds, "pairs": point["pairs"], "seconds": sum(stages.values()),
+                          "mean_seconds": sum(spent.values()) / point["round"], "seconds_by_stage": stages,
+                          "offline_ndcg": point["offline"]["ndcg@10"], "drift": point["drift"], "posterior_bytes": point.get("posterior_bytes")})
+            earlier = point
+        rankers.append({"name": folder.name, "growth": spans[-1]["seconds"] / spans[2]["seconds"], "spans": spans})
+    manifest = json.loads((folders[0] / "manifest.json").read_text())
+    records.write("benchmarks", name, {"command": manifest["command"], "machine": machine_of(manifest), "rankers": rankers})
+
+
 def add_study(name, folder, with_times):
     study = json.loads((folder / "study.json").read_text())
     for user in study["users"]:
@@ -409,6 +423,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--add-study", nargs=2, metavar=("NAME", "OUT"))
     parser.add_argument("--with-times", action="store_true")
+    parser.add_argument("--add-long", nargs="+", metavar=("NAME", "OUT"))
     parser.add_argument("--add-generalisation", nargs="+", metavar=("OUT", "NAME"))
     parser.add_argument("--add-fairness", nargs=2, metavar=("NAME", "OUT"))
     parser.add_argument("--load", nargs="+", metavar=("NUMBER", "NAME"))
@@ -419,6 +434,8 @@ def main():
         records.write("benchmarks", name, found)
     if arguments.add_study:
         add_study(arguments.add_study[0], pathlib.Path(arguments.add_study[1]), arguments.with_times)
+    if arguments.add_long:
+        add_long(arguments.add_long[0], [pathlib.Path(folder) for folder in arguments.add_long[1:]])
     if arguments.add_generalisation:
         add_generalisation(pathlib.Path(arguments.add_generalisation[0]), *arguments.add_generalisation[1:])
     if arguments.add_fairness:

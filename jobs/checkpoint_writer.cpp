@@ -55,17 +55,22 @@ void CheckpointWriter::finish() {
 
 void CheckpointWriter::pass_on(bool wait) {
   std::vector<StateWriter::NewBytes>& all = pending_->state.new_bytes();
-  while (pending_->arrived < all.size()) {
-    const StateWriter::NewBytes& next = all[pending_->arrived];
+  // Bytes of a lineage come in order, but no lineage waits for another: some must leave at once.
+  std::set<std::uint64_t> waiting;
+  for (StateWriter::NewBytes& next : all) {
+    if (next.arrival == nullptr || waiting.contains(next.lineage)) continue;
     const bool done = next.arrival->pass_on(
         [&](ArrivedBytes bytes) {
           start([this, lineage = next.lineage, bytes = std::move(bytes)] { append(lineage, bytes.bytes); });
         },
         wait);
-    if (!done) return;
-    ++pending_->arrived;
+    if (done) {
+      spent_.push_back(std::move(next.arrival));
+    } else {
+      waiting.insert(next.lineage);
+    }
   }
-  for (StateWriter::NewBytes& one : all) spent_.push_back(std::move(one.arrival));
+  if (!waiting.empty()) return;
   all.clear();
   start([this, pending = std::make_shared<Pending>(std::move(*pending_))] { write(*pending); });
   pending_.reset();

@@ -59,7 +59,6 @@ class CheckpointWriter {
     StateWriter state;
     std::string name;
     std::function<void()> before;
-    std::size_t arrived = 0;  // of the state's new bytes
   };
 
   void pass_on(bool wait);

@@ -382,7 +382,7 @@ TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& id
   estimate.rounds_tried = calibration.rounds;
   estimate.seconds = estimate.setup + calibration.shape.seconds(0.0, static_cast<double>(settings.rounds));
   estimate.parameters = job.ranker->parameters();
-  StateWriter state;
+  StateWriter state = StateWriter::digester();
   job.trial.save(state);
   estimate.state_bytes = state.value_bytes();
   return estimate;

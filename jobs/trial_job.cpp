@@ -131,7 +131,7 @@ void TrialJob::finish(JobFolder& folder, const Recipe& recipe, const std::vector
   about.insert(about.end(), origin.begin(), origin.end());
   const std::array<ResultFile, 2> files = {{{JobFolder::kModelFile, model_bytes(ranker->model(), about)},
                                             {JobFolder::kQueriesFile, trial.queries_csv()}}};
-  StateWriter state;
+  StateWriter state = StateWriter::digester();
   trial.save(state);
   const Fingerprint of_state = state.fingerprint();
   const Fingerprint of_result =

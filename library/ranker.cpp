@@ -574,7 +574,7 @@ void Ranker::name_features(std::vector<std::string> names) {
 }
 
 std::string Ranker::fingerprint() const {
-  StateWriter state;
+  StateWriter state = StateWriter::digester();
   state_->put(state, false);
   return state.fingerprint().hex();
 }

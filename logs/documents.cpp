@@ -1,11 +1,8 @@
 #include "logs/documents.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -16,12 +13,14 @@
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/json.h"
-#include "core/io/mapped_memory.h"
+#include "core/io/text_lines.h"
 #include "core/text/message_text.h"
 
 namespace olrank {
 namespace {
 
+constexpr std::size_t kRememberedBytes = std::size_t{32} << 20;  // of versions that were read from disk
+constexpr std::size_t kLongestLine = std::size_t{256} << 20;
 constexpr std::string_view kNormalisation = ",\"normalisation\":";
 
 /// Takes a document from its line and skips unknown keys.
@@ -30,8 +29,11 @@ class DocumentReader final : public JsonHandler {
   bool read(std::string_view line, StoredDocument& document) {
     document_ = &document;
     document = {};
+    more_ = 0;
     return parse_json_events(line, *this) && !document.id.text.empty() && document.version > 0;
   }
+
+  std::int64_t more() const { return more_; }
 
   bool null() override { return depth_ > 0; }
   bool boolean(bool value) override {
@@ -43,6 +45,7 @@ class DocumentReader final : public JsonHandler {
     if (depth_ == 2) return add(static_cast<float>(value));
     if (key_ == "id") document_->id = {fmt::format("{}", value), true};
     if (key_ == "version") document_->version = value;
+    if (key_ == "more") more_ = value;
     return depth_ > 0;
   }
   bool number_unsigned(std::uint64_t value) override {
@@ -79,15 +82,17 @@ class DocumentReader final : public JsonHandler {
 
   StoredDocument* document_ = nullptr;
   std::string key_;
+  std::int64_t more_ = 0;
   int depth_ = 0;
 };
 
 }  // namespace
 
-std::string document_body(const StoredDocument& document) {
+std::string document_body(const StoredDocument& document, std::size_t more) {
   std::string body = ",\"id\":";
   append_json_id(body, document.id);
   body += fmt::format(",\"version\":{}", document.version);
+  if (more > 0) body += fmt::format(",\"more\":{}", more);
   if (document.is_deleted) return body + ",\"deleted\":true";
   body += ",\"columns\":";
   append_numbers(body, document.columns);
@@ -102,81 +107,90 @@ std::string documents_head(std::string_view schema, const std::string& normalisa
   return fmt::format("{}{},\"schema\":\"{}\"", kNormalisation, normalisation, schema);
 }
 
-DocumentVersions::DocumentVersions(std::filesystem::path file) : file_(std::move(file)) {
-  load(std::numeric_limits<std::int64_t>::max(), {});
+namespace {
+
+/// Returns what is between the number of a head's line and its checksum.
+std::string_view text_of_head(std::string_view line) {
+  const std::size_t begin = std::min(line.find(','), line.size());
+  return line.substr(begin, line.rfind(',') - begin);
 }
 
-void DocumentVersions::load(std::int64_t end, const Visit& visit) {
-  std::error_code failed;
-  if (!std::filesystem::exists(file_, failed)) return;
-  const MappedMemory mapped = MappedMemory::of_file(file_);
-  const std::string_view text = mapped.text();
-  for (std::size_t begin = 0; std::cmp_less(begin, std::min(end, std::ssize(text)));) {
-    std::size_t newline = text.find('\n', begin);
-    if (newline == std::string_view::npos && std::cmp_less(text.size(), end) && end != std::ssize(text) + 1)
-      return;
-    newline = std::min(newline, text.size());
-    add(text.substr(begin, newline - begin), static_cast<std::int64_t>(begin), visit);
-    begin = newline + 1;
+}  // namespace
+
+DocumentVersions::DocumentVersions(std::filesystem::path file)
+    : file_(std::move(file)), text_(std::make_shared<const LogText>(file_)) {
+  load(text_->end_of_lines(), {});
+}
+
+bool DocumentVersions::load(std::int64_t end, const Visit& visit) {
+  const std::shared_ptr<const LogText> text = this->text();
+  TextLines lines = TextLines::of_stream(log_stream(text), file_.string(), kLongestLine);
+  std::vector<Line> held;
+  for (std::int64_t position = text->begin(); position < end && lines.next();) {
+    take(lines.line(), position, held, visit);
+    position += std::ssize(lines.line()) + 1;
   }
+  return !held.empty();
 }
 
-DocumentVersions::~DocumentVersions() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-void DocumentVersions::add(std::string_view line, std::int64_t begin, const Visit& visit) {
+void DocumentVersions::take(std::string_view line, std::int64_t begin, std::vector<Line>& held,
+                            const Visit& visit) {
   ++lines_;
   const auto refuse = [&](const std::string& message) {
     throw DataError(file_.string(), lines_, 1, message);
   };
   if (!has_valid_check(line)) refuse("The line has changed since it was written: restore it from a copy.");
-  if (descriptor_ < 0) descriptor_ = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw IoError("open", file_.string(), errno);
-  StoredDocument document;
   if (line.substr(std::min(line.find(','), line.size())).starts_with(kNormalisation)) {
-    const std::string text = dump_json(parse_ordered_json(line).at("normalisation"));
-    heads_.push_back({begin, parse_normaliser(text, file_.string())});
+    // After a request that a kill has cut short, the head comes again.
+    held.clear();
+    if (!heads_.empty() && heads_.back().text == text_of_head(line)) return;
+    add_head(line, begin);
     if (visit) visit(nullptr, line);
     return;
   }
-  if (!DocumentReader().read(line, document) || heads_.empty())
-    refuse("The line is no version of a document.");
-  if (!document.is_deleted) {
-    if (std::ssize(document.columns) != heads_.back().normaliser.features)
-      refuse(fmt::format("The document has {}, but those of its service have {}.",
-                         counted(document.columns.size(), "number"), heads_.back().normaliser.features));
-    --lines_;
-    add(document, begin);
+  Line next;
+  DocumentReader reader;
+  if (!reader.read(line, next.document) || heads_.empty()) refuse("The line is no version of a document.");
+  if (!next.document.is_deleted && std::ssize(next.document.columns) != heads_.back().normaliser.features)
+    refuse(fmt::format("The document has {}, but those of its service have {}.",
+                       counted(next.document.columns.size(), "number"), heads_.back().normaliser.features));
+  next.begin = begin;
+  next.more = reader.more();
+  // A kill within a request leaves its first documents, which were not acknowledged.
+  if (!held.empty() && held.back().more != next.more + 1) held.clear();
+  held.push_back(std::move(next));
+  if (held.back().more > 0) return;
+  for (Line& one : held) {
+    add(one.document, one.begin);
+    if (visit) visit(&one.document, line);
   }
-  if (visit) visit(&document, line);
+  held.clear();
+}
+
+void DocumentVersions::add_head(std::string_view line, std::int64_t begin) {
+  const std::string text = dump_json(parse_ordered_json(line).at("normalisation"));
+  heads_.push_back({begin, std::string(text_of_head(line)), parse_normaliser(text, file_.string())});
 }
 
 void DocumentVersions::add(const StoredDocument& document, std::int64_t begin) {
-  ++lines_;
   if (!document.is_deleted) places_[document.id.text].push_back({document.version, begin});
 }
 
-StoredDocument DocumentVersions::read(std::int64_t begin) const {
-  std::string text;
-  for (;;) {
-    constexpr std::size_t kBytes = 4096;
-    const std::size_t had = text.size();
-    text.resize(had + kBytes);
-    const ssize_t count =
-        ::pread(descriptor_, text.data() + had, kBytes, begin + static_cast<std::int64_t>(had));
-    if (count < 0 && errno != EINTR) throw IoError("read", file_.string(), errno);
-    text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (const std::size_t end = text.find('\n', had); end != std::string::npos) {
-      text.resize(end);
-      break;
-    }
-    if (count == 0) throw DataError(file_.string(), 0, 0, "The file was cut while it was read.");
-  }
-  StoredDocument document;
-  if (!has_valid_check(text) || !DocumentReader().read(text, document))
+std::shared_ptr<const StoredDocument> DocumentVersions::read(std::int64_t begin) const {
+  const std::lock_guard lock(read_mutex_);
+  if (const auto known = read_.find(begin); known != read_.end()) return known->second;
+  constexpr std::int64_t kBytes = 4096;
+  std::string text = this->text()->lines_at(begin, kBytes);
+  text.resize(std::min(text.find('\n'), text.size()));
+  auto document = std::make_shared<StoredDocument>();
+  if (!has_valid_check(text) || !DocumentReader().read(text, *document))
     throw DataError(file_.string(), 0, 0, "The file has changed since it was opened.");
-  return document;
+  if (read_bytes_ > kRememberedBytes) {
+    read_.clear();
+    read_bytes_ = 0;
+  }
+  read_bytes_ += sizeof(StoredDocument) + 2 * text.size();
+  return read_.emplace(begin, std::move(document)).first->second;
 }
 
 std::string DocumentVersions::apply(FeedbackRecord& record) const {
@@ -185,7 +199,7 @@ std::string DocumentVersions::apply(FeedbackRecord& record) const {
   const std::size_t docs = record.versions.size();
   const FittedNormaliser* normaliser = nullptr;
   std::vector<float> raw;
-  StoredDocument from_disk;
+  std::shared_ptr<const StoredDocument> from_disk;
   for (std::size_t doc = 0; doc < docs; ++doc) {
     const std::int64_t version = record.versions[doc];
     if (version == 0) continue;
@@ -211,7 +225,7 @@ std::string DocumentVersions::apply(FeedbackRecord& record) const {
       return "The record has documents of different schemas.";
     normaliser = &own_normaliser;
     const StoredDocument* stored = in_memory(id, version);
-    if (stored == nullptr) stored = &(from_disk = read(place->begin));
+    if (stored == nullptr) stored = (from_disk = read(place->begin)).get();
     const std::vector<float>& columns = stored->columns;
     std::copy(columns.begin(), columns.end(),
               raw.begin() + static_cast<std::int64_t>(doc) * normaliser->features);

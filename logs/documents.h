@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@
 #include "core/data/normaliser.h"
 #include "core/feedback/feedback_record.h"
 #include "core/interface.h"
+#include "logs/log_text.h"
 
 namespace olrank {
 
@@ -31,8 +34,9 @@ struct StoredDocument {
   friend bool operator==(const StoredDocument&, const StoredDocument&) = default;
 };
 
-/// A line of a documents' log, without its number and checksum.
-std::string document_body(const StoredDocument& document);
+/// A line of a documents' log, without its number and checksum. `more` documents of the same request follow
+/// it: without all of them, a reader takes none.
+std::string document_body(const StoredDocument& document, std::size_t more);
 /// Such a line, which begins the documents of a service with this schema and normalisation.
 std::string documents_head(std::string_view schema, const std::string& normalisation);
 
@@ -45,7 +49,6 @@ class DocumentVersions : public Interface {
   /// A file that does not exist has no versions, and a last line without its newline is none. Throws
   /// DataError for another line that is no document.
   explicit DocumentVersions(std::filesystem::path file);
-  ~DocumentVersions() override;
 
   /// Gives a record the inputs that its versions say. Returns what is wrong with them; empty if nothing is.
   std::string apply(FeedbackRecord& record) const;
@@ -54,10 +57,10 @@ class DocumentVersions : public Interface {
   DocumentVersions(std::filesystem::path file, std::nullptr_t) : file_(std::move(file)) {}
   /// Gets each version in order, and null with the line of each head.
   using Visit = std::function<void(StoredDocument* document, std::string_view line)>;
-  /// Reads the file up to this byte.
-  void load(std::int64_t end, const Visit& visit);
-  /// Adds a line that begins at this byte of the file. The mutex is held.
-  void add(std::string_view line, std::int64_t begin, const Visit& visit);
+  /// Reads the file up to this byte. Returns whether it ends within the documents of a request.
+  bool load(std::int64_t end, const Visit& visit);
+  /// Adds what begins at this byte of the file. The mutex is held.
+  void add_head(std::string_view line, std::int64_t begin);
   void add(const StoredDocument& document, std::int64_t begin);
   /// Returns a version that is in memory, or null. The mutex is held.
   virtual const StoredDocument* in_memory(const std::string&, std::int64_t /*version*/) const {
@@ -73,15 +76,29 @@ class DocumentVersions : public Interface {
   };
   struct Head {
     std::int64_t begin = 0;
+    std::string text;
     FittedNormaliser normaliser;
   };
-  StoredDocument read(std::int64_t begin) const;
+  struct Line {
+    StoredDocument document;
+    std::int64_t begin = 0;
+    std::int64_t more = 0;  // documents of the same request that follow
+  };
+  /// Takes the next line of the file; documents of one request wait in `held` for its last one.
+  void take(std::string_view line, std::int64_t begin, std::vector<Line>& held, const Visit& visit);
+  /// Remembers what it has read, within a limit, as a log names the same versions again and again.
+  std::shared_ptr<const StoredDocument> read(std::int64_t begin) const;
+  /// The files of the documents' log as they are now.
+  virtual std::shared_ptr<const LogText> text() const { return text_; }
 
   std::filesystem::path file_;
+  std::shared_ptr<const LogText> text_;
   std::int64_t lines_ = 0;
   std::unordered_map<std::string, std::vector<Place>> places_;  // by ID, in the order of their versions
   std::vector<Head> heads_;
-  int descriptor_ = -1;
+  mutable std::mutex read_mutex_;
+  mutable std::unordered_map<std::int64_t, std::shared_ptr<const StoredDocument>> read_;  // by begin
+  mutable std::size_t read_bytes_ = 0;
 };
 
 }  // namespace olrank

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "logs/log_text.h"
 
 namespace olrank {
 namespace {
@@ -28,15 +30,25 @@ bool may_be_torn(std::string_view line) {
 
 }  // namespace
 
-LogReader::LogReader(const std::filesystem::path& log)
-    : lines_(TextLines::of_file(log_file_of(log), kLongestRecord)) {}
+TextLines log_lines(const std::filesystem::path& file) {
+  if (file.filename() != "feedback.jsonl") return TextLines::of_file(file, kLongestRecord);
+  auto text = std::make_shared<const LogText>(file);
+  if (text->segments().empty()) return TextLines::of_file(file, kLongestRecord);
+  if (text->begin() > 0)
+    log_info("{}: The log begins with round {}: earlier ones were dropped.", file.string(),
+             round_of(text->lines_at(text->begin())));
+  return TextLines::of_stream(log_stream(std::move(text)), file.string(), kLongestRecord);
+}
+
+LogReader::LogReader(const std::filesystem::path& log, bool inputs)
+    : lines_(log_lines(log_file_of(log))), inputs_(inputs) {}
 
 bool LogReader::next(FeedbackRecord& record) {
   while (lines_.next()) {
     if (lines_.blank() || line().starts_with("{\"config\":")) continue;  // the first line of a trace
     const auto failure = parse_record(line(), record);
     by_version_ = !failure && !record.versions.empty();
-    if (by_version_) {
+    if (by_version_ && inputs_) {
       if (!documents_)
         documents_.emplace(std::filesystem::path(file()).parent_path() / DocumentVersions::kFile);
       std::string wrong = documents_->apply(record);

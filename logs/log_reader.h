@@ -17,13 +17,18 @@
 
 namespace olrank {
 
+/// The lines of a log: of a service's feedback.jsonl with the segments before it. Throws IoError for a file
+/// that cannot be read.
+TextLines log_lines(const std::filesystem::path& file);
+
 /// The records of a log, one after the other: feedback.jsonl of a service or its state folder, a trace of a
 /// trial, or recorded feedback; plain, gzip or zstd. A service may write the log meanwhile. Nothing is
 /// locked or changed.
 class LogReader {
  public:
-  /// Throws IoError for a file that cannot be read.
-  explicit LogReader(const std::filesystem::path& log);
+  /// Throws IoError for a file that cannot be read. Without `inputs`, records with versions of documents
+  /// keep these, and no documents are read.
+  explicit LogReader(const std::filesystem::path& log, bool inputs = true);
 
   /// A record without a round gets its place in the log. False at the end, and at a last line that is not
   /// complete yet. Throws DataError for a line that is no record.
@@ -37,6 +42,7 @@ class LogReader {
 
  private:
   TextLines lines_;
+  bool inputs_;
   std::optional<DocumentVersions> documents_;  // once a record names versions
   bool by_version_ = false;
   std::uint64_t records_ = 0;

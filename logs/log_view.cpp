@@ -224,7 +224,7 @@ bool LogFilter::takes(const FeedbackRecord& record) const {
 
 void show_log(const std::filesystem::path& log, const LogFilter& filter, const OutputForm& form,
               const TextSink& out) {
-  LogReader reader(log);
+  LogReader reader(log, false);
   FeedbackRecord record;
   std::int64_t left = filter.limit.value_or(std::numeric_limits<std::int64_t>::max());
   while (left > 0 && reader.next(record)) {
@@ -235,7 +235,7 @@ void show_log(const std::filesystem::path& log, const LogFilter& filter, const O
 }
 
 ordered_json log_statistics(const std::filesystem::path& log) {
-  LogReader reader(log);
+  LogReader reader(log, false);
   FeedbackRecord record;
   LogCounts counts;
   while (reader.next(record)) counts.add(record);
@@ -325,54 +325,105 @@ std::string fault_of(std::string_view line, std::uint64_t round, std::int64_t va
              : "The line is not a record of a feedback log.";
 }
 
-void describe_damage(std::string_view rest, LogSurvey& survey) {
-  const std::string_view first = rest.substr(0, rest.find('\n'));
-  for (std::string_view left = rest; !left.empty();) {
-    const std::string_view line = left.substr(0, left.find('\n'));
-    left.remove_prefix(std::min(line.size() + 1, left.size()));
-    ++(has_valid_check(line) ? survey.lost_records : survey.lost_lines);
+/// Takes the lines of a log piece by piece.
+class LogSurveyor {
+ public:
+  LogSurveyor(std::int64_t begin, std::size_t latest, std::uint64_t most) : latest_(latest), most_(most) {
+    survey_.end = begin;
   }
-  survey.fault = fault_of(first, survey.records + 1, survey.lost_records);
-}
+
+  void add(std::string_view text, bool grows) {
+    if (survey_.rest != LogSurvey::Rest::kNone) return count_rest(text);
+    if (survey_.end > 0 && survey_.records == 0) {
+      survey_.dropped = std::max<std::uint64_t>(round_of(text), 1) - 1;
+      survey_.records = survey_.dropped;
+    }
+    while (!text.empty() && survey_.records < most_) {
+      const std::size_t newline = text.find('\n');
+      if (newline == std::string_view::npos || !is_next(text.substr(0, newline))) break;
+      take(newline + 1);
+      text.remove_prefix(newline + 1);
+    }
+    if (text.empty()) return;
+    const bool one_line = grows && text.find('\n') == std::string_view::npos;
+    if (survey_.records >= most_) {
+      survey_.rest = LogSurvey::Rest::kLater;
+    } else if (one_line && is_next(text)) {
+      take(text.size());
+      survey_.rest = LogSurvey::Rest::kNewline;
+      return;
+    } else {
+      survey_.rest = one_line && is_torn(text, survey_.records + 1) ? LogSurvey::Rest::kTorn
+                                                                    : LogSurvey::Rest::kDamage;
+      first_of_rest_ = text.substr(0, text.find('\n'));
+    }
+    count_rest(text);
+  }
+
+  /// So many bytes cannot be read.
+  void add_damage(const std::string& fault, std::int64_t bytes) {
+    if (survey_.rest == LogSurvey::Rest::kNone) survey_.fault = fault;
+    survey_.rest = LogSurvey::Rest::kDamage;
+    survey_.rest_bytes += bytes;
+  }
+
+  LogSurvey finish() {
+    survey_.latest_begin = begins_.empty() ? survey_.end : begins_.front();
+    if (survey_.rest == LogSurvey::Rest::kDamage && survey_.fault.empty())
+      survey_.fault = fault_of(first_of_rest_, survey_.records + 1, survey_.lost_records);
+    return std::move(survey_);
+  }
+
+ private:
+  bool is_next(std::string_view line) const {
+    const std::string expected = beginning(survey_.records + 1);
+    return line.substr(0, expected.size()) == expected && has_valid_check(line);
+  }
+  void take(std::size_t bytes) {
+    begins_.push_back(survey_.end);
+    if (begins_.size() > latest_) begins_.pop_front();
+    ++survey_.records;
+    survey_.end += static_cast<std::int64_t>(bytes);
+  }
+  void count_rest(std::string_view text) {
+    survey_.rest_bytes += std::ssize(text);
+    if (survey_.rest == LogSurvey::Rest::kLater)
+      survey_.lost_records += std::count(text.begin(), text.end(), '\n');
+    while (survey_.rest == LogSurvey::Rest::kDamage && !text.empty()) {
+      const std::string_view line = text.substr(0, text.find('\n'));
+      text.remove_prefix(std::min(line.size() + 1, text.size()));
+      ++(has_valid_check(line) ? survey_.lost_records : survey_.lost_lines);
+    }
+  }
+
+  std::size_t latest_;
+  std::uint64_t most_;
+  LogSurvey survey_;
+  std::deque<std::int64_t> begins_;  // of the latest records
+  std::string first_of_rest_;        // a line
+};
 
 }  // namespace
 
-LogSurvey survey_log(std::string_view text, std::size_t latest, std::uint64_t most) {
-  LogSurvey survey;
-  std::deque<std::int64_t> begins;  // of the latest records
-  const auto is_next = [&](std::string_view line) {
-    const std::string expected = beginning(survey.records + 1);
-    return line.substr(0, expected.size()) == expected && has_valid_check(line);
-  };
-  const auto add = [&](std::size_t end) {
-    begins.push_back(survey.end);
-    if (begins.size() > latest) begins.pop_front();
-    ++survey.records;
-    survey.end = static_cast<std::int64_t>(end);
-  };
-  for (std::size_t begin = 0; begin < text.size() && survey.records < most;) {
-    const std::size_t newline = text.find('\n', begin);
-    if (newline == std::string_view::npos || !is_next(text.substr(begin, newline - begin))) break;
-    add(newline + 1);
-    begin = newline + 1;
+LogSurvey survey_log(const LogText& log, std::size_t latest, std::uint64_t most) {
+  LogSurveyor surveyor(log.begin(), latest, most);
+  for (std::int64_t position = log.begin();;) {
+    std::string lines;
+    try {
+      lines = log.lines_at(position);
+    } catch (const DataError& error) {
+      std::int64_t next = log.grows_at();
+      for (const LogText::Segment& segment : log.segments()) {
+        if (segment.end > position) next = std::min(next, segment.end);
+      }
+      surveyor.add_damage(error.what(), next - position);
+      position = next;
+      continue;
+    }
+    if (lines.empty()) return surveyor.finish();
+    surveyor.add(lines, position >= log.grows_at());
+    position += std::ssize(lines);
   }
-  const std::string_view rest = text.substr(survey.end);
-  if (!rest.empty() && survey.records == most) {
-    survey.rest_bytes = std::ssize(rest);
-    survey.rest = LogSurvey::Rest::kLater;
-    survey.lost_records = std::count(rest.begin(), rest.end(), '\n');
-  } else if (!rest.empty() && rest.find('\n') == std::string_view::npos && is_next(rest)) {
-    add(text.size());
-    survey.rest = LogSurvey::Rest::kNewline;
-  } else if (!rest.empty()) {
-    survey.rest_bytes = std::ssize(rest);
-    const bool one_line = rest.find('\n') == std::string_view::npos;
-    survey.rest =
-        one_line && is_torn(rest, survey.records + 1) ? LogSurvey::Rest::kTorn : LogSurvey::Rest::kDamage;
-    if (survey.rest == LogSurvey::Rest::kDamage) describe_damage(rest, survey);
-  }
-  survey.latest_begin = begins.empty() ? survey.end : begins.front();
-  return survey;
 }
 
 }  // namespace olrank

@@ -12,6 +12,7 @@
 
 #include "core/feedback/feedback_record.h"
 #include "core/text/text_table.h"
+#include "logs/log_text.h"
 
 namespace olrank {
 
@@ -36,7 +37,8 @@ void show_log(const std::filesystem::path& log, const LogFilter& filter, const O
 nlohmann::ordered_json log_statistics(const std::filesystem::path& log);
 std::string log_statistics_text(const nlohmann::ordered_json& statistics, std::int64_t columns);
 
-/// A survey says what a feedback log holds: records from round 1 on, and whatever follows the last of them.
+/// A survey says what a feedback log holds: records from round 1 on, or from the first one that was not
+/// dropped, and whatever follows the last of them.
 struct LogSurvey {
   enum class Rest {
     kNone,
@@ -46,7 +48,8 @@ struct LogSurvey {
     kLater,    // what comes after the records that are wanted
   };
 
-  std::uint64_t records = 0;      // valid ones, including one that lacks its newline
+  std::uint64_t records = 0;      // valid ones, including one that lacks its newline and those dropped
+  std::uint64_t dropped = 0;      // before the first one
   std::int64_t end = 0;           // just past the last valid record
   std::int64_t latest_begin = 0;  // of the first of the latest records
   Rest rest = Rest::kNone;
@@ -60,7 +63,7 @@ struct LogSurvey {
 };
 
 /// `latest`: how many of the last records latest_begin is to include. No more than `most` records count.
-LogSurvey survey_log(std::string_view text, std::size_t latest,
+LogSurvey survey_log(const LogText& log, std::size_t latest,
                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
 }  // namespace olrank

@@ -33,15 +33,19 @@ void write_or_reject(const Write& write) {
 DocumentStore::DocumentStore(const Settings& settings)
     : DocumentVersions(settings.folder / kFile, nullptr),
       log_(settings.folder / kFile, 0, settings.accept_loss),
-      head_(documents_head(settings.schema, settings.normalisation)) {
+      head_(documents_head(settings.schema, settings.normalisation)),
+      before_(settings.before) {
   counts_.byte_limit = settings.bytes;
   log_.say_of_disk({"Documents are refused until there is space.", "Documents are stored again."});
-  load(log_.bytes(), [this](StoredDocument* document, std::string_view line) {
+  // After a request that a kill has cut short, the head says again where the documents begin.
+  writes_head_ = load(log_.bytes(), [this](StoredDocument* document, std::string_view line) {
     if (document != nullptr) return take(std::move(*document));
-    forget_all();
-    last_head_ = body_of(line);
+    const std::string head(body_of(line));
+    if (head != head_ || last_head_ != before_.head) forget_all();
+    last_head_ = head;
   });
-  if (last_head_ == head_ || counts_.documents == 0) return;
+  writes_head_ = writes_head_ || last_head_ != head_;
+  if (last_head_ == head_ || last_head_ == before_.head || counts_.documents == 0) return;
   log_warning("{}: Requests cannot name {} of another schema: put them again.",
               (settings.folder / kFile).string(), counted(counts_.documents, "document"));
   forget_all();
@@ -50,6 +54,44 @@ DocumentStore::DocumentStore(const Settings& settings)
 void DocumentStore::begin_writing(std::function<void()> guard) {
   if (log_.rounds() > 0) log_.begin_writing();
   log_.guard_writes(std::move(guard));
+  if (before_.convert) convert();
+}
+
+bool DocumentStore::change_schema(std::string head, Conversion before) {
+  head_ = std::move(head);
+  writes_head_ = true;
+  before_ = std::move(before);
+  for (auto& [id, latest] : latest_) latest.is_of_before = true;
+  std::string failure = "The service had no schema before.";
+  try {
+    if (before_.convert) return convert(), true;
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  if (counts_.documents > 0)
+    log_warning("Requests cannot name {} of the schema before: put them again. {}",
+                counted(counts_.documents, "document"), failure);
+  const std::unique_lock lock(mutex_);
+  forget_all();
+  return !before_.convert;
+}
+
+/// A record has documents of one schema, so that all get versions of the present one.
+void DocumentStore::convert() {
+  std::unique_lock writing(writing_);
+  constexpr std::size_t kAtOnce = 10'000;  // a kill leaves the rest for the next start
+  std::vector<std::string> ids;
+  for (const auto& [id, latest] : latest_) {
+    if (latest.document && latest.is_of_before) ids.push_back(id);
+  }
+  for (std::size_t i = 0; i < ids.size();) {
+    std::vector<StoredDocument> converted;
+    for (const std::size_t end = std::min(ids.size(), i + kAtOnce); i < end; ++i) {
+      before_.convert(converted.emplace_back(*latest_.at(ids[i]).document));
+      ++converted.back().version;
+    }
+    append(std::move(converted), 0, writing);
+  }
 }
 
 /// Two maps have the ID for good, each with a node of its own.
@@ -75,6 +117,7 @@ void DocumentStore::take(StoredDocument&& document) {
     counts_.bytes -= bytes_of(*latest.document);
   }
   latest.version = document.version;
+  latest.is_of_before = last_head_ != head_;
   latest.document.reset();
   if (document.is_deleted) return;
   document.columns.shrink_to_fit();
@@ -94,9 +137,13 @@ void DocumentStore::forget_all() {
 }
 
 std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documents) {
-  const std::lock_guard writing(writing_);  // nothing else changes the maps
+  std::unique_lock writing(writing_);  // nothing else changes the maps
+  settled_.wait(writing, [&] {
+    return std::none_of(documents.begin(), documents.end(),
+                        [this](const StoredDocument& one) { return pending_.contains(one.id.text); });
+  });
   std::vector<std::int64_t> versions;
-  std::size_t bytes = counts_.bytes;
+  std::size_t bytes = counts_.bytes + pending_bytes_;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     StoredDocument& document = documents[i];
     const auto refuse = [&](const std::string& message) {
@@ -123,7 +170,8 @@ std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documen
     if (known == latest_.end()) bytes += bytes_of_name(document.id.text);
     bytes += bytes_of(document) + kBytesOfVersion - (before.document ? bytes_of(*before.document) : 0);
   }
-  if (bytes > counts_.byte_limit && bytes > counts_.bytes)
+  const std::size_t before = counts_.bytes + pending_bytes_;
+  if (bytes > counts_.byte_limit && bytes > before)
     throw ApiError(
         507, "documents",
         fmt::format(
@@ -137,12 +185,16 @@ std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documen
     const auto known = latest_.find(document.id.text);
     return known != latest_.end() && known->second.version == document.version;
   });
-  append(std::move(documents));
+  append(std::move(documents), bytes > before ? bytes - before : 0, writing);
   return versions;
 }
 
 std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
-  const std::lock_guard writing(writing_);
+  std::unique_lock writing(writing_);
+  settled_.wait(writing, [&] {
+    return std::none_of(ids.begin(), ids.end(),
+                        [this](const std::string& id) { return pending_.contains(id); });
+  });
   std::vector<StoredDocument> removed;
   std::unordered_set<std::string_view> seen;
   for (const std::string& id : ids) {
@@ -154,38 +206,47 @@ std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
     one.is_deleted = true;
   }
   const std::int64_t count = std::ssize(removed);
-  append(std::move(removed));
+  append(std::move(removed), 0, writing);
   return count;
 }
 
-/// Readers see the documents once they are on disk.
-void DocumentStore::append(std::vector<StoredDocument> documents) {
+/// Readers see the documents once they are on disk. Others may write meanwhile and share the flush, but not
+/// the same documents, whose versions depend on how it ends.
+void DocumentStore::append(std::vector<StoredDocument> documents, std::size_t bytes,
+                           std::unique_lock<std::mutex>& writing) {
   if (documents.empty()) return;
-  const bool begins = last_head_ != head_;
+  const bool begins = writes_head_;
   std::vector<std::string> bodies;
   if (begins) bodies.push_back(head_);
-  for (const StoredDocument& document : documents) bodies.push_back(document_body(document));
-  std::int64_t begin = log_.bytes();
-  write_or_reject([&] { log_.append_all(std::move(bodies)); });
-  FileLog::Reader reader(log_, begin);
-  std::vector<std::int64_t> begins_at;
-  std::string_view line;
-  if (begins) {
-    reader.next(line);
-    const std::unique_lock lock(mutex_);
-    add(line, begin, {});
-    last_head_ = head_;
-    begin = reader.position();
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    bodies.push_back(document_body(documents[i], documents.size() - 1 - i));
+    pending_.insert(documents[i].id.text);
   }
-  for (std::size_t i = 0; i < documents.size(); ++i, begin = reader.position()) {
-    begins_at.push_back(begin);
-    reader.next(line);
+  pending_bytes_ += bytes;
+  const FileLog::Ticket ticket = log_.enqueue(std::move(bodies));
+  if (!begins) writing.unlock();
+  std::exception_ptr failure;
+  try {
+    write_or_reject([&] { log_.await(ticket); });
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (!begins) writing.lock();
+  pending_bytes_ -= bytes;
+  for (const StoredDocument& document : documents) pending_.erase(document.id.text);
+  settled_.notify_all();
+  if (failure) std::rethrow_exception(failure);
+  if (begins) {
+    const std::unique_lock lock(mutex_);
+    if (last_head_ != head_) add_head(record_line(0, head_), FileLog::begin_of(ticket, 0));
+    last_head_ = head_;
+    writes_head_ = false;
   }
   constexpr std::size_t kAtOnce = 1000;  // documents, between which lists are made
   for (std::size_t i = 0; i < documents.size();) {
     const std::unique_lock lock(mutex_);
     for (const std::size_t end = std::min(documents.size(), i + kAtOnce); i < end; ++i) {
-      add(documents[i], begins_at[i]);
+      add(documents[i], FileLog::begin_of(ticket, i + (begins ? 1 : 0)));
       take(std::move(documents[i]));
     }
   }

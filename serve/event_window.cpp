@@ -13,6 +13,7 @@
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "logs/log_text.h"
 #include "serve/api_error.h"
 #include "serve/file_log.h"
 #include "serve/open_lists.h"
@@ -169,6 +170,27 @@ EventWindow::EventWindow(Settings settings, std::string prefix, FileLog& log)
     log_.say_of_disk({"Lists whose window has closed wait for the disk; ranking continues.",
                       "Lists whose window has closed are logged again."});
   take_up();
+}
+
+std::chrono::milliseconds EventWindow::age_of_journals(const fs::path& folder) {
+  std::int64_t age = 0;
+  for (const fs::path& file : kJournals.in(folder)) {
+    const LogText journal(file);
+    bool found = false;
+    FeedbackRecord list;
+    for (std::int64_t position = 0; !found && position < journal.end();) {
+      const std::string lines = journal.lines_at(position);
+      position += std::ssize(lines);
+      for (std::string_view left = lines; !found && !left.empty();) {
+        const std::string_view line = left.substr(0, left.find('\n'));
+        left.remove_prefix(std::min(line.size() + 1, left.size()));
+        found = !parse_record(line, list);  // other lines have the events of a list
+      }
+      if (lines.empty()) break;
+    }
+    if (found) age = std::max(age, utc_milliseconds() - list.time);
+  }
+  return std::chrono::milliseconds(age);
 }
 
 void EventWindow::set_journals_aside(const fs::path& folder) {

@@ -77,6 +77,9 @@ class EventWindow : public ImpressionStore {
   /// Throws InvalidArgument if they have events of other types: those were acknowledged, too.
   EventWindow(Settings settings, std::string prefix, FileLog& log);
 
+  /// Returns the age of the first list in the journals of a state folder, of which a start takes up those
+  /// that the log lacks; 0 without one.
+  static std::chrono::milliseconds age_of_journals(const std::filesystem::path& folder);
   /// Keeps the journals of a state folder from being taken up.
   static void set_journals_aside(const std::filesystem::path& folder);
 

@@ -46,8 +46,47 @@ std::string definition(SchemaFeature feature, const NamedInputs& names) {
   feature.missing = 0.0;
   feature.values.clear();
   feature.input = true;
+  feature.limit = SchemaFeature::kEntries;
   feature.was.clear();
   return print_settings(SchemaFeature::schema(), &feature);
+}
+
+/// `refuse` throws with a sentence.
+template <class Refuse>
+void check_counter(const SchemaFeature& feature, const Refuse& refuse) {
+  using F = SchemaFeature;
+  const std::string& name = feature.name;
+  static const F plain;
+  if (feature.kind != FeatureKind::kCounter) {
+    if (!feature.of.empty() || feature.by != plain.by || feature.half_life || !feature.prior.empty() ||
+        feature.limit != plain.limit)
+      refuse(fmt::format(
+          "Feature '{}' is no counter: of, by, half_life, prior and limit need kind = \"counter\".", name));
+    return;
+  }
+  const bool is_rate = feature.of == F::kClickRate;
+  if (!is_rate && feature.of != F::kClicks && feature.of != F::kViews && feature.of != F::kAge)
+    refuse(fmt::format("Counter '{}' is of '{}', which a log does not tell: of is {}, {}, {} or {}.", name,
+                       excerpt(feature.of), F::kClickRate, F::kClicks, F::kViews, F::kAge));
+  if (feature.by != F::kByDocument && feature.by != F::kByQuery)
+    refuse(fmt::format("by of '{}' must be {} or {}, not '{}'.", name, F::kByDocument, F::kByQuery,
+                       excerpt(feature.by)));
+  if (feature.missing != 0.0)
+    refuse(fmt::format("Counter '{}' has no default: a document without views has the prior.", name));
+  if (feature.half_life && !(*feature.half_life > 0.0))
+    refuse(
+        fmt::format("half_life of '{}' must be a number of days above 0, not {}; without it nothing fades.",
+                    name, *feature.half_life));
+  if (!is_rate && !feature.prior.empty())
+    refuse(fmt::format("Counter '{}' has a prior, which only a {} has.", name, F::kClickRate));
+  if (feature.half_life && feature.of == F::kAge)
+    refuse(fmt::format("Counter '{}' is an age, which has no half_life.", name));
+  const std::vector<double> prior = feature.prior_or_default();
+  if (prior.size() != 2 || !(prior[0] >= 0.0 && prior[1] > 0.0))
+    refuse(
+        fmt::format("prior of '{}' must be clicks of at least 0 and views above 0, as in prior = [1, 10], "
+                    "not [{}].",
+                    name, fmt::join(prior, ", ")));
 }
 
 }  // namespace
@@ -67,6 +106,12 @@ const Schema& SchemaFeature::schema() {
                                    .field("dot", &F::dot, "a vector of the query and one of the document")
                                    .field("clip", &F::clip, "lowest and highest value")
                                    .field("log1p", &F::log1p, "whether the logarithm of one more is taken")
+                                   .field("of", &F::of, "what a counter tells")
+                                   .field("by", &F::by, "whether it counts by document or by query")
+                                   .field("half_life", &F::half_life, "days in which a count halves")
+                                   .field("prior", &F::prior, "clicks and views that all begin with")
+                                   .field("limit", &F::limit, "entries that a counter remembers")
+                                   .between(1, 1'000'000'000)
                                    .field("was", &F::was, "earlier names")
                                    .repeated()
                                    .build();
@@ -167,6 +212,7 @@ void FeatureSchema::check(const SchemaFeature& feature, const std::string& origi
         fmt::format("clip of '{}' must be the lowest and the highest value, as in clip = [0, 100].", name));
   if (!std::isfinite(static_cast<float>(feature.missing)))
     refuse(fmt::format("The default of '{}' is out of range for a 32-bit float.", name));
+  check_counter(feature, refuse);
   std::vector<std::string> others = feature.dot;
   if (!feature.from.empty()) others.push_back(feature.from);
   for (const std::string& other : others) {
@@ -212,8 +258,9 @@ void FeatureSchema::add_columns() {
     places_.push_back(feature.is_computed() ? -1 : std::ssize(row));
     if (feature.is_computed()) continue;
     const bool vector = feature.kind == FeatureKind::kVector;
-    const float missing =
-        feature.kind == FeatureKind::kCategory ? -1.0F : static_cast<float>(feature.missing);
+    float missing = feature.kind == FeatureKind::kCategory ? -1.0F : static_cast<float>(feature.missing);
+    if (feature.of == SchemaFeature::kClickRate)
+      missing = static_cast<float>(feature.prior_or_default()[0] / feature.prior_or_default()[1]);
     row.insert(row.end(), vector ? feature.length : 1, missing);
   }
 }
@@ -225,15 +272,61 @@ const SchemaFeature* FeatureSchema::any(const std::string& name) const {
 
 const SchemaFeature* FeatureSchema::find(const std::string& name, bool of_query) const {
   const SchemaFeature* found = any(name);
-  return found == nullptr || found->is_computed() || found->query != of_query ? nullptr : found;
+  return found == nullptr || !found->is_sent() || found->query != of_query ? nullptr : found;
+}
+
+const SchemaFeature* FeatureSchema::find_earlier(const std::string& name, bool of_query) const {
+  for (const SchemaFeature& feature : features_) {
+    if (std::find(feature.was.begin(), feature.was.end(), name) != feature.was.end())
+      return find(feature.name, of_query);
+  }
+  return nullptr;
+}
+
+bool FeatureSchema::drops(const std::string& name) const {
+  return std::find(dropped_.begin(), dropped_.end(), name) != dropped_.end();
+}
+
+void FeatureSchema::convert(const FeatureSchema& before, std::vector<float>& row,
+                            std::vector<std::int64_t>& times, std::vector<float>& columns) const {
+  std::vector<float> converted = empty_row(false);
+  std::vector<std::int64_t> converted_times;
+  for (const SchemaFeature& feature : features_) {
+    if (!feature.is_sent() || feature.query) continue;
+    const SchemaFeature* same = before.find(feature.name, false);
+    for (const std::string& was : feature.was) same = same == nullptr ? before.find(was, false) : same;
+    if (same == nullptr || same->kind != feature.kind || same->length != feature.length) continue;
+    const std::int64_t from = before.place(*same);
+    const std::int64_t to = place(feature);
+    std::copy_n(row.begin() + from, std::max<std::int64_t>(feature.length, 1), converted.begin() + to);
+    if (feature.kind == FeatureKind::kCategory && row[from] >= 0.0F) {
+      const auto& value = same->values[static_cast<std::size_t>(row[from])];
+      const auto known = std::find(feature.values.begin(), feature.values.end(), value);
+      converted[to] =
+          known == feature.values.end() ? -1.0F : static_cast<float>(known - feature.values.begin());
+    }
+    for (std::size_t time = 0; time + 1 < times.size(); time += 2) {
+      if (times[time] == from) converted_times.insert(converted_times.end(), {to, times[time + 1]});
+    }
+    if (feature.kind == FeatureKind::kTime) converted[to] = empty_row(false)[to];
+  }
+  row = std::move(converted);
+  times = std::move(converted_times);
+  columns.resize(columns_.size());
+  compute(empty_row(true).data(), row.data(), columns.data());
 }
 
 std::vector<std::string> FeatureSchema::fields(bool of_query) const {
   std::vector<std::string> names;
   for (const SchemaFeature& feature : features_) {
-    if (!feature.is_computed() && feature.query == of_query) names.push_back(feature.name);
+    if (feature.is_sent() && feature.query == of_query) names.push_back(feature.name);
   }
   return names;
+}
+
+bool FeatureSchema::has_counters() const {
+  return std::any_of(features_.begin(), features_.end(),
+                     [](const SchemaFeature& feature) { return feature.kind == FeatureKind::kCounter; });
 }
 
 bool FeatureSchema::takes_numbers() const {
@@ -277,7 +370,7 @@ std::string FeatureSchema::fields_json(const std::vector<float>& row,
   std::string out;
   for (std::size_t i = 0; i < features_.size(); ++i) {
     const SchemaFeature& feature = features_[i];
-    if (feature.is_computed() || feature.query) continue;
+    if (!feature.is_sent() || feature.query) continue;
     const float* value = row.data() + places_[i];
     std::string text = fmt::format("{}", *value);
     if (feature.kind == FeatureKind::kVector) {

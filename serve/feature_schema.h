@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,20 +14,22 @@
 
 namespace olrank {
 
-enum class FeatureKind { kNumber, kCategory, kVector, kText, kTime };
+enum class FeatureKind { kNumber, kCategory, kVector, kText, kTime, kCounter };
 
 template <>
 struct EnumNames<FeatureKind> {
   static constexpr std::pair<FeatureKind, std::string_view> values[] = {
-      {FeatureKind::kNumber, "number"},
-      {FeatureKind::kCategory, "category"},
-      {FeatureKind::kVector, "vector"},
-      {FeatureKind::kText, "text"},
-      {FeatureKind::kTime, "time"}};
+      {FeatureKind::kNumber, "number"}, {FeatureKind::kCategory, "category"},
+      {FeatureKind::kVector, "vector"}, {FeatureKind::kText, "text"},
+      {FeatureKind::kTime, "time"},     {FeatureKind::kCounter, "counter"}};
 };
 
 /// One feature of a schema: a field of requests, or what is computed from other features.
 struct SchemaFeature {
+  static constexpr std::string_view kClickRate = "click-rate", kClicks = "clicks", kViews = "views",
+                                    kAge = "age", kByDocument = "document", kByQuery = "query";
+  static constexpr std::int64_t kEntries = 1'000'000;
+
   std::string name;
   FeatureKind kind = FeatureKind::kNumber;
   double missing = 0.0;             // the value of a document that lacks it; of a time its age in days
@@ -38,9 +41,19 @@ struct SchemaFeature {
   std::vector<std::string> dot;     // the vectors of the query and of the document
   std::vector<double> clip;         // lowest and highest value
   bool log1p = false;
-  std::vector<std::string> was;  // its earlier names
+  // These belong to a counter.
+  std::string of;                   // what it tells of a document; empty: the feature is no counter
+  std::string by{kByDocument};      // or of a document of this query
+  std::optional<double> half_life;  // of views and clicks, in days; none: they count for ever
+  std::vector<double> prior;        // clicks and views that every document has; empty: the default
+  std::int64_t limit = kEntries;    // documents, or documents of a query, that it remembers
+  std::vector<std::string> was;     // its earlier names
 
   bool is_computed() const { return !from.empty() || !dot.empty(); }
+  bool is_sent() const { return !is_computed() && kind != FeatureKind::kCounter; }
+  std::vector<double> prior_or_default() const {
+    return prior.empty() ? std::vector<double>{1.0, 10.0} : prior;
+  }
   bool is_number() const { return kind != FeatureKind::kCategory && kind != FeatureKind::kVector; }
   static const Schema& schema();
 };
@@ -71,8 +84,15 @@ class FeatureSchema {
   const SchemaFeature* find(const std::string& name, bool of_query) const;
   std::int64_t place(const SchemaFeature& field) const { return places_[&field - features_.data()]; }
   std::vector<std::string> fields(bool of_query) const;
+  bool has_counters() const;
   /// Whether requests send a number for each column, and nothing else.
   bool takes_numbers() const;
+  /// The feature that had this name earlier, as find(); null if there is none.
+  const SchemaFeature* find_earlier(const std::string& name, bool of_query) const;
+  bool drops(const std::string& name) const;
+  /// Makes a row and times of a document of the schema before, and their columns, those of this one.
+  void convert(const FeatureSchema& before, std::vector<float>& row, std::vector<std::int64_t>& times,
+               std::vector<float>& columns) const;
   /// A document as a request would send it, with texts as their lengths. By turns `times` has the place of
   /// a field and its time.
   std::string fields_json(const std::vector<float>& row, const std::vector<std::int64_t>& times) const;

@@ -3,16 +3,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <iterator>
 #include <limits>
 #include <utility>
 
 #include "core/io/atomic_file.h"
-#include "core/io/mapped_memory.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
@@ -21,7 +22,10 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kReadBytes = 1 << 18;
+namespace fs = std::filesystem;
+
+/// Ends the compression of a segment, which the next start compresses.
+struct Stopping {};
 
 bool is_out_of_space(int error_number) {
   return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
@@ -39,27 +43,41 @@ void flush_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
+struct FileLog::Batch {
+  std::vector<std::string> bodies;
+  std::vector<std::int64_t> begins{};  // once it is durable
+  std::uint64_t calls = 0;             // of enqueue(), that wait for it
+  std::uint64_t first_round = 0;
+  bool done = false;
+  std::exception_ptr failure{};
+};
+
 FileLog::FileLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss, Access access,
                  std::optional<std::uint64_t> to_round)
-    : path_(path), access_(access) {
+    : path_(path), access_(access), next_batch_(std::make_shared<Batch>()) {
   open(0);
-  if (descriptor_ < 0 && to_round.value_or(0) > 0)
+  text_ = std::make_shared<const LogText>(path_);
+  if (!text_->exists() && to_round.value_or(0) > 0)
     throw_error<InvalidArgument>("--to-round {}: there is no log {}.", *to_round, path_.string());
-  if (descriptor_ < 0) return;
   try {
-    const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
-    surveyed_bytes_ = file.size();
-    survey_ = survey_log(file.text(), latest, to_round.value_or(std::numeric_limits<std::uint64_t>::max()));
+    surveyed_end_ = text_->end();
+    survey_ = survey_log(*text_, latest, to_round.value_or(std::numeric_limits<std::uint64_t>::max()));
     if (to_round && survey_.records < *to_round) {
       throw_error<InvalidArgument>("--to-round {} is beyond the {} of {}: name a round that was logged.",
                                    *to_round, counted(survey_.records, "round"), path_.string());
     }
+    if (to_round.value_or(survey_.dropped) < survey_.dropped) {
+      throw_error<InvalidArgument>("--to-round {}: {} has dropped rounds 1 to {}: name a later one.",
+                                   *to_round, path_.string(), survey_.dropped);
+    }
     if (survey_.rest == LogSurvey::Rest::kDamage && !accept_loss) refuse_damage();
   } catch (...) {
-    ::close(descriptor_);
+    if (descriptor_ >= 0) ::close(descriptor_);
     throw;
   }
+  dropped_ = survey_.dropped;
   rounds_ = survey_.records;
+  grows_at_ = text_->grows_at();
   bytes_ = survey_.end + (survey_.rest == LogSurvey::Rest::kNewline ? 1 : 0);
 }
 
@@ -69,6 +87,12 @@ std::string_view body_of(std::string_view line) {
 }
 
 FileLog::~FileLog() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    tidy_.notify_all();
+  }
+  if (tidying_.joinable()) tidying_.join();
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
@@ -107,17 +131,22 @@ std::filesystem::path FileLog::next_cut_path() const {
 
 void FileLog::begin_writing() {
   if (repaired_) return;
+  if (text_->end() != surveyed_end_) refuse_change();
   if (descriptor_ < 0) {
     open(O_CREAT | O_EXCL);
     if (descriptor_ < 0) refuse_change();
-  } else if (MappedMemory::of_descriptor(descriptor_, path_).size() != surveyed_bytes_) {
-    refuse_change();
-  } else if (survey_.rest == LogSurvey::Rest::kNewline) {
+    reopen();
+  }
+  if (survey_.rest == LogSurvey::Rest::kNewline) {
     if (::write(descriptor_, "\n", 1) != 1) throw IoError("write", path_.string(), errno);
     if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
     log_warning("{}: Record {} lacked the newline at its end. Added it.", path_.string(), survey_.records);
   } else if (survey_.rest != LogSurvey::Rest::kNone) {
     cut_off();
+  }
+  std::error_code failed;
+  for (const LogText::Segment& segment : text()->segments()) {  // a kill may have left both forms
+    if (segment.compressed) fs::remove(LogText::segment_path(path_, segment.begin), failed);
   }
   flush_folder(path_.parent_path());
   repaired_ = true;
@@ -127,12 +156,28 @@ void FileLog::begin_writing() {
 /// be able to check.
 void FileLog::cut_off() {
   cut_to_ = next_cut_path();
+  std::vector<fs::path> damaged;
   {
-    const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
-    write_file_atomically(cut_to_, file.text().substr(survey_.end));
+    AtomicFile file(cut_to_);
+    for (std::int64_t position = survey_.end; position < surveyed_end_;) {
+      try {
+        const std::string lines = text_->lines_at(position);
+        file.write(lines);
+        position += std::ssize(lines);
+      } catch (const DataError&) {
+        const auto segments = text_->segments();
+        const auto segment = std::find_if(segments.begin(), segments.end(),
+                                          [&](const auto& one) { return one.end > position; });
+        damaged.push_back(segment->path);
+        position = segment->end;
+      }
+    }
+    file.commit();
   }
-  if (::ftruncate(descriptor_, survey_.end) != 0) throw IoError("truncate", path_.string(), errno);
+  if (::ftruncate(descriptor_, std::max<std::int64_t>(survey_.end - grows_at_, 0)) != 0)
+    throw IoError("truncate", path_.string(), errno);
   if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
+  if (!text_->segments().empty()) cut_segments(damaged);
   if (survey_.rest == LogSurvey::Rest::kTorn) {
     log_warning("{}: {} bytes after record {} were not a valid record, as after a crash. Moved them to {}.",
                 path_.string(), survey_.rest_bytes, survey_.records, cut_to_.string());
@@ -147,8 +192,27 @@ void FileLog::cut_off() {
   }
 }
 
+/// The last segments go first, so that a kill leaves the beginning of the log. Those that cannot be read
+/// keep their bytes under another name.
+void FileLog::cut_segments(const std::vector<fs::path>& damaged) {
+  std::vector<LogText::Segment> segments = text_->segments();
+  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+    if (segment->end <= survey_.end && segment->whole) break;
+    if (!segment->whole || std::find(damaged.begin(), damaged.end(), segment->path) != damaged.end())
+      fs::create_hard_link(segment->path,
+                           unused_path(fmt::format("{}.cut-at-{}", segment->path.string(), survey_.end)));
+    const fs::path plain = LogText::segment_path(path_, segment->begin);
+    if (segment->begin < survey_.end) text_->compress(segment->begin, survey_.end, plain.string() + ".zst");
+    if (segment->begin >= survey_.end || !segment->compressed) fs::remove(segment->path);
+  }
+  flush_folder(path_.parent_path());
+  text_ = std::make_shared<const LogText>(path_);
+  grows_at_ = text_->grows_at();
+}
+
 void FileLog::require_writable() const {
   if (guard_) guard_();
+  const std::lock_guard files(files_);
   if (names_open_file(path_, descriptor_)) return;
   throw StateLost(
       fmt::format("{}: The log was removed or replaced while the service ran. The service stops and writes "
@@ -160,17 +224,26 @@ std::uint64_t FileLog::append(const FeedbackRecord& record) {
   return append_all({record_body(record)});
 }
 
-std::uint64_t FileLog::append_all(std::vector<std::string> bodies) {
+std::int64_t FileLog::begin_of(const Ticket& ticket, std::size_t line) {
+  return ticket.batch->begins[ticket.place + line];
+}
+
+FileLog::Ticket FileLog::enqueue(std::vector<std::string> bodies) {
+  const std::lock_guard lock(mutex_);
+  Ticket ticket{next_batch_, next_batch_->bodies.size()};
+  ++next_batch_->calls;
+  std::move(bodies.begin(), bodies.end(), std::back_inserter(next_batch_->bodies));
+  return ticket;
+}
+
+std::uint64_t FileLog::await(const Ticket& ticket) {
   std::unique_lock lock(mutex_);
-  const std::shared_ptr<Batch> batch = next_batch_;
-  const std::size_t place = batch->bodies.size();
-  ++batch->calls;
-  std::move(bodies.begin(), bodies.end(), std::back_inserter(batch->bodies));
+  const std::shared_ptr<Batch>& batch = ticket.batch;
   // The first thread to find no write in progress writes the whole batch.
   written_.wait(lock, [&] { return batch->done || !writing_; });
   if (!batch->done) write(lock);
   if (batch->failure) std::rethrow_exception(batch->failure);
-  return batch->first_round + place;
+  return batch->first_round + ticket.place;
 }
 
 void FileLog::write(std::unique_lock<std::mutex>& lock) {
@@ -185,8 +258,10 @@ void FileLog::write(std::unique_lock<std::mutex>& lock) {
       begin_writing();
       require_writable();
       std::string bytes;
-      for (std::size_t i = 0; i < batch->bodies.size(); ++i)
+      for (std::size_t i = 0; i < batch->bodies.size(); ++i) {
+        batch->begins.push_back(bytes_ + std::ssize(bytes));
         bytes += record_line(batch->first_round + i, std::exchange(batch->bodies[i], {}));
+      }
       store(bytes);
       written = std::ssize(bytes);
     } catch (...) {
@@ -201,6 +276,17 @@ void FileLog::write(std::unique_lock<std::mutex>& lock) {
   }
   batch->failure = failure;
   batch->done = true;
+  if (!failure && is_large()) {
+    written_.notify_all();
+    lock.unlock();
+    try {
+      close_segment();
+      lock.lock();
+    } catch (...) {
+      lock.lock();
+      fatal_error_ = std::current_exception();
+    }
+  }
   writing_ = false;
   written_.notify_all();
   if (failure || !listener_) return;
@@ -251,7 +337,7 @@ void FileLog::store(const std::string& bytes) {
   }
   if (error_number == 0 && ::fdatasync(descriptor_) != 0) error_number = errno;
   if (error_number == 0) return;
-  const bool restored = ::ftruncate(descriptor_, bytes_) == 0 && ::fdatasync(descriptor_) == 0;
+  const bool restored = ::ftruncate(descriptor_, bytes_ - grows_at_) == 0 && ::fdatasync(descriptor_) == 0;
   if (restored && is_out_of_space(error_number)) throw LogFull("write", path_.string(), error_number);
   const IoError error("write", path_.string(), error_number);
   {
@@ -272,42 +358,181 @@ std::int64_t FileLog::bytes() const {
 }
 
 std::string FileLog::line_before(std::int64_t position) const {
-  if (position < 1 || position > bytes()) return {};
-  const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
-  // The last newline may be about to be added.
-  const std::string_view lines = file.text().substr(0, position - 1);
-  if (std::ssize(file.text()) >= position && file.text()[position - 1] != '\n') return {};
-  return std::string(lines.substr(lines.rfind('\n') + 1));
+  return position > bytes() ? std::string() : text()->line_before(position);
+}
+
+std::shared_ptr<const LogText> FileLog::text() const {
+  const std::lock_guard lock(text_mutex_);
+  return text_;
+}
+
+/// Takes the files as they are now.
+void FileLog::reopen() {
+  const std::lock_guard lock(text_mutex_);
+  text_ = std::make_shared<const LogText>(path_, text_.get());
+}
+
+bool FileLog::is_large() const {
+  return close_at_ > 0 && bytes_ - grows_at_ >= close_at_;
+}
+
+/// Renames the file and goes on in a new one, which is locked before it gets the name. A kill between the
+/// two leaves no file that grows, and the next start makes one. Called by the writing thread only.
+void FileLog::close_segment() {
+  const fs::path fresh =
+      path_.parent_path() / fmt::format(".{}.tmp-{}-0", path_.filename().string(), ::getpid());
+  const fs::path segment = LogText::segment_path(path_, grows_at_);
+  const std::lock_guard files(files_);
+  const int next =
+      ::open(fresh.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  bool renamed =
+      next >= 0 && ::flock(next, LOCK_EX | LOCK_NB) == 0 && ::rename(path_.c_str(), segment.c_str()) == 0;
+  if (renamed && ::rename(fresh.c_str(), path_.c_str()) != 0) {
+    const int error_number = errno;
+    renamed = ::rename(segment.c_str(), path_.c_str()) != 0;
+    errno = error_number;
+  }
+  if (!renamed) {
+    log_warning("{} The log goes on in its file, and is closed as a segment later.",
+                IoError("rename", path_.string(), errno).what());
+    if (next >= 0) ::close(next);
+    ::unlink(fresh.c_str());
+    close_at_ += segments_.bytes;
+    return;
+  }
+  flush_folder(path_.parent_path());
+  ::close(std::exchange(descriptor_, next));
+  grows_at_ = bytes_;
+  close_at_ = segments_.bytes;
+  reopen();
+  const std::lock_guard lock(mutex_);
+  untidy_ = true;
+  tidy_.notify_all();
+}
+
+void FileLog::keep_small(Segments segments) {
+  segments_ = segments;
+  close_at_ = segments.bytes;
+  untidy_ = true;
+  tidying_ = std::thread([this] { tidy(); });
+}
+
+void FileLog::compact(Segments segments) {
+  segments_ = segments;
+  begin_writing();
+  if (bytes_ > grows_at_) close_segment();
+  compress_segments();
+  drop_segments();
+}
+
+void FileLog::allow_dropping(std::uint64_t before) {
+  const std::lock_guard lock(mutex_);
+  droppable_ = before;
+  untidy_ = true;
+  tidy_.notify_all();
+}
+
+/// The thread that nothing waits for.
+void FileLog::tidy() {
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    tidy_.wait(lock, [this] { return stopping_ || untidy_; });
+    untidy_ = false;
+    lock.unlock();
+    try {
+      compress_segments();
+      if (std::exchange(refused_, false)) log_info("{}: Segments are compressed again.", path_.string());
+      drop_segments();
+    } catch (const Stopping&) {
+    } catch (const StateLost&) {  // the service is about to stop and says why
+    } catch (const std::exception& error) {
+      if (!std::exchange(refused_, true))
+        log_warning("{} The log is whole; a segment stays as it is and is compressed later.", error.what());
+    }
+    lock.lock();
+  }
+}
+
+void FileLog::compress_segments() {
+  const std::shared_ptr<const LogText> text = this->text();
+  for (const LogText::Segment& segment : text->segments()) {
+    if (segment.compressed || segment.begin == segment.end) continue;
+    if (guard_) guard_();
+    text->compress(segment, [this] {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) throw Stopping();
+    });
+    reopen();
+  }
+}
+
+void FileLog::drop_segments() {
+  const LogKeep& keep = segments_.keep;
+  if (keep.what == LogKeep::What::kAll) return;
+  const std::shared_ptr<const LogText> text = this->text();
+  std::vector<LogText::Segment> segments = text->segments();
+  if (!segments.empty()) segments.pop_back();  // its name says where the log begins
+  std::uint64_t droppable = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    droppable = droppable_;
+  }
+  const auto answers = segments_.answers ? segments_.answers() : std::chrono::milliseconds(0);
+  const std::uint64_t before = dropped_;
+  std::int64_t bytes = 0;
+  for (const LogText::Segment& segment : segments) {
+    const std::uint64_t last = round_of(text->line_before(segment.end));
+    const auto age = fs::file_time_type::clock::now() - fs::last_write_time(segment.path);
+    const bool stays = last >= droppable || age <= answers ||
+                       (keep.what == LogKeep::What::kLists && rounds() - last < keep.count) ||
+                       (keep.what == LogKeep::What::kDays && age <= std::chrono::hours(24) * keep.count);
+    if (stays) break;
+    if (guard_) guard_();
+    fs::remove(segment.path);
+    dropped_ = last;
+    bytes += segment.end - segment.begin;
+  }
+  if (bytes == 0) return;
+  flush_folder(path_.parent_path());
+  reopen();
+  log_info("{}: Dropped rounds {} to {}, which a checkpoint has learned.", path_.string(), before + 1,
+           dropped_.load());
+}
+
+LogKeep LogKeep::parse(std::string_view text) {
+  if (text == "all") return {};
+  if (text == "checkpoint") return {What::kCheckpoint, 0};
+  LogKeep keep{text.ends_with('d') ? What::kDays : What::kLists, 0};
+  const std::string_view digits = text.substr(0, text.size() - (text.ends_with('d') ? 1 : 0));
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), keep.count);
+  if (error == std::errc() && end == digits.data() + digits.size() && keep.count > 0 &&
+      (keep.what == What::kLists || keep.count <= 100'000))
+    return keep;
+  throw_error<InvalidArgument>(
+      "--keep must be all, checkpoint, days such as 90d, or a number of lists such as 1000000, not '{}'.",
+      text);
 }
 
 bool FileLog::Reader::next(std::string_view& line) {
   const std::int64_t durable = log_.bytes();
   if (position_ >= durable) return false;
-  std::size_t searched = used_;
-  for (;;) {
-    const std::size_t newline = buffer_.find('\n', searched);
-    if (newline != std::string::npos) {
-      line = std::string_view(buffer_).substr(used_, newline - used_);
-      position_ += static_cast<std::int64_t>(newline + 1 - used_);
-      used_ = newline + 1;
-      return true;
-    }
-    buffer_.erase(0, std::exchange(used_, 0));
-    searched = buffer_.size();
-    const std::int64_t from = position_ + std::ssize(buffer_);
-    const std::int64_t wanted = std::min(kReadBytes, durable - from);
-    if (wanted == 0)
+  if (used_ == lines_.size()) {
+    used_ = 0;
+    const std::int64_t left = durable - position_;
+    lines_ = log_.text()->lines_at(position_, std::min(left, LogText::kBytesAtOnce));
+    // begin_writing() may not have added the last newline yet.
+    if (std::ssize(lines_) == left - 1 && log_.survey_.rest == LogSurvey::Rest::kNewline) lines_ += '\n';
+    if (std::ssize(lines_) > left) lines_.resize(static_cast<std::size_t>(left));
+    if (lines_.empty()) throw_error<IoError>("{}: The log was truncated.", log_.path().string());
+    if (!lines_.ends_with('\n'))
       throw_error<IoError>("{}: The log ends in the middle of a record.", log_.path().string());
-    buffer_.resize(searched + wanted);
-    const ssize_t count = ::pread(log_.descriptor_, buffer_.data() + searched, wanted, from);
-    if (count < 0 && errno != EINTR) throw IoError("read", log_.path().string(), errno);
-    if (count == 0 && log_.survey_.rest == LogSurvey::Rest::kNewline && from == log_.survey_.end) {
-      buffer_.back() = '\n';  // begin_writing() has not added it yet
-      continue;
-    }
-    if (count == 0) throw_error<IoError>("{}: The log was truncated.", log_.path().string());
-    buffer_.resize(searched + std::max<ssize_t>(count, 0));
   }
+  const std::size_t newline = lines_.find('\n', used_);
+  line = std::string_view(lines_).substr(used_, newline - used_);
+  position_ += static_cast<std::int64_t>(newline + 1 - used_);
+  used_ = newline + 1;
+  return true;
 }
 
 }  // namespace olrank

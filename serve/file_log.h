@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +12,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
 #include "core/feedback/feedback_record.h"
+#include "logs/log_text.h"
 #include "logs/log_view.h"
 
 namespace olrank {
@@ -53,8 +56,24 @@ class StateLost : public IoError {
   using IoError::IoError;
 };
 
+/// This says what stays of a log. Its last segment stays in any case, and so does what a start needs: the records
+/// from that of the latest checkpoint on, and those of lists that may still be open. Whole segments go, the
+/// oldest first.
+struct LogKeep {
+  enum class What { kAll, kCheckpoint, kLists, kDays };
+  What what = What::kAll;
+  std::uint64_t count = 0;  // of lists or days
+
+  /// all, checkpoint, 90d (days) or 1000000 (lists). Throws InvalidArgument.
+  static LogKeep parse(std::string_view text);
+};
+
 /// Append-only log of accepted feedback: lines with checksums, in round order. A record is acknowledged
 /// once it is on disk; records that arrive during a write share the next flush (group commit).
+///
+/// A log that grows large is closed as a segment, which is renamed, and goes on in a new file; a thread of
+/// its own compresses segments and drops those that need not stay. A kill between any two of these steps
+/// leaves the log whole.
 class FileLog : public FeedbackLog {
  public:
   /// Locks the file, if it exists, and verifies every record, without changing anything. Throws DataError
@@ -79,6 +98,25 @@ class FileLog : public FeedbackLog {
 
   const std::filesystem::path& path() const { return path_; }
   Access access() const { return access_; }
+  /// The rounds before the first one that is still there.
+  std::uint64_t dropped() const { return dropped_; }
+  std::int64_t begin() const { return text()->begin(); }
+  /// The files as they are now.
+  std::shared_ptr<const LogText> text() const;
+
+  struct Segments {
+    std::int64_t bytes = std::int64_t{64} << 20;  // at which one is closed
+    LogKeep keep{};
+    /// Tells how long a list may await feedback, or be in a file from which a start takes it up.
+    std::function<std::chrono::milliseconds()> answers{};
+  };
+  /// Closes and compresses segments from now on. After begin_writing().
+  void keep_small(Segments segments);
+  /// Does it at once, with what is there, and throws what that thread would say.
+  void compact(Segments segments);
+  /// A checkpoint on disk has learned this round: earlier ones may be dropped.
+  void allow_dropping(std::uint64_t before);
+
   /// Position of the first of the latest records when the log was opened.
   std::int64_t latest_begin() const { return survey_.latest_begin; }
 
@@ -92,7 +130,19 @@ class FileLog : public FeedbackLog {
   std::uint64_t append(const FeedbackRecord& record);
   /// Appends several lines, given without their rounds and checksums, which become durable together;
   /// returns the round of the first.
-  std::uint64_t append_all(std::vector<std::string> bodies);
+  std::uint64_t append_all(std::vector<std::string> bodies) { return await(enqueue(std::move(bodies))); }
+
+  struct Batch;
+  /// Lines that wait for a flush, after all that were enqueued before.
+  struct Ticket {
+    std::shared_ptr<Batch> batch;
+    std::size_t place = 0;
+  };
+  Ticket enqueue(std::vector<std::string> bodies);
+  /// Returns once they are durable, as append_all().
+  std::uint64_t await(const Ticket& ticket);
+  /// Where a durable line of the ticket begins.
+  static std::int64_t begin_of(const Ticket& ticket, std::size_t line);
 
   /// They tell what to say once the disk refuses records, and once it takes them again. Without them, each
   /// append() is the feedback of one request, and those that were refused are counted.
@@ -124,24 +174,23 @@ class FileLog : public FeedbackLog {
    private:
     const FileLog& log_;
     std::int64_t position_;  // just past the last line returned
-    std::string buffer_;
-    std::size_t used_ = 0;  // bytes of the buffer already returned
+    std::string lines_;
+    std::size_t used_ = 0;  // bytes of them already returned
   };
 
  private:
-  struct Batch {
-    std::vector<std::string> bodies;
-    std::uint64_t calls = 0;  // of append(), that wait for it
-    std::uint64_t first_round = 0;
-    bool done = false;
-    std::exception_ptr failure;
-  };
-
   void open(int flags);
   void report(const std::exception_ptr& failure, std::uint64_t calls);
   [[noreturn]] void refuse_damage() const;
   [[noreturn]] void refuse_change() const;
   void cut_off();
+  void cut_segments(const std::vector<std::filesystem::path>& damaged);
+  bool is_large() const;
+  void close_segment();
+  void compress_segments();
+  void drop_segments();
+  void reopen();
+  void tidy();
   /// Writes one batch, releasing the lock during the disk write.
   void write(std::unique_lock<std::mutex>& lock);
   void store(const std::string& bytes);
@@ -149,8 +198,11 @@ class FileLog : public FeedbackLog {
   std::filesystem::path path_;
   Access access_;
   int descriptor_ = -1;
+  mutable std::mutex text_mutex_;
+  std::shared_ptr<const LogText> text_;
+  std::int64_t grows_at_ = 0;  // where the open file begins; used by the writing thread
   LogSurvey survey_;
-  std::size_t surveyed_bytes_ = 0;
+  std::int64_t surveyed_end_ = 0;
   std::filesystem::path cut_to_;
   std::function<void()> guard_;
   std::optional<DiskWords> words_;
@@ -158,13 +210,24 @@ class FileLog : public FeedbackLog {
 
   mutable std::mutex mutex_;
   std::condition_variable written_;
-  std::shared_ptr<Batch> next_batch_ = std::make_shared<Batch>();
+  std::shared_ptr<Batch> next_batch_;
   bool repaired_ = false;  // by begin_writing()
   bool writing_ = false;
   std::exception_ptr fatal_error_;
   std::atomic<std::uint64_t> failed_ = 0;  // calls that the disk refused since the last one that it took
   std::uint64_t rounds_ = 0;
   std::int64_t bytes_ = 0;
+
+  std::atomic<std::uint64_t> dropped_ = 0;
+  mutable std::mutex files_;  // held while a segment is closed, so that nobody misses the file
+  Segments segments_;
+  std::int64_t close_at_ = 0;  // bytes of the open file at which it is closed next; 0: never
+  std::condition_variable tidy_;
+  bool untidy_ = false;
+  bool stopping_ = false;
+  std::uint64_t droppable_ = 0;
+  bool refused_ = false;  // the disk had no space for the compressed form of a segment
+  std::thread tidying_;
 };
 
 /// Returns what is between the round of a record's line and its checksum.

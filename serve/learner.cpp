@@ -64,7 +64,17 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FileLog& log, LearnerSett
       makes_lists_(ranker_->makes_lists()) {
   require_lists_ahead_of_rounds(*ranker_);
   if (settings_.arms) arms_.emplace(*settings_.arms);
+  if (settings_.schema && settings_.schema->has_counters()) counters_.emplace(*settings_.schema);
   restore();
+  if (position_ < log_.begin()) {
+    throw_error<IoError>(
+        "{}: Rounds 1 to {} were dropped from this log, and no checkpoint that fits has learned them. Put "
+        "the checkpoint back that belongs to this log, or begin a new folder with --import-log {}, which "
+        "learns the {} that are left.",
+        log_.path().string(), log_.dropped(), log_.path().string(),
+        counted(log_.rounds() - log_.dropped(), "round"));
+  }
+  log_.allow_dropping(restored_round_);
   require_fitting_log();
   reader_ = std::make_unique<FileLog::Reader>(log_, position_);
   publish();
@@ -82,6 +92,7 @@ Learner::~Learner() {
 }
 
 void Learner::restore() {
+  outdated_ = settings_.learns_again;  // also what another learner will have saved meanwhile
   auto bytes = read_own_file(settings_.checkpoint);
   if (!bytes) return;
   StateReader state(std::move(*bytes), settings_.checkpoint.string(),
@@ -117,6 +128,7 @@ void Learner::restore() {
   // Only checkpoints after a skipped round have it.
   if (state.is_next("service.skipped")) skipped_ = state.get_one<std::uint64_t>("service.skipped");
   if (settings_.exposure) load_fields(exposure_, state, *settings_.exposure);
+  if (counters_) counters_->load(state);
   restored_round_ = checkpoint_round_ = round_;
   // The arms come last, if there were any, and may have had another plan.
   if (arms_ ? arms_->load(state) : !state.is_next("arms.plan")) {
@@ -127,7 +139,10 @@ void Learner::restore() {
 }
 
 void Learner::count_arms_again() {
-  FileLog::Reader reader(log_, 0);
+  if (log_.dropped() > 0)
+    log_info("{}: The figures of the arms lack rounds 1 to {}, which were dropped.", log_.path().string(),
+             log_.dropped());
+  FileLog::Reader reader(log_, log_.begin());
   FeedbackRecord record;
   for (std::string_view line; reader.position() < position_ && reader.next(line);) {
     if (const auto failure = parse_record(line, record))
@@ -155,7 +170,7 @@ std::string Learner::contradiction(const std::string& last_check) const {
 
 void Learner::begin_writing() {
   log_.begin_writing();
-  if (!std::exchange(outdated_, false)) return;
+  if (!std::exchange(outdated_, false) || !std::filesystem::exists(settings_.checkpoint)) return;
   const std::filesystem::path aside = unused_path(settings_.checkpoint.string() + ".set-aside");
   std::error_code failed;
   std::filesystem::rename(settings_.checkpoint, aside, failed);
@@ -171,6 +186,7 @@ void Learner::begin_writing() {
 
 void Learner::start() {
   begin_writing();
+  stopping_ = ended_ = false;
   log_.on_growth([this] {
     const std::lock_guard lock(mutex_);
     wake_.notify_one();
@@ -178,10 +194,11 @@ void Learner::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-bool Learner::stop(std::chrono::seconds timeout) {
+bool Learner::stop(std::chrono::seconds timeout, bool saves) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    saves_at_end_ = saves;
     deadline_ = SteadyClock::now() + timeout;
     wake_.notify_one();
   }
@@ -195,6 +212,14 @@ void Learner::learn_all() {
   while (consume_next()) {
   }
   publish();
+}
+
+bool Learner::catch_up(const std::atomic<bool>& stop) {
+  while (!stop && consume_next()) {
+    if (publish_due(true)) publish();
+  }
+  publish();
+  return !stop;
 }
 
 void Learner::run() {
@@ -305,7 +330,7 @@ std::optional<SteadyClock::time_point> Learner::next_due() const {
 void Learner::finish() {
   try {
     // First, as copies for requests may fail.
-    if (round_ != checkpoint_round_ || unsaved_) try_save_checkpoint(true);
+    if (saves_at_end_ && (round_ != checkpoint_round_ || unsaved_)) try_save_checkpoint(true);
     publish();
   } catch (const std::exception& error) {
     log_warning("The end of learning after round {} failed: {}", round_, error.what());
@@ -423,6 +448,7 @@ void Learner::learn(const FeedbackRecord& record) {
   } catch (const NumericError& error) {
     skip(error.what());
   }
+  if (counters_) counters_->observe(record);
   round_ = record.round;
   published_ = false;
 }
@@ -479,6 +505,7 @@ Learner::State Learner::present_state() const {
   StateWriter state;
   state.put("service.round", round_);
   ranker_->save(state);
+  if (counters_) counters_->save(state);
   return {round_, pairs_, skipped_, state.fingerprint()};
 }
 
@@ -492,10 +519,12 @@ void Learner::save_checkpoint() {
   ranker_->save(state);
   if (skipped_ > 0) state.put("service.skipped", skipped_);
   if (settings_.exposure) save_fields(exposure_, state, *settings_.exposure);
+  if (counters_) counters_->save(state);
   if (arms_) arms_->save(state);
   begin_writing();
   log_.require_writable();
   state.write(settings_.checkpoint);
+  log_.allow_dropping(round_);
   checkpoint_round_ = round_;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "logs/documents.h"
 #include "logs/feature_map.h"
 #include "serve/arm_ledger.h"
+#include "serve/feature_counters.h"
 #include "serve/file_log.h"
 #include "serve/snapshot.h"
 
@@ -36,6 +38,7 @@ struct LearnerSettings {
   NamedInputs names{};                          // of the inputs
   bool learns_again = false;                    // whether the checkpoint has other inputs
   const DocumentVersions* documents = nullptr;  // that records name; null: they name none
+  std::optional<FeatureSchema> schema{};        // of a service with one, for its counters
 };
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
@@ -58,10 +61,13 @@ class Learner : public RankerSource {
   void start();
   /// Learns the rest of the log for at most `timeout`, writes a checkpoint and joins the thread. False if
   /// the checkpoint could not be written, as a warning says.
-  bool stop(std::chrono::seconds timeout);
+  /// Without `saves` there is no checkpoint. start() may follow.
+  bool stop(std::chrono::seconds timeout, bool saves = true);
   /// Learns the log on the calling thread, as an alternative to start(). Changes no file if the log is only
   /// read.
   void learn_all();
+  /// Learns the log as learn_all() does, but changes no file; start() may follow. False once it has to stop.
+  bool catch_up(const std::atomic<bool>& stop);
 
   std::shared_ptr<const PublishedRanker> latest() const override;
   /// Lists of a ranker that has no snapshots are made by the learning thread, between rounds: all that
@@ -79,6 +85,8 @@ class Learner : public RankerSource {
 
   std::optional<std::string> failure() const override;
   std::uint64_t restored_round() const { return restored_round_; }
+  /// Null without any in the schema.
+  const FeatureCounters* counters() const { return counters_ ? &*counters_ : nullptr; }
   /// The ledger counts all lists that were in the log when the learner was made.
   const ExposureLedger& logged_exposure() const { return logged_exposure_; }
 
@@ -163,6 +171,7 @@ class Learner : public RankerSource {
   std::uint64_t skipped_ = 0;
   ExposureLedger exposure_;        // of the rounds so far
   std::optional<ArmLedger> arms_;  // of the rounds so far
+  std::optional<FeatureCounters> counters_;
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures
@@ -181,6 +190,7 @@ class Learner : public RankerSource {
   bool ended_ = false;  // the learning thread
   std::optional<std::string> failure_;
   bool stopping_ = false;
+  bool saves_at_end_ = true;
   std::chrono::steady_clock::time_point deadline_;
   std::thread thread_;
 };

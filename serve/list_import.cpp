@@ -19,6 +19,7 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
+#include "logs/documents.h"
 #include "logs/feature_map.h"
 #include "logs/log_reader.h"
 #include "models/files/model_file.h"
@@ -236,13 +237,27 @@ std::optional<std::uint64_t> checkpoint_round(const fs::path& checkpoint) {
 
 }  // namespace
 
+LogCompaction compact_log(const fs::path& state) {
+  require_service(state);
+  StateFolder folder(state);
+  LogCompaction done;
+  for (const fs::path& file : {folder.log(), state / DocumentVersions::kFile}) {
+    FileLog log(file, 1);
+    if (!log.text()->exists()) continue;
+    if (file == folder.log()) done.records = log.rounds() - log.dropped();
+    done.bytes_before += log.text()->bytes_on_disk();
+    folder.require_lock();
+    log.compact({});
+    done.bytes += log.text()->bytes_on_disk();
+  }
+  folder.accept();
+  return done;
+}
+
 LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
   if (!fs::is_directory(state)) throw IoError("read", state.string(), fs::exists(state) ? ENOTDIR : ENOENT);
+  require_service(state);
   StateFolder folder(state);
-  if (!folder.identity()) {
-    throw_error<InvalidArgument>(
-        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
-  }
   FileLog log(folder.log(), 1, false, FileLog::Access::kWrite, to_round);
   LogCut cut;
   cut.to_round = to_round;
@@ -253,6 +268,13 @@ LogCut cut_log(const fs::path& state, std::uint64_t to_round, bool dry_run) {
   }
   if (const auto learned = checkpoint_round(folder.checkpoint()); learned && *learned > to_round) {
     cut.checkpoint_round = learned;
+    if (log.dropped() > 0) {
+      throw_error<InvalidArgument>(
+          "--to-round {}: Rounds 1 to {} were dropped, so that only a checkpoint tells what was learned "
+          "then, "
+          "and that of {} is later: restore a backup of that time.",
+          to_round, log.dropped(), state.string());
+    }
     cut.checkpoint_moved_to = unused_path(folder.checkpoint().string() + ".set-aside");
   }
   if (dry_run) return cut;

@@ -58,6 +58,15 @@ struct LogCut {
 /// a round beyond its log, DataError for a log that is damaged before that round.
 LogCut cut_log(const std::filesystem::path& state, std::uint64_t to_round, bool dry_run);
 
+struct LogCompaction {
+  std::uint64_t records = 0;
+  std::int64_t bytes_before = 0;  // on disk, of the log and the documents
+  std::int64_t bytes = 0;
+};
+
+/// Compresses the whole log of a stopped service and its documents. Throws as cut_log().
+LogCompaction compact_log(const std::filesystem::path& state);
+
 /// Copies the records of some rounds, numbered from 1, with new checksums. The log may be that of a running
 /// service. Returns how many they are. Throws DataError for a line without a valid checksum,
 /// InvalidArgument if the log has none of these rounds; then there is no copy.

@@ -323,7 +323,7 @@ bool StreamArchive::mend(bool starts) {
           "{} has {}, and {} has {}, but from the first one on, or before those that the server still has, "
           "they differ: the folder belongs to another prefix, or the server lost records and other "
           "processes went on. Nothing was changed. Keep the folder, as its last records may be nowhere "
-          "else, and start with another one, which has feedback.jsonl and checkpoint of another learner.",
+          "else, and start with another one, which has feedback*.jsonl* and checkpoint of another learner.",
           stream_.client().address().text(), counted(both.rounds, "record"), log_.path().string(), mine),
       std::nullopt, starts);
   return false;

@@ -118,7 +118,7 @@ std::string_view impression_of(std::string_view line) {
 
 std::unordered_set<std::string> logged_impressions(const FileLog& log) {
   std::unordered_set<std::string> impressions;
-  FileLog::Reader reader(log, 0);
+  FileLog::Reader reader(log, log.begin());
   for (std::string_view line; reader.next(line);) impressions.emplace(impression_of(line));
   return impressions;
 }

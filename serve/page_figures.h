@@ -166,6 +166,11 @@ class FeatureEffects {
   static constexpr std::chrono::seconds kInterval{1};       // takes a list at most so often
 
   void take(FeatureMatrix raw, Clock::time_point now);
+  void forget_lists() {
+    const std::lock_guard lock(mutex_);
+    lists_.clear();
+    taken_.reset();
+  }
 
   struct Effect {
     std::int64_t feature = 0;

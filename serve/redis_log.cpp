@@ -335,7 +335,7 @@ std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
   if (later <= after + 1) return bodies;
   throw_error<IoError>(
       "{}: The stream was trimmed before it was archived here: records {} to {} are missing. Copy "
-      "feedback.jsonl and checkpoint of another learner of this prefix into the folder.",
+      "feedback*.jsonl* and checkpoint of another learner of this prefix into the folder.",
       client_.address().text(), after + 1, later - 1);
 }
 

@@ -18,6 +18,7 @@
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
 #include "serve/open_lists.h"
+#include "serve/query_text.h"
 #include "serve/search_response.h"
 
 namespace olrank {
@@ -101,6 +102,8 @@ class RankReader final : public RequestReader {
                       joined(unknown_ids_), std::cmp_greater(unknown_, unknown_ids_.size()) ? ", …" : ""));
     }
     if (!request_.stored.empty()) request_.stored.resize(request_.docs.size());
+    if (limits_.counters != nullptr)
+      limits_.counters->fill(request_.query, request_.docs, request_.time, request_.fields);
     if (limits_.schema) {
       request_.values.resize(request_.docs.size() * limits_.features);
       for (std::size_t doc = 0; doc < request_.docs.size(); ++doc)
@@ -128,6 +131,7 @@ class RankReader final : public RequestReader {
   }
 
   bool start_object() override {
+    if (is_ignored()) return begin_ignored();
     if (place_ == kBody) {
       place_ = kTop;
     } else if (place_ == kDocList) {
@@ -151,6 +155,7 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool key(std::string& name) override {
+    if (place_ == kIgnored) return true;
     if (place_ == kTop) {
       const std::size_t known =
           limits_.schema || names_.in_order ? names_.top.size() : std::size_t{kQueryFeatures};
@@ -170,6 +175,7 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool end_object() override {
+    if (place_ == kIgnored) return end_ignored();
     if (place_ == kFeatureObject) {
       place_ = kDoc;
     } else if (place_ == kFields) {
@@ -185,6 +191,7 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool start_array() override {
+    if (is_ignored()) return begin_ignored();
     if (place_ == kTop && field_ == kDocs) {
       place_ = kDocList;
     } else if (place_ == kFields && schema_field_->kind == FeatureKind::kVector) {
@@ -204,6 +211,7 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool end_array() override {
+    if (place_ == kIgnored) return end_ignored();
     if (place_ == kFeatureList) {
       if (feature_ != limits_.features) reject_count(feature_);
       place_ = kDoc;
@@ -226,7 +234,8 @@ class RankReader final : public RequestReader {
     kFeatureObject,
     kIncumbentList,
     kFields,
-    kVector
+    kVector,
+    kIgnored
   };
   enum TopField {
     kQuery,
@@ -258,6 +267,7 @@ class RankReader final : public RequestReader {
       case kFeatureObject:
         return fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], limits_.feature(feature_));
       case kFields:
+      case kIgnored:
         return schema_place();
       case kVector:
         return fmt::format("{}[{}]", schema_place(), feature_);
@@ -267,10 +277,23 @@ class RankReader final : public RequestReader {
     return "body";
   }
 
+  bool begin_ignored() {
+    place_ = kIgnored;
+    return ++ignored_depth_ > 0;
+  }
+  bool end_ignored() {
+    if (--ignored_depth_ == 0) place_ = kFields;
+    return true;
+  }
+  bool null() override { return is_ignored() || RequestReader::null(); }
+
   bool text(std::string& value) override {
+    if (is_ignored()) return true;
     if (place_ == kTop && field_ == kQuery) {
       check_text(value, limits_.text_bytes);
-      request_.query = value;
+      request_.query = limits_.normalise_query ? normalised_query(value) : value;
+      if (request_.query.empty() && !value.empty())
+        reject("The text has nothing but white space, which --normalise-query removes: send a text that names the page.");
     } else if (place_ == kTop && field_ == kUser) {
       check_text(value, limits_.text_bytes);
       request_.user = value;
@@ -289,12 +312,14 @@ class RankReader final : public RequestReader {
     return true;
   }
   bool number_float(const JsonNumber& given) override {
+    if (is_ignored()) return true;
     if (place_ == kVector || (place_ == kFields && schema_field_->kind == FeatureKind::kNumber))
       return add_field(given.rounded());
     if (place_ != kFeatureList && place_ != kFeatureObject) return RequestReader::number_float(given);
     return add_feature(given.rounded());
   }
   bool number(double value, std::optional<std::int64_t> whole) override {
+    if (is_ignored()) return true;
     switch (place_) {
       case kFeatureList:
       case kFeatureObject:
@@ -331,6 +356,7 @@ class RankReader final : public RequestReader {
     reject_type("number");
   }
   bool flag(bool value) override {
+    if (is_ignored()) return true;
     if (place_ != kTop || (field_ != kExplore && field_ != kCertainty && field_ != kAllowUnknown))
       reject_type("boolean");
     (field_ == kExplore     ? request_.explore
@@ -359,6 +385,7 @@ class RankReader final : public RequestReader {
     }
     std::shared_ptr<const StoredDocument> stored = store->newest(request_.docs.back().text);
     if (!has_features) limits_.schema ? start_fields() : start_row();
+    if (!stored && has_features && has_all_of_other()) return;
     if (!stored) {
       constexpr std::size_t kNamed = 5;
       if (unknown_++ < kNamed)
@@ -403,12 +430,20 @@ class RankReader final : public RequestReader {
     row.resize(row_);
     row.insert(row.end(), empty.begin(), empty.end());
     given_.assign(empty.size(), 0);
+    for (const SchemaFeature& feature : limits_.schema->features()) {  // no document has a counter
+      if (feature.kind == FeatureKind::kCounter && !of_query_) given_[limits_.schema->place(feature)] = 1;
+    }
     schema_field_ = nullptr;
+    is_ignored_ = false;
     place_ = kFields;
   }
   void find_schema_field(const std::string& name) {
     schema_field_ = nullptr;
     const SchemaFeature* field = limits_.schema->find(name, of_query_);
+    if (field == nullptr) field = limits_.schema->find_earlier(name, of_query_);
+    if (field == nullptr) field = field_of_other(name);
+    is_ignored_ = field == nullptr && (limits_.schema->drops(name) || is_of_other(name));
+    if (is_ignored_) return;
     if (field == nullptr) {
       const std::vector<std::string> names = limits_.schema->fields(of_query_);
       const std::string near = near_name(excerpt(name), names);
@@ -422,6 +457,39 @@ class RankReader final : public RequestReader {
     if (given_[place] != 0) reject("The feature appears twice.");
     std::fill_n(given_.begin() + place, field->kind == FeatureKind::kVector ? field->length : 1, char{1});
   }
+  std::shared_ptr<const FeatureSchema> other() const {
+    return limits_.other_schema ? limits_.other_schema() : nullptr;
+  }
+  /// In a request for a schema that will take the place of this one, renamed features count, and new ones
+  /// do not yet.
+  const SchemaFeature* field_of_other(const std::string& name) const {
+    const auto next = other();
+    const SchemaFeature* renamed = next ? next->find(name, of_query_) : nullptr;
+    for (std::size_t was = 0; renamed != nullptr && was < renamed->was.size(); ++was) {
+      if (const SchemaFeature* field = limits_.schema->find(renamed->was[was], of_query_)) return field;
+    }
+    return nullptr;
+  }
+  bool is_of_other(const std::string& name) const {
+    const auto schema = other();
+    return schema && schema->find(name, of_query_) != nullptr;
+  }
+  /// Whether the latest document has all numbers that a request for the other schema can have.
+  bool has_all_of_other() const {
+    const auto schema = limits_.schema ? other() : nullptr;
+    if (!schema) return false;
+    for (const SchemaFeature& feature : limits_.schema->features()) {
+      if (!feature.is_sent() || feature.query || given_[limits_.schema->place(feature)] != 0) continue;
+      const bool is_known =
+          schema->find(feature.name, false) != nullptr ||
+          schema->find_earlier(feature.name, false) != nullptr ||
+          std::any_of(feature.was.begin(), feature.was.end(),
+                      [&](const std::string& was) { return schema->find(was, false) != nullptr; });
+      if (is_known) return false;
+    }
+    return true;
+  }
+  bool is_ignored() const { return place_ == kIgnored || (place_ == kFields && is_ignored_); }
   std::string schema_place() const {
     const std::string parent =
         of_query_ ? names_.top[kQueryFeatures] : fmt::format("{}.{}", last_doc(), names_.doc[kFeatures]);
@@ -584,6 +652,8 @@ class RankReader final : public RequestReader {
   bool of_query_ = false;     // whether the fields are the query's
   std::size_t row_ = 0;       // where the row of fields begins
   const SchemaFeature* schema_field_ = nullptr;
+  bool is_ignored_ = false;          // the latest field
+  std::int64_t ignored_depth_ = 0;   // of lists and objects in its value
   std::int64_t version_ = 0;         // of a document to store
   std::vector<std::int64_t> times_;  // likewise, as in StoredDocument
   bool allows_unknown_ = false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "core/fair/exposure.h"
 #include "core/feedback/feedback_record.h"
 #include "serve/document_store.h"
+#include "serve/feature_counters.h"
 #include "serve/feature_schema.h"
 #include "serve/impression_file.h"
 
@@ -44,11 +46,16 @@ struct RequestLimits {
   std::int64_t most_ranks = 0;  // largest k; 0: any
   bool incumbent = false;       // each request has the caller's own order
   bool window = false;          // feedback may have events
+  bool normalise_query = false;
   std::unordered_map<std::string, std::int64_t>
       names{};  // of the features, with their indices; may be empty
   HitOrigins origins{};
   std::shared_ptr<const FeatureSchema> schema{};  // what requests send in place of features; may be null
   const DocumentStore* documents = nullptr;       // that requests may name by their IDs alone
+  /// Tells the schema that takes the place of this one, or had its place before; requests may be written
+  /// for it.
+  std::function<std::shared_ptr<const FeatureSchema>()> other_schema{};
+  const FeatureCounters* counters = nullptr;  // of a schema that has some
 
   /// Names a feature as requests may: its number, from 1, if it has no name.
   std::string feature(std::int64_t index) const;

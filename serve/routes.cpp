@@ -20,6 +20,7 @@ constexpr std::string_view kMetricsPath = "/metrics";
 constexpr std::string_view kReadyPath = "/readyz";
 constexpr std::string_view kHealthPath = "/healthz";
 constexpr std::string_view kDocumentPath = "/v1/docs/{id}";
+constexpr std::string_view kSchemaPath = "/v1/schema";
 
 const std::vector<Route>& routes() {
   static constexpr std::string_view kJson = "application/json";
@@ -39,6 +40,10 @@ const std::vector<Route>& routes() {
        [](Service& service, const std::string& id) { return service.document(id); }},
       {"DELETE", kDocumentPath, Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, const std::string& id) { return service.delete_document(id); }},
+      {"GET", kSchemaPath, Route::kWaiting, kJson, Route::kNoBody, false,
+       [](Service& service, Body) { return service.schema(); }},
+      {"PUT", kSchemaPath, Route::kWaiting, kJson, Route::kNeedsBody, false,
+       [](Service& service, Body body) { return service.put_schema(body, false); }},
       {"POST", "/v1/checkpoint", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.checkpoint(); }},
       {"GET", "/v1/overview", Route::kWaiting, kJson, Route::kNoBody, false,
@@ -98,6 +103,15 @@ std::string decoded_id(std::string_view text) {
     id += static_cast<char>(byte);
   }
   return id;
+}
+
+/// Whether PUT /v1/schema?dry_run=true only plans.
+bool is_dry_run(const RequestHead& head) {
+  const std::size_t begin = std::min(head.target.find('?'), head.target.size());
+  const std::string_view query = std::string_view(head.target).substr(begin);
+  if (query.empty() || query == "?dry_run=false") return false;
+  if (query == "?dry_run=true") return true;
+  throw ApiError(422, "dry_run", "The query of this path may be dry_run=true, and nothing else.");
 }
 
 /// Answers by `make`, or says why it does not. Does not throw.
@@ -171,7 +185,13 @@ std::string_view known_path(std::string_view path) {
 Answer answer_request(const Route& route, Service& service, const RequestHead& head,
                       const std::string& body) {
   return answer_of(route, [&](Answer& answer) {
+    // While health and page are answered at once, a change of the schema waits for the others.
+    const auto visit = route.cost == Route::kNothing ? std::nullopt : service.visit();
     const bool has_id = route.path == kDocumentPath;
+    if (route.path == kSchemaPath && route.method == "PUT" && is_dry_run(head)) {
+      answer.body = service.put_schema(body, true);
+      return;
+    }
     if (route.path == kPagePath) answer.policy = service.page().policy;
     if (route.tag != nullptr) answer.tag = fmt::format("\"{}\"", route.tag(service));
     if (answer.tag.empty() || !has_tag(head, answer.tag))
@@ -191,6 +211,7 @@ std::string metrics_of(std::span<const Surface> surfaces) {
   std::vector<std::pair<std::string, std::string>> families;  // headings and samples
   std::unordered_map<std::string, std::size_t> places;
   for (const Surface& surface : surfaces) {
+    const auto visit = surface.service->visit();
     const std::string text = surface.service->metrics();
     std::size_t place = 0;
     bool is_new = false;
@@ -246,8 +267,10 @@ Answer answer_for_all(const Route& route, std::span<const Surface> surfaces, boo
     } else if (route.path == kMetricsPath) {
       answer.body = metrics_of(surfaces);
     } else {
-      for (const Surface& one : surfaces)
+      for (const Surface& one : surfaces) {
+        const auto visit = route.cost == Route::kNothing ? std::nullopt : one.service->visit();
         answer.body = route.answer(*one.service, "");  // each is alive, or ready
+      }
     }
   });
 }

@@ -24,6 +24,7 @@
 #include "serve/api_error.h"
 #include "serve/file_log.h"
 #include "serve/open_lists.h"
+#include "serve/schema_change.h"
 
 namespace olrank {
 namespace {
@@ -161,9 +162,10 @@ std::string published_model(const RankerSource::Model& model, ModelMetadata abou
 
 Service::Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner)
     : parts_(std::move(parts)),
+      page_(parts_.page),
       lists_(lists),
       log_(log),
-      learner_(learner),
+      learner_(&learner),
       rounds_at_start_(log.rounds()),
       first_coin_(static_cast<std::uint32_t>(fingerprint_of(parts_.start).low)) {
   parts_.requests.documents = parts_.documents;
@@ -172,11 +174,11 @@ Service::Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, Ra
 }
 
 std::shared_ptr<const PublishedRanker> Service::required_ranker() const {
-  std::shared_ptr<const PublishedRanker> published = learner_.latest();
+  std::shared_ptr<const PublishedRanker> published = learner_->latest();
   if (published->ranker) return published;
   throw ApiError(
       503, "",
-      learner_.failure().value_or("This replica has no model yet: its learner has published none."))
+      learner_->failure().value_or("This replica has no model yet: its learner has published none."))
       .retry_after(1);
 }
 
@@ -201,11 +203,11 @@ void Service::require_duty(std::string_view path) const {
 FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown,
                                   std::uint64_t snapshot) const {
   const Ranking& ranking = workspace.ranking;
-  const bool unshown = parts_.log_unshown || learner_.learns_from_unshown();
+  const bool unshown = parts_.log_unshown || learner_->learns_from_unshown();
   const std::int64_t kept = unshown ? std::ssize(ranking.list) : shown;
   FeedbackRecord record;
   record.query = workspace.request.query;
-  record.time = utc_milliseconds();
+  record.time = workspace.request.time;  // that of its counters
   record.snapshot = static_cast<std::int64_t>(snapshot);
   record.explored = workspace.request.explore;
   if (!ranking.propensity.empty())
@@ -267,7 +269,7 @@ std::shared_ptr<const PublishedRanker> Service::make_list(const RankingTask& tas
                                                           Workspace& workspace) const {
   std::shared_ptr<const PublishedRanker> published;
   try {
-    published = learner_.rank(workspace.context, task, workspace.ranking);
+    published = learner_->rank(workspace.context, task, workspace.ranking);
   } catch (const NumericError& error) {
     throw ApiError(422, workspace.request.list, error.what());
   }
@@ -497,10 +499,73 @@ std::string Service::document(const std::string& id) const {
   return document_json(*stored, parts_.requests) + "\n";
 }
 
+SchemaChange& Service::schemas() const {
+  if (parts_.schemas != nullptr) return *parts_.schemas;
+  throw ApiError(
+      404, "",
+      "This process has the schema of the service that it follows, or of its shared log: ask that service, "
+      "or begin another prefix with --import-log.");
+}
+
+std::string Service::schema() const {
+  return schemas().json();
+}
+
+std::string Service::put_schema(std::string_view body, bool dry_run) {
+  return schemas().put(std::string(body), dry_run);
+}
+
+Service::Visit::Visit(Service& service) : service_(&service) {
+  std::unique_lock lock(service.visits_mutex_);
+  service.visits_changed_.wait(lock, [&service] { return !service.is_changing_; });
+  ++service.visits_;
+}
+
+void Service::leave() {
+  const std::lock_guard lock(visits_mutex_);
+  if (--visits_ == 0 && is_changing_) visits_changed_.notify_all();
+}
+
+bool Service::between_requests(std::chrono::milliseconds most, const std::function<void()>& work) {
+  std::unique_lock lock(visits_mutex_);
+  is_changing_ = true;
+  const auto open = [this] {
+    is_changing_ = false;
+    visits_changed_.notify_all();
+  };
+  if (!visits_changed_.wait_for(lock, most, [this] { return visits_ == 0; })) {
+    open();
+    return false;
+  }
+  try {
+    work();
+  } catch (...) {
+    open();
+    throw;
+  }
+  open();
+  return true;
+}
+
+void Service::change(Parts parts, RankerSource& learner) {
+  parts.start = parts_.start;
+  parts.duty = parts_.duty;
+  parts.documents = parts_.documents;
+  parts.requests.documents = parts_.documents;
+  parts.schemas = parts_.schemas;
+  parts_ = std::move(parts);
+  learner_ = &learner;
+  effects_.forget_lists();
+  effects_due_ = {};
+  ++changes_;
+  const std::lock_guard lock(snapshot_mutex_);
+  snapshot_.reset();
+}
+
 std::string Service::checkpoint() {
   require_duty("/v1/checkpoint");
   try {
-    return state_json(learner_.write_checkpoint());
+    return state_json(learner_->write_checkpoint());
   } catch (const IoError& error) {
     throw ApiError(507, "", error.what());
   } catch (const std::exception& error) {
@@ -511,11 +576,11 @@ std::string Service::checkpoint() {
 std::string Service::stats() {
   RankerSource::State state;
   try {
-    state = learner_.state();
+    state = learner_->state();
   } catch (const std::exception& error) {
     throw ApiError(503, "", error.what());
   }
-  const auto published = learner_.latest();
+  const auto published = learner_->latest();
   const ImpressionStore::Counts impressions = impression_counts();
   std::string out = fmt::format(
       "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},"
@@ -543,7 +608,7 @@ std::string Service::stats() {
 }
 
 std::string Service::overview() const {
-  const auto published = learner_.latest();
+  const auto published = learner_->latest();
   const ImpressionStore::Counts impressions = impression_counts();
   std::string out = fmt::format(
       "{{\"version\":{},\"ranker\":{},\"features\":{},\"uptime_seconds\":{:.1f},\"rounds\":{},"
@@ -554,8 +619,8 @@ std::string Service::overview() const {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(), published->round,
       log_.rounds(), published->skipped, published->pairs, impressions.opened, impressions.open,
       accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
-      log_.is_failing(), log_.is_away(), learner_.model_age() ? json_number(*learner_.model_age()) : "null",
-      text_or_null(failure()));
+      log_.is_failing(), log_.is_away(),
+      learner_->model_age() ? json_number(*learner_->model_age()) : "null", text_or_null(failure()));
   out += ",\"fairness\":" + fairness_json();
   out += ",\"clicks\":" + counters_.clicks_json();
   out += ",\"arms\":" + (published->arms ? published->arms->json() : "null");
@@ -583,7 +648,7 @@ std::string Service::features() {
   const Clock::time_point begin = Clock::now();
   if (begin < effects_due_) return effects_json_;
   try {
-    const RankerSource::Model model = learner_.model();
+    const RankerSource::Model model = learner_->model();
     const ModelScorer scorer(
         parse_model(published_model(model, parts_.metadata), "model of the service", ModelCode::kTrust));
     effects_json_ = fmt::format("{{\"round\":{},\"features\":[", model.round);
@@ -604,7 +669,7 @@ std::string Service::features() {
 }
 
 std::string Service::arms() const {
-  const auto published = learner_.latest();
+  const auto published = learner_->latest();
   if (!published->arms) throw ApiError(404, "", "This service has no arms; it was started without --arms.");
   return published->arms->json() + "\n";
 }
@@ -612,7 +677,7 @@ std::string Service::arms() const {
 std::string Service::model() const {
   required_ranker();
   try {
-    return published_model(learner_.model(), parts_.metadata);
+    return published_model(learner_->model(), parts_.metadata);
   } catch (const Error& error) {
     throw ApiError(503, "", error.what());
   }
@@ -623,10 +688,10 @@ std::shared_ptr<const Service::SharedSnapshot> Service::shared_snapshot() {
   constexpr std::chrono::milliseconds kInterval{100};
   constexpr int kRestPerSnapshot = 9;
   const std::lock_guard lock(snapshot_mutex_);
-  if (snapshot_ && (Clock::now() < snapshot_->until || snapshot_->round == learner_.latest()->round))
+  if (snapshot_ && (Clock::now() < snapshot_->until || snapshot_->round == learner_->latest()->round))
     return snapshot_;
   try {
-    const RankerSource::Snapshot made = learner_.snapshot();
+    const RankerSource::Snapshot made = learner_->snapshot();
     std::string bytes = followed_bytes(parts_.identity, parts_.start_model, made.bytes);
     const auto rest = std::max<Clock::duration>(kInterval, kRestPerSnapshot * made.made_in);
     snapshot_ =
@@ -640,11 +705,12 @@ std::shared_ptr<const Service::SharedSnapshot> Service::shared_snapshot() {
 }
 
 std::string Service::snapshot_tag() {
-  return fmt::format("{}-{}", parts_.start, shared_snapshot()->round);
+  const std::string tag = fmt::format("{}-{}", parts_.start, shared_snapshot()->round);
+  return changes_ == 0 ? tag : fmt::format("{}-{}", tag, changes_);
 }
 
 std::string Service::metrics() const {
-  const auto published = learner_.latest();
+  const auto published = learner_->latest();
   const ImpressionStore::Counts lists = impression_counts();
   std::string text = counters_.text();
   const auto counter = [&](std::string_view name, auto value, std::string_view help) {
@@ -677,6 +743,8 @@ std::string Service::metrics() const {
     gauge("document_bytes_limit", stored.byte_limit, "Limit of olrank_document_bytes.");
     gauge("document_log_bytes", stored.log_bytes, "Size of the log of the documents in bytes.");
   }
+  if (parts_.requests.counters != nullptr)
+    gauge("counter_bytes", parts_.requests.counters->bytes(), "Memory of the counters of the schema.");
   gauge("certain_share", counters_.certain_share(),
         "Share of shown pairs whose order was certain, since the service started.");
   if (balance_) text += balance_->metrics();
@@ -687,7 +755,7 @@ std::string Service::metrics() const {
   if (const auto archived = log_.archived())
     counter("archived_rounds", *archived, "Rounds of the shared log that this learner has in its own.");
   gauge("model_round", published->round, "Rounds learned by the ranker that makes the lists.");
-  if (const auto age = learner_.model_age())
+  if (const auto age = learner_->model_age())
     gauge("model_age_seconds", *age, "Seconds since this replica last knew that its model is the newest.");
   gauge("log_behind", log_.is_behind(),
         "1 while the shared log has fewer records than were acknowledged, and takes none, else 0.");
@@ -698,7 +766,7 @@ std::string Service::metrics() const {
 }
 
 std::optional<std::string> Service::failure() const {
-  if (auto why = learner_.failure()) return why;
+  if (auto why = learner_->failure()) return why;
   return log_.fault();
 }
 

@@ -2,12 +2,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/data/normaliser.h"
@@ -25,6 +28,8 @@
 #include "serve/status_page.h"
 
 namespace olrank {
+
+class SchemaChange;
 
 /// The bytes of a safetensors file; `about` is added to what the architecture says.
 std::string published_model(const RankerSource::Model& model, ModelMetadata about);
@@ -55,6 +60,7 @@ class Service {
     Duty duty = Duty::kBoth;
     ServicePage page{};                  // at the path /
     DocumentStore* documents = nullptr;  // null: this process stores none
+    SchemaChange* schemas = nullptr;     // null: the schema of this process cannot change
   };
   /// All three must outlive the service. A service that only ranks has no store.
   Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner);
@@ -68,6 +74,9 @@ class Service {
   std::string delete_document(const std::string& id);
   std::string document(const std::string& id) const;
   std::string checkpoint();
+  /// Returns what requests send, and the change of it that is under way.
+  std::string schema() const;
+  std::string put_schema(std::string_view body, bool dry_run);
   std::string stats();
   /// The status page shows this. Unlike the stats it never waits for the learner.
   std::string overview() const;
@@ -89,7 +98,27 @@ class Service {
   /// Throws ApiError 503 until the feedback logged by earlier runs is learned, and after learning failed.
   std::string ready() const;
 
-  const ServicePage& page() const { return parts_.page; }
+  /// While it lives, a request has the service as it is.
+  class Visit {
+   public:
+    explicit Visit(Service& service);
+    ~Visit() {
+      if (service_ != nullptr) service_->leave();
+    }
+    Visit(Visit&& other) noexcept : service_(std::exchange(other.service_, nullptr)) {}
+    Visit& operator=(Visit&&) = delete;
+
+   private:
+    Service* service_;
+  };
+  std::optional<Visit> visit() { return Visit(*this); }
+  /// Does `work` between two requests, of which none runs meanwhile: it may call change(). Returns false
+  /// and does nothing if a request takes longer than `most`.
+  bool between_requests(std::chrono::milliseconds most, const std::function<void()>& work);
+  /// The service has another schema from here on. The learner must outlive it.
+  void change(Parts parts, RankerSource& learner);
+
+  const ServicePage& page() const { return page_; }
   Metrics& counters() { return counters_; }
 
  private:
@@ -130,6 +159,8 @@ class Service {
   /// The latest ranker; throws ApiError 503 before there is one.
   std::shared_ptr<const PublishedRanker> required_ranker() const;
   void require_duty(std::string_view path) const;
+  SchemaChange& schemas() const;
+  void leave();
   DocumentStore& documents() const;
   /// Has versions and given numbers in place of inputs.
   void add_versions(const Workspace& workspace, std::int64_t kept, std::int64_t named,
@@ -140,9 +171,10 @@ class Service {
   std::optional<std::string> failure() const;
 
   Parts parts_;
+  const ServicePage page_;  // read without a visit
   ImpressionStore* lists_;
   const FeedbackLog& log_;
-  RankerSource& learner_;
+  RankerSource* learner_;
   std::optional<ExposureBalance> balance_;
   Metrics counters_;
   RecentLists recent_;
@@ -159,6 +191,12 @@ class Service {
   std::atomic<std::uint32_t> ranked_{0};
   std::atomic<std::uint64_t> accepted_{0};
   std::atomic<std::uint64_t> duplicates_{0};
+
+  std::mutex visits_mutex_;
+  std::condition_variable visits_changed_;
+  std::int64_t visits_ = 0;
+  bool is_changing_ = false;
+  std::uint64_t changes_ = 0;  // of the schema
 
   std::mutex snapshot_mutex_;
   std::shared_ptr<const SharedSnapshot> snapshot_;  // the latest; null before anybody has asked

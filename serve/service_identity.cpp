@@ -43,6 +43,7 @@ const Schema& ServiceIdentity::schema() {
           .field("cutoff", &S::cutoff, "default number of documents to show")
           .at_least(1)
           .field("seed", &S::seed, "seed for initialisation, exploration and noise")
+          .field("normalise_query", &S::normalise_query, "whether texts of queries are made alike")
           .field("model", &S::model, "fingerprint of the initial model")
           .field("device", &S::device, "cpu or cuda")
           .build();
@@ -69,6 +70,7 @@ std::string print_identity(const ServiceIdentity& identity) {
            : setting.key == "feature_origins" ? !identity.feature_origins.empty()
            : setting.key == "schema"          ? !identity.feature_schema.empty()
            : setting.key == "first_names"     ? !identity.first_names.empty()
+           : setting.key == "normalise_query" ? identity.normalise_query
            : setting.key == "explore_floor"   ? identity.ranker.click.explore_floor != 0.0
                                               : true;
   };
@@ -119,6 +121,7 @@ ServiceIdentity with_changes(ServiceIdentity stored, const ServiceIdentity& requ
                          (stored.groups && requested.cutoff > std::ssize(stored.groups->examination));
   if (!has_ranks) stored.cutoff = requested.cutoff;
   stored.feature_origins = requested.feature_origins;
+  stored.normalise_query = requested.normalise_query;
   stored.ranker.click.explore_floor = requested.ranker.click.explore_floor;
   stored.ranker.click.memory_limit = requested.ranker.click.memory_limit;
   return stored;

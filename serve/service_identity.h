@@ -24,6 +24,7 @@ struct ServiceIdentity {
   std::string normalisation;    // in the model files' format
   std::int64_t cutoff = 10;     // default k
   std::int64_t seed = 1;
+  bool normalise_query = false;
   std::string model;           // fingerprint of the initial model file; empty without one
   std::string device = "cpu";  // or "cuda": their states differ
   RankerSettings ranker;
@@ -46,7 +47,7 @@ ServiceIdentity parse_identity(std::string_view text, const std::string& origin)
 std::string identity_difference(const ServiceIdentity& stored, const ServiceIdentity& requested);
 
 /// `stored` with those settings of `requested` on which what was learned does not depend: cutoff,
-/// explore_floor, memory_limit and the origins of features in search answers.
+/// normalise_query, explore_floor, memory_limit and the origins of features in search answers.
 ServiceIdentity with_changes(ServiceIdentity stored, const ServiceIdentity& requested);
 /// Whether states of these two, as text, differ in such settings alone.
 bool learn_alike(std::string_view one, std::string_view other, const std::string& origin);

@@ -35,6 +35,7 @@
 #include "serve/own_file.h"
 #include "serve/redis_lists.h"
 #include "serve/redis_log.h"
+#include "serve/schema_change.h"
 #include "serve/service_identity.h"
 #include "serve/snapshot.h"
 #include "serve/state_folder.h"
@@ -131,9 +132,8 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
   }
   const std::vector<std::string> inputs = named_inputs(identity).names;
   if (!inputs.empty()) parts.input_names = feature_names_text(inputs);
-  if (!identity.feature_schema.empty()) {
-    parts.requests.schema =
-        std::make_shared<const FeatureSchema>(FeatureSchema::parse(identity.feature_schema, "service"));
+  if (auto schema = schema_of(identity)) {
+    parts.requests.schema = std::make_shared<const FeatureSchema>(*std::move(schema));
     parts.schema_digest = parts.requests.schema->digest();
   }
   parts.requests.cutoff = identity.cutoff;
@@ -141,6 +141,7 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
   parts.requests.values = options.http.body_bytes / 2;
   parts.requests.incumbent = arms.plan && arms.plan->needs_incumbent();
   parts.requests.window = options.window_seconds > 0;
+  parts.requests.normalise_query = identity.normalise_query;
   parts.start = random_start_id();
   parts.exposure = identity.exposure();
   parts.log_unshown = options.log_unshown;
@@ -242,6 +243,16 @@ void reach(const ServiceOptions& options, RedisClient& client, const RedisLog& s
   stream.require_durable();
 }
 
+/// Counters are beside the learner of the log.
+void refuse_counters(const ServiceIdentity& identity, std::string_view flag) {
+  if (const auto schema = schema_of(identity); schema && schema->has_counters())
+    throw_error<InvalidArgument>(
+        "{}: The schema has counters, which the process that learns has alone: leave them out of the "
+        "schema, "
+        "or run one process.",
+        flag);
+}
+
 /// Lists of a ranker on a GPU come from the process that learns.
 void check_device(const ServiceIdentity& identity, const ServiceOptions& options) {
   if (identity.device == "cpu") return;
@@ -278,15 +289,10 @@ class LearnerProcess {
       throw InvalidArgument(
           "--groups: The exposure of groups is kept in balance within one process: run the service without "
           "--log.");
+    if (stream_) refuse_counters(identity, "--log");
     check_device(identity, options);
     resolve_arms_and_share();
-    for (const ModelScorer& model : arms_.models) {
-      if (resolved_.change.empty() || options.arms.arms) break;
-      if (telling_names(model.model().feature_names).empty())
-        throw InvalidArgument(
-            "--schema: The model of an arm names no features, so that their order may have changed: name "
-            "the arms again by --arms and --arm-model.");
-    }
+    if (!resolved_.change.empty() && !options.arms.arms) refuse_unnamed_arms(arms_);
     std::optional<ImportedLog> imported;
     if (!options.import.log.empty())
       imported.emplace(folder_, options.import, parse_normaliser(identity.normalisation, "service"),
@@ -297,6 +303,11 @@ class LearnerProcess {
       imported->commit();
       log_info("Imported {} rounds from {}.", imported->rounds(), options.import.log.string());
     }
+    if (!resolved_.change.empty())
+      schemas_ = SchemaPair{folder_.identity()->feature_schema, identity.feature_schema};
+    else if (auto pair = SchemaPair::read(folder_.schemas());
+             pair && pair->after == identity.feature_schema)
+      schemas_ = std::move(pair);  // a start ended before the documents had changed
     open_log(options.to_round);
     if (!resolved_.change.empty()) {
       log_info("{}: The schema {}. The {} of the log are learned again.", options.state, resolved_.change,
@@ -319,11 +330,19 @@ class LearnerProcess {
     if (resolved_.is_new && !imported) folder_.begin(identity, resolved_.model);
     log_->begin_writing();
     log_->guard_writes([this] { folder_.require_lock(); });
-    documents_->begin_writing([this] { folder_.require_lock(); });
+    if (log_->dropped() > 0) {
+      log_info(
+          "{}: Rounds 1 to {} were dropped by --keep: this state cannot be learned again from its first "
+          "round, so keep its checkpoint.",
+          options.state, log_->dropped());
+    }
     if (!resolved_.change.empty()) {
+      schemas_->write(folder_.schemas());
       learner_->begin_writing();  // without a checkpoint, either schema learns the whole log
       folder_.begin(identity, "");
     }
+    documents_->begin_writing([this] { folder_.require_lock(); });
+    if (schemas_) std::filesystem::remove(folder_.schemas());
     folder_.accept();
     if (!resolved_.changes.empty()) {
       folder_.begin(identity, {});
@@ -350,27 +369,48 @@ class LearnerProcess {
           "--model FILE "
           "or --import-log FILE, or show your own order first with --arms promote=auto.");
     }
-    Service::Parts parts = service_parts(options_, identity, std::move(arms_), start_model());
+    Service::Parts parts = service_parts(options_, identity, arms_, start_model());
     parts.exposed = learner_->logged_exposure();
+    parts.requests.counters = learner_->counters();
     if (stream_ && options_.shared->role == ServiceRole::kLearner) parts.duty = Service::Duty::kLearner;
     parts.start = start_;
-    if (!stream_) parts.documents = &*documents_;
+    if (!stream_) {
+      parts.documents = &*documents_;
+      change_.emplace(SchemaChange::Parts{
+          folder_.schemas(), identity.feature_schema,
+          [this](const std::string& schema) { return planned(schema); },
+          [this](const ResolvedService& service) { return make_learner(service, true, false); },
+          [this] { return log_->rounds(); }});
+      parts.schemas = &*change_;
+      parts.requests.other_schema = [this] { return change_->other(); };
+    }
     const FeedbackLog* log = &*log_;
     if (stream_) log = &*stream_;
     return service_.emplace(std::move(parts), lists_.get(), *log, *learner_);
   }
   Serving serving() {
     return {[this] {
+              FileLog::Segments segments = options_.segments;
+              const auto least = std::max<std::chrono::milliseconds>(
+                  options_.impressions.age, std::chrono::seconds(options_.window_seconds));
+              segments.answers = [this, least] {
+                return least + EventWindow::age_of_journals(folder_.path());
+              };
+              log_->keep_small(segments);
+              documents_->keep_small({segments.bytes});
               learner_->start();
               if (archive_) archive_->start();
+              if (change_) change_->resume();
             },
             [this] {
               log_->require_writable();
               if (documents_) documents_->require_writable();
               if (archive_) archive_->require_running();
+              if (change_) take_over();
             },
             [this](std::chrono::seconds most) {
               if (archive_) archive_->stop();
+              if (change_) change_->stop();
               if (learner_->stop(most)) return std::string();
               return fmt::format(
                   "{}: The checkpoint is an earlier one or missing: the next start learns the records "
@@ -395,23 +435,114 @@ class LearnerProcess {
     const ServiceIdentity& identity = resolved_.identity;
     log_.emplace(folder_.log(), options_.impressions.open, options_.accept_loss, FileLog::Access::kWrite,
                  to_round);
-    const FittedNormaliser normaliser =
-        parse_normaliser(identity.normalisation, folder_.identity_file().string());
     DocumentStore::Settings stored{folder_.path(), "", identity.normalisation, options_.document_bytes,
                                    options_.accept_loss};
-    if (!identity.feature_schema.empty())
-      stored.schema = FeatureSchema::parse(identity.feature_schema, "service").digest();
+    const std::optional<FeatureSchema> schema = schema_of(identity);
+    if (schema) stored.schema = schema->digest();
+    if (schemas_ && !schemas_->before.empty()) stored.before = conversion(*schemas_, identity);
     documents_.emplace(stored);
+    if (stream_ && (log_->dropped() > 0 || options_.segments.keep.what != LogKeep::What::kAll))
+      throw_error<InvalidArgument>(
+          "{}: The archive of a shared log needs all rounds: remove --keep, and begin another folder if rounds "
+          "were dropped.",
+          options_.state);
+    if (!resolved_.change.empty() && log_->dropped() > 0) refuse_dropped_rounds("--schema");
     if (stream_ && !documents_->is_empty())
       throw_error<InvalidArgument>(
           "{}: Lists of this folder name documents that it stores, which a shared log does not have: begin "
           "another folder with --log and --import-log.",
           options_.state);
-    learner_.emplace(
-        make_served_ranker(resolved_), *log_,
+    learner_ = make_learner(resolved_, !resolved_.change.empty(), accepts_loss);
+  }
+
+  std::unique_ptr<Learner> make_learner(const ResolvedService& service, bool learns_again,
+                                        bool accepts_loss) {
+    const ServiceIdentity& identity = service.identity;
+    const FittedNormaliser normaliser =
+        parse_normaliser(identity.normalisation, folder_.identity_file().string());
+    return std::make_unique<Learner>(
+        make_served_ranker(service), *log_,
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
                         normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan,
-                        named_inputs(identity), !resolved_.change.empty(), &*documents_});
+                        named_inputs(identity), learns_again, &*documents_, schema_of(identity)});
+  }
+
+  /// Makes documents of the schema before those of the one after it.
+  static DocumentStore::Conversion conversion(const SchemaPair& schemas, const ServiceIdentity& after) {
+    const auto old = std::make_shared<const FeatureSchema>(FeatureSchema::parse(schemas.before, "schema"));
+    const auto now = std::make_shared<const FeatureSchema>(FeatureSchema::parse(schemas.after, "schema"));
+    FittedNormaliser normaliser = parse_normaliser(after.normalisation, "service");
+    normaliser.features = std::ssize(old->columns());
+    return {documents_head(old->digest(), normaliser_text(normaliser)),
+            [old, now](StoredDocument& document) {
+              now->convert(*old, document.fields, document.times, document.columns);
+            }};
+  }
+
+  [[noreturn]] void refuse_dropped_rounds(std::string_view what) const {
+    throw_error<InvalidArgument>(
+        "{}: A service under another schema learns its whole log again, of which --keep leaves a part: begin "
+        "a new folder with --import-log {}.",
+        what, log_->path().string());
+  }
+
+  static void refuse_unnamed_arms(const ResolvedArms& arms) {
+    for (const ModelScorer& model : arms.models) {
+      if (telling_names(model.model().feature_names).empty())
+        throw InvalidArgument(
+            "--schema: The model of an arm names no features, so that their order may have changed: name "
+            "the arms again by --arms and --arm-model.");
+    }
+  }
+
+  ResolvedService planned(const std::string& schema) {
+    if (options_.segments.keep.what != LogKeep::What::kAll || log_->dropped() > 0)
+      refuse_dropped_rounds("PUT /v1/schema");
+    ServiceRequest request;
+    request.schema = schema;
+    request.device = options_.request.device;
+    ResolvedService service = resolve_service(folder_, request);
+    refuse_unnamed_arms(resolve_arms(folder_, {}, service.identity));
+    return service;
+  }
+
+  /// A learner that has learned the whole log under another schema takes the place of the present one. The
+  /// order on disk is that of a start with a changed schema.
+  void take_over() {
+    if (!change_->is_ready()) return;
+    constexpr std::chrono::milliseconds kMost{200};  // that other requests wait for the slowest one
+    std::string failure;
+    const bool is_done = service_->between_requests(kMost, [&] {
+      std::optional<SchemaChange::Learned> learned = change_->take();
+      const ServiceIdentity& identity = learned->service.identity;
+      learner_->stop(std::chrono::seconds(0), false);
+      try {
+        Service::Parts parts =
+            service_parts(options_, identity, resolve_arms(folder_, {}, identity), start_model());
+        parts.requests.counters = learned->learner->counters();
+        parts.requests.other_schema = [this] { return change_->other(); };
+        const auto schemas = SchemaPair::read(folder_.schemas());
+        learned->learner->begin_writing();
+        folder_.begin(identity, "");
+        service_->change(std::move(parts), *learned->learner);
+        std::swap(learner_, learned->learner);
+        resolved_ = learned->service;
+        const bool has_documents =
+            documents_->change_schema(documents_head(schema_of(identity)->digest(), identity.normalisation),
+                                      schemas && !schemas->before.empty() ? conversion(*schemas, identity)
+                                                                          : DocumentStore::Conversion());
+        change_->finish(identity, has_documents);
+      } catch (const StateLost&) {
+        throw;
+      } catch (const Error& error) {
+        failure = error.what();
+      }
+      learner_->start();
+    });
+    if (!is_done) return;  // the next call tries again
+    if (!failure.empty()) return change_->fail(failure);
+    log_info("{}: The schema {}. It holds from round {} on.", options_.state, resolved_.change,
+             learner_->latest()->round);
   }
 
   void open_archive() {
@@ -525,11 +656,13 @@ class LearnerProcess {
   bool keeps_arms_ = false;  // of the prefix, in place of those that --arms names and the folder keeps
   std::optional<FileLog> log_;
   std::optional<DocumentStore> documents_;
-  std::optional<Learner> learner_;
+  std::unique_ptr<Learner> learner_;
   std::optional<StreamArchive> archive_;
   const std::string start_ = random_start_id();
   std::unique_ptr<ImpressionStore> lists_;
   std::optional<Service> service_;
+  std::optional<SchemaPair> schemas_;  // of this start, where they differ
+  std::optional<SchemaChange> change_;
 };
 
 /// Ranks with a model that comes from elsewhere.
@@ -590,6 +723,7 @@ void follow(const ServiceOptions& options, Listener& listener) {
   ResolvedService resolved =
       resolve_stored(parse_identity(first.identity, file.url()), options.request, file.url());
   resolved.model = first.model;
+  refuse_counters(resolved.identity, "--follow");
   check_device(resolved.identity, options);
   const auto fetch = [&file, first, damage = std::string()]() mutable -> std::optional<std::string> {
     if (!first.snapshot.empty()) return std::exchange(first.snapshot, {});

@@ -44,6 +44,7 @@ struct ServiceOptions {
   EventTypes events;
   bool log_unshown = false;
   std::size_t document_bytes = 1'000'000'000;  // memory of stored documents
+  FileLog::Segments segments{};                // of the log
   std::int64_t most_docs = 1000;
   std::uint64_t checkpoint_every = 1000;
   std::int64_t drain_seconds = 30;

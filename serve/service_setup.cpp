@@ -13,7 +13,6 @@
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/feedback/feedback_record.h"
-#include "core/io/mapped_memory.h"
 #include "core/io/safetensors.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/device.h"
@@ -25,6 +24,7 @@
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "logs/documents.h"
+#include "logs/log_reader.h"
 #include "models/files/model_file.h"
 #include "models/files/snapshot_file.h"
 #include "models/neural/ranker_network.h"
@@ -254,6 +254,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   identity.normalisation = normaliser_text(normaliser);
   identity.cutoff = request.cutoff.value_or(identity.cutoff);
   identity.seed = request.seed.value_or(identity.seed);
+  identity.normalise_query = request.normalise_query.value_or(identity.normalise_query);
   described.device = request.device.value_or(described.device);
   identity.device = place_of(described.device);
   if (request.groups) identity.groups = parse_service_groups(*request.groups, identity.cutoff);
@@ -278,6 +279,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
   }
   requested.cutoff = request.cutoff.value_or(stored.cutoff);
   requested.seed = request.seed.value_or(stored.seed);
+  requested.normalise_query = request.normalise_query.value_or(stored.normalise_query);
   if (request.device) requested.device = place_of(*request.device);
   if (request.groups) requested.groups = parse_service_groups(*request.groups, requested.cutoff);
   const auto of_protocol = [](const SettingOverride& setting) { return setting.table == "protocol"; };
@@ -312,8 +314,7 @@ ResolvedService with_schema(const ServiceIdentity& stored, const ServiceRequest&
         "--schema: This service started from a model, whose features cannot change: create a new "
         "service by --schema and --import-log.");
   const FeatureSchema schema = FeatureSchema::parse(request.schema, "--schema");
-  std::optional<FeatureSchema> before;
-  if (!stored.feature_schema.empty()) before = FeatureSchema::parse(stored.feature_schema, place);
+  const std::optional<FeatureSchema> before = schema_of(stored);
   ServiceIdentity& identity = service.identity;
   std::vector<std::string> names = parse_feature_names(stored.feature_names);
   if (names.empty()) {  // positions name the features
@@ -357,16 +358,14 @@ void import_whole_lines(const ImportSource& source, NamedInputs names, std::int6
   FeatureMap map(names);
   const std::string own = feature_names_text(names.names);
   bool by_position = false;
-  const MappedMemory file = MappedMemory::of_file(source.log);
-  std::string_view text = file.text();
+  TextLines lines = log_lines(source.log);
   FeedbackRecord record;
   std::optional<DocumentVersions> documents;  // once a line needs them
-  for (std::int64_t number = 1; !text.empty(); ++number) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+  while (lines.next()) {
+    if (lines.blank()) continue;
+    const std::string_view line = lines.line();
     const auto refuse = [&](std::int64_t column, const std::string& sentence) {
-      throw DataError(source.log.string(), number, column, sentence);
+      throw DataError(source.log.string(), lines.number(), column, sentence);
     };
     if (const auto failure = parse_record(line, record)) {
       const char* advice = log.rounds() > 0 || !check_of(line).empty()
@@ -566,15 +565,20 @@ ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::st
   return resolved;
 }
 
+std::optional<FeatureSchema> schema_of(const ServiceIdentity& identity) {
+  if (identity.feature_schema.empty()) return std::nullopt;
+  return FeatureSchema::parse(identity.feature_schema, "service");
+}
+
 NamedInputs named_inputs(const ServiceIdentity& identity) {
   const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
   NamedInputs inputs{names_of_inputs(parse_feature_names(identity.feature_names), normaliser)};
   if (inputs.names.empty()) return inputs;
   inputs.advice = "leave it out of an import with '-NAME' in --feature-names";
   std::vector<float> lacking(identity.features, 0.0F);
-  if (!identity.feature_schema.empty()) {
+  if (const auto schema = schema_of(identity)) {
     std::vector<std::string> names = std::move(inputs.names);
-    inputs = FeatureSchema::parse(identity.feature_schema, "service").named_columns();
+    inputs = schema->named_columns();
     inputs.names = std::move(names);
     lacking = inputs.defaults;
   }
@@ -640,11 +644,8 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
 
 std::string stopped_service_file(const std::filesystem::path& state, bool with_memory) {
   const StateFolder folder(state, StateFolder::Use::kReading);
+  require_service(state);
   const auto identity = folder.identity();
-  if (!identity) {
-    throw_error<InvalidArgument>(
-        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
-  }
   const ResolvedService resolved = resolve_service(folder, {});
   FileLog log(folder.log(), 1, false, FileLog::Access::kRead);
   const DocumentVersions documents(state / DocumentVersions::kFile);
@@ -658,7 +659,8 @@ std::string stopped_service_file(const std::filesystem::path& state, bool with_m
                    {},
                    named_inputs(*identity),
                    false,
-                   &documents});
+                   &documents,
+                   schema_of(*identity)});
   if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
     log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
   learner.learn_all();
@@ -670,9 +672,7 @@ ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
                          const FittedNormaliser& normaliser, bool with_unshown, bool with_groups,
                          NamedInputs names)
     : file_(folder.log()) {
-  std::error_code failed;
-  if (const auto bytes = std::filesystem::file_size(folder.log(), failed);
-      (!failed && bytes > 0) || std::filesystem::exists(folder.checkpoint())) {
+  if (LogText(folder.log()).end() > 0 || std::filesystem::exists(folder.checkpoint())) {
     throw_error<InvalidArgument>(
         "{} already has a log: import into a new folder, so that no round is learned twice.",
         folder.path().string());

@@ -16,6 +16,7 @@
 #include "logs/feature_map.h"
 #include "models/files/model_scorer.h"
 #include "serve/arms.h"
+#include "serve/feature_schema.h"
 #include "serve/state_folder.h"
 
 namespace olrank {
@@ -31,6 +32,7 @@ struct ServiceRequest {
   std::string normalise;                   // empty: not given
   std::optional<std::int64_t> cutoff;
   std::optional<std::int64_t> seed;
+  std::optional<bool> normalise_query;
   std::optional<std::string> device;
   std::vector<SettingOverride> ranker;  // settings of ranker and protocol
   std::optional<std::string> groups;    // as given
@@ -77,6 +79,9 @@ ResolvedArms resolve_arms(const StateFolder& folder, const ArmRequest& request,
 /// Returns the arms of a stored plan, with the bytes of its models.
 ResolvedArms stored_arms(const std::optional<ArmPlan>& plan, std::vector<std::string> models,
                          const ServiceIdentity& identity, const std::string& place);
+
+/// Returns what requests send; none for a service without a schema.
+std::optional<FeatureSchema> schema_of(const ServiceIdentity& identity);
 
 /// The inputs of the service's records.
 NamedInputs named_inputs(const ServiceIdentity& identity);

@@ -8,8 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +22,7 @@
 #include "core/settings/toml_document.h"
 #include "core/throw_error.h"
 #include "logs/documents.h"
+#include "logs/log_text.h"
 #include "serve/file_log.h"
 #include "serve/own_file.h"
 
@@ -36,12 +36,19 @@ void write_lock(int descriptor, const std::string& text) {
   if (::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, text.data(), text.size(), 0) < 0) errno = 0;
 }
 
+/// Whether this is a segment of the log or of the documents.
+bool is_segment(const fs::path& name) {
+  return LogText::is_segment(name, "feedback.jsonl") || LogText::is_segment(name, DocumentVersions::kFile);
+}
+
 /// Whether a service writes files of this name into its folder.
 bool is_own_name(const std::string& name) {
   static constexpr std::string_view kNames[] = {
       "service.toml", "start.safetensors", "feedback.jsonl", DocumentVersions::kFile, "checkpoint",
-      "lock",         "arms.toml"};
+      "lock",         "arms.toml",         "schemas.json"};
   if (name.starts_with("arm-") && name.ends_with(".safetensors")) return true;
+  const std::string whole = name.substr(is_temporary(name) ? 1 : 0);
+  if (is_segment(whole.substr(0, std::min(whole.find(".tmp-"), whole.find(".cut-at-"))))) return true;
   if (name.starts_with("events-") || name.starts_with("late.jsonl") || name.starts_with("impressions-"))
     return true;
   for (const std::string_view own : kNames) {
@@ -216,109 +223,90 @@ void StateFolder::require_lock() const {
 
 namespace {
 
-constexpr std::int64_t kCopiedBytes = 1 << 20;  // at once
-
-/// The bytes of a file from a place on; fewer at its end.
-std::string bytes_at(const Descriptor& file, const fs::path& path, std::int64_t from, std::int64_t count) {
-  std::string bytes(static_cast<std::size_t>(count), '\0');
-  std::size_t read = 0;
-  while (read < bytes.size()) {
-    const ssize_t more = ::pread(file.number(), bytes.data() + read, bytes.size() - read,
-                                 from + static_cast<std::int64_t>(read));
-    if (more < 0 && errno == EINTR) continue;
-    if (more < 0) throw IoError("read", path.string(), errno);
-    if (more == 0) break;
-    read += static_cast<std::size_t>(more);
-  }
-  bytes.resize(read);
-  return bytes;
+/// Where the last whole line of a copy ends; nothing if the original has another one there.
+std::optional<std::int64_t> common_end(const LogText& source, const LogText& copy) {
+  const std::int64_t end = copy.end_of_lines();
+  const std::string last = copy.line_before(end);
+  const bool is_comparable = !last.empty() && end != source.begin();
+  if (is_comparable && (end > source.end() || source.line_before(end) != last)) return std::nullopt;
+  return end;
 }
 
-/// The last whole line of a file and its newline, and where it ends.
-std::pair<std::string, std::int64_t> last_line(const Descriptor& file, const fs::path& path) {
-  const std::int64_t size = ::lseek(file.number(), 0, SEEK_END);
-  for (std::int64_t tail = kCopiedBytes;; tail *= 2) {
-    const std::int64_t from = std::max<std::int64_t>(size - tail, 0);
-    std::string text = bytes_at(file, path, from, size - from);
-    text.resize(text.rfind('\n') + 1);  // an interrupted copy may end within a line
-    const std::int64_t end = from + std::ssize(text);
-    const std::size_t before = text.size() < 2 ? text.npos : text.rfind('\n', text.size() - 2);
-    if (from > 0 && before == text.npos) continue;
-    return {before == text.npos ? text : text.substr(before + 1), text.empty() ? 0 : end};
-  }
-}
-
-/// The round that a line of a log begins with.
-std::uint64_t round_of(std::string_view line) {
-  constexpr std::string_view kBegin = "{\"round\":";
-  std::uint64_t round = 0;
-  if (line.starts_with(kBegin))
-    std::from_chars(line.data() + kBegin.size(), line.data() + line.size(), round);
-  return round;
-}
-
-/// Where the last whole line of a copy ends, and that line; nothing if the original has another one there.
-std::optional<std::pair<std::string, std::int64_t>> common_end(const Descriptor& source,
-                                                               const Descriptor& copy,
-                                                               const fs::path& from) {
-  auto last = last_line(copy, from);
-  const std::int64_t bytes = std::ssize(last.first);
-  if (!source.is_open() && bytes > 0) return std::nullopt;
-  if (bytes > 0 && bytes_at(source, from, last.second - bytes, bytes) != last.first) return std::nullopt;
-  return last;
+bool is_fresh(const LogText& copy) {
+  return copy.segments().empty() && copy.end_of_lines() == 0;
 }
 
 /// Before anything is copied.
-void require_same_log(const fs::path& from, const fs::path& to) {
-  const Descriptor copy(open_own_file(to, O_RDONLY));
-  if (!copy.is_open() || common_end(Descriptor(open_own_file(from, O_RDONLY)), copy, from)) return;
+void require_same_log(const LogText& from, const LogText& to) {
+  const std::string copy = to.file().parent_path().string();
+  if (!is_fresh(to) && to.end_of_lines() < from.begin()) {
+    throw_error<InvalidArgument>(
+        "--out {}: {} has dropped rounds that follow those of the copy: choose another folder.", copy,
+        from.file().string());
+  }
+  if (common_end(from, to)) return;
   throw_error<InvalidArgument>(
       "--out {}: The copy has records that {} lacks, as it is of another log, or of one that was cut "
       "since: "
       "choose another folder.",
-      to.parent_path().string(), from.string());
+      copy, from.file().string());
 }
 
-/// Adds to the copy of a journal, or of the log, the lines that it lacks, up to a byte of the original. The
-/// copy of another journal is replaced.
-void copy_lines(const fs::path& from, const fs::path& to, bool is_log, StateBackup& backup,
-                std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-  const Descriptor source(open_own_file(from, O_RDONLY));
-  if (!source.is_open()) return;  // all lists of the journal have closed meanwhile
-  const std::int64_t size = std::min<std::int64_t>(::lseek(source.number(), 0, SEEK_END), most);
-  const Descriptor copy(open_own_file(to, O_RDWR | O_CREAT));
-  auto [last, end] = common_end(source, copy, from).value_or(std::pair(std::string(), std::int64_t{0}));
-  if (::ftruncate(copy.number(), end) != 0) throw IoError("truncate", to.string(), errno);
-  std::string text;
-  std::uint64_t round = round_of(last);
-  const bool has_checks = is_log || from.filename() == DocumentVersions::kFile;
-  for (std::int64_t place = end; place < size;) {
-    const std::string more = bytes_at(source, from, place, std::min(kCopiedBytes, size - place));
-    if (more.empty()) break;
-    place += std::ssize(more);
-    text += more;
-    const std::size_t whole = text.rfind('\n') + 1;
-    for (std::size_t begin = 0; has_checks && begin < whole;) {
-      const std::size_t newline = text.find('\n', begin);
-      const std::string_view line = std::string_view(text).substr(begin, newline - begin);
+/// Adds to the copy of a journal, or of a log, the lines that it lacks, up to a byte of the original. The
+/// copy of another journal is replaced. That of a log has segments of its own.
+void copy_lines(const LogText& source, const fs::path& to, StateBackup& backup, std::int64_t most) {
+  if (!source.exists()) return;  // all lists of the journal have closed meanwhile
+  const fs::path name = source.file().filename();
+  const bool is_log = name == "feedback.jsonl";
+  const bool has_checks = is_log || name == DocumentVersions::kFile;
+  auto copy = std::make_unique<LogText>(to);
+  if (is_fresh(*copy) && source.begin() > 0) {  // an empty segment says where the log begins
+    write_file_atomically(LogText::segment_path(to, source.begin()), "");
+    copy = std::make_unique<LogText>(to);
+  }
+  std::int64_t end = common_end(source, *copy).value_or(0);
+  std::uint64_t round = round_of(copy->line_before(end));
+  bool is_first = round == 0;
+  std::optional<Descriptor> file;
+  const auto open = [&] { file.emplace(open_own_file(to, O_RDWR | O_CREAT)); };
+  open();
+  if (::ftruncate(file->number(), end - copy->grows_at()) != 0)
+    throw IoError("truncate", to.string(), errno);
+  const auto flush = [&] {
+    if (::fsync(file->number()) != 0) throw IoError("flush", to.string(), errno);
+  };
+  for (std::int64_t begin = copy->grows_at(); end < most;) {
+    std::string text = source.lines_at(end);
+    text.resize(std::min(std::ssize(text), most - end));
+    text.resize(text.rfind('\n') + 1);
+    if (text.empty()) break;
+    for (std::string_view left = text; has_checks && !left.empty();) {
+      const std::string_view line = left.substr(0, left.find('\n'));
+      left.remove_prefix(line.size() + 1);
+      if (is_log && std::exchange(is_first, false)) round = round_of(line) - 1;
       if (!has_valid_check(line) || (is_log && round_of(line) != round + 1))
-        throw DataError(from.string(), static_cast<std::int64_t>(round) + 1, 1,
+        throw DataError(source.file().string(), static_cast<std::int64_t>(round) + 1, 1,
                         "The record is damaged: the copy has those before it.");
       ++round;
       backup.new_records += is_log ? 1 : 0;
-      begin = newline + 1;
     }
-    for (std::string_view left = std::string_view(text).substr(0, whole); !left.empty();) {
-      const ssize_t written = ::pwrite(copy.number(), left.data(), left.size(), end);
+    for (std::string_view left = text; !left.empty();) {
+      const ssize_t written = ::pwrite(file->number(), left.data(), left.size(), end - begin);
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) throw IoError("write", to.string(), errno);
       left.remove_prefix(static_cast<std::size_t>(written));
       end += written;
       backup.bytes += written;
     }
-    text.erase(0, whole);
+    if (!has_checks || end - begin < FileLog::Segments().bytes) continue;
+    flush();
+    fs::rename(to, LogText::segment_path(to, begin));
+    copy = std::make_unique<LogText>(to);
+    copy->compress(copy->segments().back());
+    begin = end;
+    open();
   }
-  if (::fsync(copy.number()) != 0) throw IoError("flush", to.string(), errno);
+  flush();
   if (is_log) backup.records = round;
 }
 
@@ -342,59 +330,71 @@ bool fits(const std::string& checkpoint, const std::string& settings) {
 
 }  // namespace
 
+void require_service(const fs::path& state) {
+  if (read_own_file(state / "service.toml")) return;
+  throw_error<InvalidArgument>(
+      "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
+}
+
 StateBackup back_up_state(const fs::path& state, const fs::path& copy) {
   const fs::path identity = state / "service.toml";
-  if (!read_own_file(identity)) {
-    throw_error<InvalidArgument>(
-        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string());
-  }
+  require_service(state);
   std::error_code failed;
   require_outside_state(fs::absolute(copy / "").parent_path().parent_path(), "--out");
   if (fs::equivalent(state, copy, failed))
     throw_error<InvalidArgument>("--out {} is the state folder itself: choose another folder.",
                                  copy.string());
   StateFolder target(copy);
-  require_same_log(state / "feedback.jsonl", target.log());
+  const fs::path documents_name = DocumentVersions::kFile;
+  require_same_log(LogText(state / "feedback.jsonl"), LogText(target.log()));
+  require_same_log(LogText(state / documents_name), LogText(copy / documents_name));
   StateBackup backup;
-  // The checkpoint is read first and the log last, so that the log has all that the others know of: lists
-  // that closed or were answered meanwhile are in the log.
-  auto checkpoint = read_own_file(state / "checkpoint");
-  // A copy of a service with other features learns its log again, if it is cut off before it is whole.
-  const auto now = read_own_file(identity);
-  const auto before = read_own_file(target.identity_file());
-  if (now && before && !learn_alike(*before, *now, identity.string()))
-    fs::remove(target.checkpoint(), failed);
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(state)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_other = name == "lock" || name == "checkpoint" || name == "feedback.jsonl" ||
-                          name == DocumentVersions::kFile || name.find(".cut-at-") != name.npos ||
-                          name.find(".set-aside") != name.npos;
-    if (is_other || is_temporary(name) || !is_own_name(name)) continue;
-    names.insert(name);
-    if (name.ends_with(".jsonl")) {
-      copy_lines(entry.path(), copy / name, false, backup);
-    } else {
-      copy_whole(read_own_file(entry.path()), copy / name, backup);
+  std::optional<std::string> now;
+  do {  // again if the service takes another schema meanwhile
+    // The checkpoint is read first and the log last, so that the log has all that the others know of: lists
+    // that closed or were answered meanwhile are in the log.
+    // Its segments stay open, as the service may drop what this checkpoint needs.
+    const LogText held(state / "feedback.jsonl");
+    auto checkpoint = read_own_file(state / "checkpoint");
+    // A copy of a service with other features learns its log again, if it is cut off before it is whole.
+    now = read_own_file(identity);
+    const auto before = read_own_file(target.identity_file());
+    if (now && before && !learn_alike(*before, *now, identity.string()))
+      fs::remove(target.checkpoint(), failed);
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(state)) {
+      const std::string name = entry.path().filename().string();
+      const bool is_other = name == "lock" || name == "checkpoint" || name == "feedback.jsonl" ||
+                            name == DocumentVersions::kFile || is_segment(name) ||
+                            name.find(".cut-at-") != name.npos || name.find(".set-aside") != name.npos;
+      if (is_other || is_temporary(name) || !is_own_name(name)) continue;
+      names.insert(name);
+      if (name.ends_with(".jsonl")) {
+        const LogText journal(entry.path());
+        copy_lines(journal, copy / name, backup, journal.end());
+      } else {
+        copy_whole(read_own_file(entry.path()), copy / name, backup);
+      }
     }
-  }
-  // Its records name documents that were stored before them.
-  const std::uintmax_t logged = fs::file_size(state / "feedback.jsonl", failed);
-  const fs::path documents = DocumentVersions::kFile;
-  copy_lines(state / documents, copy / documents, false, backup);
-  copy_lines(state / "feedback.jsonl", target.log(), true, backup,
-             failed ? 0 : static_cast<std::int64_t>(logged));
-  // The service may have begun again with other features meanwhile, or have no checkpoint of its own yet.
-  if (checkpoint && !fits(*checkpoint, read_own_file(target.identity_file()).value_or("")))
-    checkpoint.reset();
-  if (!checkpoint) fs::remove(target.checkpoint(), failed);
-  copy_whole(checkpoint, target.checkpoint(), backup);
-  for (const auto& entry : fs::directory_iterator(copy)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_of_state = name.starts_with("events-") || name.starts_with("impressions-") ||
-                             name.starts_with("arm-") || name == "arms.toml";
-    if (is_of_state && is_own_name(name) && !names.contains(name)) fs::remove(entry.path(), failed);
-  }
+    // Its records name documents that were stored before them.
+    const LogText log(state / "feedback.jsonl");
+    const std::int64_t logged = log.end();
+    const LogText documents(state / documents_name);
+    copy_lines(documents, copy / documents_name, backup, documents.end());
+    if (log.begin() > held.begin()) copy_lines(held, target.log(), backup, std::min(held.end(), logged));
+    copy_lines(log, target.log(), backup, logged);
+    // The service may have begun again with other features meanwhile, or have no checkpoint of its own yet.
+    if (checkpoint && !fits(*checkpoint, read_own_file(target.identity_file()).value_or("")))
+      checkpoint.reset();
+    if (!checkpoint) fs::remove(target.checkpoint(), failed);
+    copy_whole(checkpoint, target.checkpoint(), backup);
+    for (const auto& entry : fs::directory_iterator(copy)) {
+      const std::string name = entry.path().filename().string();
+      const bool is_of_state = name.starts_with("events-") || name.starts_with("impressions-") ||
+                               name.starts_with("arm-") || name == "arms.toml" || name == "schemas.json";
+      if (is_of_state && is_own_name(name) && !names.contains(name)) fs::remove(entry.path(), failed);
+    }
+  } while (read_own_file(identity) != now);
   target.accept();
   return backup;
 }

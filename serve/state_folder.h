@@ -33,6 +33,9 @@ class StateFolder {
   std::filesystem::path log() const { return path_ / "feedback.jsonl"; }
   std::filesystem::path checkpoint() const { return path_ / "checkpoint"; }
 
+  /// The schemas while one takes the place of the other.
+  std::filesystem::path schemas() const { return path_ / "schemas.json"; }
+
   /// None in a fresh folder.
   std::optional<ServiceIdentity> identity() const;
   /// The arms of the last start; none without.
@@ -71,6 +74,9 @@ class StateFolder {
   bool created_lock_ = false;  // by this object
   std::string holder_before_;  // what the lock said
 };
+
+/// Throws InvalidArgument for a folder without a service.
+void require_service(const std::filesystem::path& state);
 
 struct StateBackup {
   std::uint64_t records = 0;      // in the log of the copy

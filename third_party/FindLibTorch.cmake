@@ -46,7 +46,7 @@ find_package_handle_standard_args(LibTorch
   VERSION_VAR LibTorch_VERSION
   HANDLE_VERSION_RANGE
   REASON_FAILURE_MESSAGE
-    "scripts/build fetches LibTorch, and OLRANK_TORCH_DIR points to one that is there already")
+    "olrank takes LibTorch 2.11 to 2.15: let scripts/build fetch it, or name one that is there already with OLRANK_TORCH_DIR.")
 
 if(LibTorch_FOUND AND NOT TARGET Torch::cpu)
   get_filename_component(site ${LibTorch_ROOT} DIRECTORY)

@@ -22,6 +22,7 @@ constexpr double kFloatBytes = sizeof(float);
 constexpr double kDoubleBytes = sizeof(double);
 constexpr double kIndexBytes = sizeof(std::int32_t);
 constexpr std::int64_t kRoundPairs = 5;  // per round, from a list of ten
+constexpr std::int64_t kProbes = 7;      // of a drift check
 
 at::TensorOptions options_of(const DeviceSizes& sizes, at::ScalarType type);
 

@@ -328,13 +328,19 @@ void add_dual(Launches& table, std::int64_t n) {
       },
       wanted);
   table.add(
-      "inverse_factor/apply_factor_transposed", {{"n", n}}, {pairs * (pairs + 1.0), factor_bytes},
+      "inverse_factor/apply_factor_transposed", {{"n", n}, {"columns", kProbes}},
+      {kProbes * pairs * (pairs + 1.0), factor_bytes},
       [=](Stream stream) {
         const auto query = std::make_shared<Dual>(sizes, stream, n);
-        const auto x = query->make.randn<double>({n});
-        const auto y = query->make.empty<double>({n});
-        return compared([=](Stream on) { device::apply_factor_transposed(on, n, query->factor, x, y); },
-                        [=] { return at::mv(query->inverse.t.t(), x.t); }, y.t, 1e-10);
+        const auto x = query->make.randn<double>({n, kProbes});
+        const auto y = query->make.empty<double>({kProbes, n});
+        const auto scratch =
+            query->make.empty<double>({device::apply_factor_transposed_workspace(n, kProbes)});
+        const auto run = [=](Stream on) {
+          device::apply_factor_transposed(on, n, query->factor, kProbes, x, scratch, y);
+        };
+        return compared(
+            run, [=] { return at::mm(x.t.t(), query->inverse.t); }, y.t, 1e-10);
       },
       wanted);
   table.add(

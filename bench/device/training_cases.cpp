@@ -3,6 +3,7 @@
 
 #include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
+#include "cuda/ops/drift_figures.h"
 #include "cuda/ops/gradient_products.h"
 #include "cuda/ops/list_loss.h"
 #include "cuda/ops/optimizer_step.h"
@@ -260,6 +261,22 @@ void add_curvature(Launches& table, std::int64_t n) {
         const auto products = make.empty<double>({docs});
         return alone([=](Stream on) {
           device::gradient_products(on, made->shape, made->view(), v, scratch, products);
+        });
+      },
+      wanted);
+  table.add(
+      "drift_figures/drift_figures", {{"n", n}, {"columns", kProbes}},
+      {2.0 * real(kProbes * (3 * p + n)), kDoubleBytes * real(kProbes * (2 * p + n))},
+      [=](Stream) {
+        const Operands make{sizes};
+        const auto v = make.randn<double>({kProbes, p}), y = make.randn<double>({kProbes, p});
+        const auto products = make.randn<double>({n, kProbes});
+        const auto figures = make.empty<double>({3 * kProbes});
+        device::DriftColumns columns{.parameters = p, .vectors = kProbes, .v = v, .own = y, .y = y};
+        columns.rows = n;
+        columns.left = columns.right = products;
+        return alone([=](Stream on) {
+          device::drift_figures(on, columns, reinterpret_cast<device::DriftFigure*>(figures.t.data_ptr()));
         });
       },
       wanted);

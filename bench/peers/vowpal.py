@@ -429,12 +429,12 @@ def parts_of(options, world, service, ranker):
 
 
 def half_load(options, kind, cores):
-    """Eight clients at half load, by bench/service_load.py, on all cores."""
+    """Eight clients at half load, by bench/service.py load, on all cores."""
     os.sched_setaffinity(0, cores)
     times = []
     for _ in range(options.repeats):
         with tempfile.NamedTemporaryFile("r") as file:
-            subprocess.run([sys.executable, pathlib.Path(__file__).resolve().parents[1] / "service_load.py", options.bin, "--ranker", kind,
+            subprocess.run([sys.executable, pathlib.Path(__file__).resolve().parents[1] / "service.py", "load", options.bin, "--ranker", kind,
                             "--docs", "20", "--features", "20", "--seconds", str(options.seconds), "--json", file.name], check=True)
             times.append(json.load(file)["half_load"])
     return {"ranker": kind, **{figure: statistics.median(one[figure] for one in times) for figure in times[0] if figure != "requests"},

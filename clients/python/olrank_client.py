@@ -172,6 +172,16 @@ class Client:
         """How the arms of a service with arms (`--arms`) compare."""
         return self._json("GET", "/v1/arms")
 
+    def schema(self) -> dict[str, Any]:
+        """What requests send, as TOML, and under "next" the schema that the service is learning, until it takes over."""
+        return self._json("GET", "/v1/schema")
+
+    def put_schema(self, toml: str, dry_run: bool = False) -> dict[str, Any]:
+        """Changes the schema of the running service, or with `dry_run` says what would change. The service learns its log again
+        meanwhile, and takes requests in both forms."""
+        answer: dict[str, Any] = json.loads(self._call("PUT", "/v1/schema" + ("?dry_run=true" if dry_run else ""), toml))
+        return answer
+
     def checkpoint(self) -> dict[str, Any]:
         return self._json("POST", "/v1/checkpoint", {})
 

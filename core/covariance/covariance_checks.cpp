@@ -44,30 +44,47 @@ double width_error(double width_sq, double v_y, double y_a_y) {
   return std::abs(width_sq - corrected) / corrected;
 }
 
-double measure_drift(const CovarianceChecks& checks, std::int64_t parameters, std::int64_t pairs,
-                     FunctionRef<double(std::span<const double>)> error_along,
-                     FunctionRef<double(std::int64_t)> error_of_pair) {
+DriftProbes drift_probes(const CovarianceChecks& checks, std::int64_t parameters, std::int64_t pairs) {
   const auto draws_of = [&](int number) {
     return RngStream(make_key({.purpose = Purpose::kProbe}), static_cast<std::uint32_t>(pairs),
                      static_cast<std::uint32_t>(number));
   };
-  double drift = 0.0;
-  std::vector<double> vector(parameters);
+  DriftProbes probes;
+  probes.vectors.resize(static_cast<std::size_t>(checks.vectors * parameters));
   for (int number = 0; number < checks.vectors; ++number) {
-    draws_of(number).unit_vector(vector);
-    drift = worse(error_along(vector), drift);
+    draws_of(number).unit_vector(
+        std::span(probes.vectors)
+            .subspan(static_cast<std::size_t>(number * parameters), static_cast<std::size_t>(parameters)));
   }
-  if (pairs == 0) return drift;
+  if (pairs == 0) return probes;
   RngStream draws = draws_of(checks.vectors);
+  for (int number = 0; number < checks.pairs; ++number) probes.pairs.push_back(draws.index(pairs));
+  return probes;
+}
+
+double drift_of(std::span<const double> along_vectors, std::span<const double> of_pairs) {
+  double drift = 0.0;
+  for (const double error : along_vectors) drift = worse(error, drift);
+  if (of_pairs.empty()) return drift;
   std::vector<double> errors;
-  for (int number = 0; number < checks.pairs; ++number) {
-    const double error = error_of_pair(draws.index(pairs));
+  for (const double error : of_pairs)
     errors.push_back(std::isnan(error) ? std::numeric_limits<double>::infinity() : error);
-  }
-  if (errors.empty()) return drift;
   const auto median = errors.begin() + std::ssize(errors) / 2;
   std::nth_element(errors.begin(), median, errors.end());
   return worse(drift, *median);
+}
+
+double measure_drift(const CovarianceChecks& checks, std::int64_t parameters, std::int64_t pairs,
+                     FunctionRef<double(std::span<const double>)> error_along,
+                     FunctionRef<double(std::int64_t)> error_of_pair) {
+  const DriftProbes probes = drift_probes(checks, parameters, pairs);
+  std::vector<double> along_vectors;
+  for (std::size_t first = 0; first < probes.vectors.size(); first += static_cast<std::size_t>(parameters))
+    along_vectors.push_back(
+        error_along(std::span(probes.vectors).subspan(first, static_cast<std::size_t>(parameters))));
+  std::vector<double> of_pairs;
+  for (const std::int64_t pair : probes.pairs) of_pairs.push_back(error_of_pair(pair));
+  return drift_of(along_vectors, of_pairs);
 }
 
 std::vector<double> unit_at_largest(std::span<const double> v) {

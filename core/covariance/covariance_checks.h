@@ -34,10 +34,19 @@ void require_information(double lambda, double information);
 /// once. Independent of the scale of A. At least 0; infinite or NaN if no digit is right.
 double width_error(double width_sq, double v_y, double y_a_y);
 
-/// `drift` is the largest relative error of squared widths in random directions, which mostly see what is
-/// not observed yet, or the median one of observed pairs, where most digits cancel; whichever is larger.
-/// The median, since a pair of nearly equal documents has a width without digits in any form. Vectors are
-/// unit vectors [parameters]; they and the pairs' numbers depend on `pairs` alone.
+/// Where a check measures; functions of the sizes alone.
+struct DriftProbes {
+  std::vector<double> vectors;      // unit vectors [any × parameters]
+  std::vector<std::int64_t> pairs;  // numbers of observed pairs
+};
+DriftProbes drift_probes(const CovarianceChecks& checks, std::int64_t parameters, std::int64_t pairs);
+
+/// The largest relative error of squared widths in random directions, which mostly see what is not observed
+/// yet, or the median one of observed pairs, where most digits cancel; whichever is larger. The median,
+/// since a pair of nearly equal documents has a width without digits in any form.
+double drift_of(std::span<const double> along_vectors, std::span<const double> of_pairs);
+
+/// drift_of() the probes, measured one by one.
 double measure_drift(const CovarianceChecks& checks, std::int64_t parameters, std::int64_t pairs,
                      FunctionRef<double(std::span<const double> vector)> error_along,
                      FunctionRef<double(std::int64_t pair)> error_of_pair);

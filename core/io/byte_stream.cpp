@@ -19,6 +19,8 @@ namespace olrank {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{256} << 10;
+constexpr int kFrameLevel = 9;
+constexpr unsigned long long kLargestFrame = 1ULL << 30;  // of content; also less than zstd's error sizes
 
 /// Buffers a source's pieces for a reader that asks for other sizes.
 class PlainStream : public ByteStream {
@@ -303,6 +305,35 @@ std::unique_ptr<Compressor> Compressor::make(Compression compression, Sink sink)
       break;
   }
   return std::make_unique<PlainCompressor>(std::move(sink));
+}
+
+std::string zstd_frame(std::string_view bytes) {
+  std::string frame(ZSTD_compressBound(bytes.size()), '\0');
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> zstd(ZSTD_createCCtx(), ZSTD_freeCCtx);
+  if (!zstd) throw std::bad_alloc();
+  ZSTD_CCtx_setParameter(zstd.get(), ZSTD_c_checksumFlag, 1);
+  ZSTD_CCtx_setParameter(zstd.get(), ZSTD_c_compressionLevel, kFrameLevel);
+  const std::size_t size =
+      ZSTD_compress2(zstd.get(), frame.data(), frame.size(), bytes.data(), bytes.size());
+  if (ZSTD_isError(size) != 0)
+    throw_error<Error>("Compression with zstd failed: {}.", ZSTD_getErrorName(size));
+  frame.resize(size);
+  return frame;
+}
+
+std::string zstd_content(std::string_view frame) {
+  std::string content(zstd_sizes(frame).content, '\0');
+  const std::size_t size = ZSTD_decompress(content.data(), content.size(), frame.data(), frame.size());
+  if (ZSTD_isError(size) != 0)
+    throw BrokenStream(fmt::format("The zstd data is damaged ({}).", ZSTD_getErrorName(size)));
+  return content;
+}
+
+ZstdSizes zstd_sizes(std::string_view bytes) {
+  const std::size_t frame = ZSTD_findFrameCompressedSize(bytes.data(), bytes.size());
+  const unsigned long long content = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
+  if (ZSTD_isError(frame) != 0 || content == ZSTD_CONTENTSIZE_UNKNOWN || content > kLargestFrame) return {};
+  return {frame, static_cast<std::size_t>(content)};
 }
 
 }  // namespace olrank

@@ -64,4 +64,15 @@ class Compressor {
   static std::unique_ptr<Compressor> make(Compression compression, Sink sink);
 };
 
+/// One zstd frame, which says its size and has a checksum.
+std::string zstd_frame(std::string_view bytes);
+/// The content of such a frame. Throws BrokenStream.
+std::string zstd_content(std::string_view frame);
+/// The sizes of the frame at the beginning of the bytes: itself and its content; zeros if it is not whole.
+struct ZstdSizes {
+  std::size_t frame = 0;
+  std::size_t content = 0;
+};
+ZstdSizes zstd_sizes(std::string_view bytes);
+
 }  // namespace olrank

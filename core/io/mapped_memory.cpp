@@ -99,11 +99,6 @@ void Lineage::renew() {
   id_ = ++latest;
 }
 
-void HostSource::copy(std::size_t first, std::span<std::byte> to) const {
-  const auto from = values_.subspan(first, to.size());
-  std::copy(from.begin(), from.end(), to.begin());
-}
-
 std::shared_ptr<ByteArrival> HostSource::start(std::size_t first, std::size_t bytes) const {
   return std::make_shared<CopiedBytes>(values_.subspan(first, bytes));
 }

@@ -92,8 +92,9 @@ class ByteArrival : public Interface {
 /// Where values are.
 class GrowingSource : public Interface {
  public:
-  /// Copies the bytes from `first` on.
-  virtual void copy(std::size_t first, std::span<std::byte> to) const = 0;
+  /// Passes the bytes from `first` on to `sink`, in order, in pieces that are valid during a call.
+  virtual void pass(std::size_t first, std::size_t bytes,
+                    const std::function<void(std::span<const std::byte>)>& sink) const = 0;
   /// Starts bringing them to the host. Values may be appended meanwhile.
   virtual std::shared_ptr<ByteArrival> start(std::size_t first, std::size_t bytes) const = 0;
 };
@@ -103,7 +104,10 @@ class HostSource : public GrowingSource {
  public:
   explicit HostSource(std::span<const std::byte> values) : values_(values) {}
 
-  void copy(std::size_t first, std::span<std::byte> to) const override;
+  void pass(std::size_t first, std::size_t bytes,
+            const std::function<void(std::span<const std::byte>)>& sink) const override {
+    sink(values_.subspan(first, bytes));
+  }
   std::shared_ptr<ByteArrival> start(std::size_t first, std::size_t bytes) const override;
 
  private:

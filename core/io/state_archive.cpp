@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstdlib>
@@ -52,12 +53,18 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 16);
 
-void add_entry(Fingerprinter& fingerprinter, std::string_view name, char type, std::size_t item_size,
-               std::size_t count, const char* values) {
+/// Adds what precedes an entry's values.
+void add_header(Fingerprinter& fingerprinter, std::string_view name, char type, std::size_t item_size,
+                std::size_t count) {
   const EntryHeader header{count, static_cast<std::uint16_t>(name.size()), static_cast<std::uint8_t>(type),
                            static_cast<std::uint8_t>(item_size), 0};
   fingerprinter.add(&header, sizeof header);
   fingerprinter.add(name);
+}
+
+void add_entry(Fingerprinter& fingerprinter, std::string_view name, char type, std::size_t item_size,
+               std::size_t count, const void* values) {
+  add_header(fingerprinter, name, type, item_size, count);
   fingerprinter.add(values, count * item_size);
 }
 
@@ -104,6 +111,11 @@ std::span<const std::string> block_file_names() {
 void StateWriter::put_bytes(std::string_view name, char type, std::size_t size, const void* data,
                             std::size_t count) {
   assert(!name.empty() && name.find(kRepeated) == std::string_view::npos);
+  if (digest_) {
+    add_entry(*digest_, name, type, size, count, data);
+    digested_bytes_ += static_cast<std::int64_t>(count * size);
+    return;
+  }
   Entry entry;
   entry.name = name;
   entry.type = type;
@@ -119,13 +131,32 @@ void StateWriter::put_growing_bytes(std::string_view name, char type, std::size_
                                     std::size_t settled, std::span<const std::byte> open,
                                     std::size_t zeros) {
   const std::size_t bytes = settled * size;
+  const std::size_t count = settled + open.size() / size + zeros;
+  if (digest_) {
+    add_header(*digest_, name, type, size, count);
+    const auto add = [&](std::span<const std::byte> piece) { digest_->add(piece); };
+    if (bytes > 0) source.pass(0, bytes, add);
+    add(open);
+    static constexpr std::array<std::byte, 4096> kZeros{};
+    for (std::size_t left = zeros * size; left > 0;) {
+      const std::size_t piece = std::min(left, kZeros.size());
+      add(std::span(kZeros).first(piece));
+      left -= piece;
+    }
+    digested_bytes_ += static_cast<std::int64_t>(count * size);
+    return;
+  }
   if (!to_blocks_ || bytes == 0) {
-    const std::size_t count = settled + open.size() / size + zeros;
     put_bytes(name, type, size, nullptr, 0);
     entries_.back().count = count;
     const std::size_t begin = values_.size();
     values_.resize(begin + count * size);
-    if (bytes > 0) source.copy(0, std::as_writable_bytes(std::span(values_)).subspan(begin, bytes));
+    char* to = values_.data() + begin;
+    const auto append = [&](std::span<const std::byte> piece) {
+      std::memcpy(to, piece.data(), piece.size());
+      to += piece.size();
+    };
+    if (bytes > 0) source.pass(0, bytes, append);
     if (!open.empty()) std::memcpy(values_.data() + begin + bytes, open.data(), open.size());
     return;
   }
@@ -143,6 +174,7 @@ void StateWriter::put_growing_bytes(std::string_view name, char type, std::size_
 }
 
 Fingerprint StateWriter::fingerprint() const {
+  if (digest_) return digest_->value();
   Fingerprinter fingerprinter;
   for (const Entry& entry : entries_) {
     add_entry(fingerprinter, entry.name, entry.type, entry.item_size, entry.count,

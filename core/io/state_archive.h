@@ -47,6 +47,13 @@ class StateWriter {
   StateWriter() = default;
   /// A writer of blocks.
   explicit StateWriter(const Stored& stored) : to_blocks_(true), stored_(stored) {}
+  /// A writer that has the fingerprint and the size of what is put, and keeps none of it: a state may be
+  /// larger than memory.
+  static StateWriter digester() {
+    StateWriter made;
+    made.digest_.emplace();
+    return made;
+  }
 
   template <class T>
   void put(std::string_view name, std::span<const T> values) {
@@ -92,7 +99,7 @@ class StateWriter {
   /// folder.
   void write(const std::filesystem::path& path, const std::map<std::uint64_t, BlockFile>& files = {}) const;
   /// Bytes of all values.
-  std::int64_t value_bytes() const { return std::ssize(values_); }
+  std::int64_t value_bytes() const { return digest_ ? digested_bytes_ : std::ssize(values_); }
   /// Covers names, types, counts and values in the order of put(). It is also the file's checksum.
   Fingerprint fingerprint() const;
 
@@ -126,6 +133,8 @@ class StateWriter {
 
   std::vector<Entry> entries_;
   std::string values_;
+  std::optional<Fingerprinter> digest_;
+  std::int64_t digested_bytes_ = 0;
   bool to_blocks_ = false;
   Stored stored_;
   Stored all_bytes_;

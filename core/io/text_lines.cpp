@@ -154,6 +154,11 @@ TextLines TextLines::of_file(const std::filesystem::path& path, std::size_t long
   return lines;
 }
 
+TextLines TextLines::of_stream(std::unique_ptr<ByteStream> stream, std::string file,
+                               std::size_t longest_line) {
+  return {TextBlocks::of_stream(std::move(stream), kBlockBytes, longest_line), std::move(file)};
+}
+
 bool TextLines::next() {
   while (rest_.empty()) {
     if (!blocks_->next(block_)) return false;

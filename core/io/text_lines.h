@@ -46,6 +46,8 @@ class TextLines {
   static constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
   static TextLines of_memory(std::string_view text, std::string file);
+  static TextLines of_stream(std::unique_ptr<ByteStream> stream, std::string file,
+                             std::size_t longest_line);
   /// Throws IoError for a file that cannot be read.
   static TextLines of_file(const std::filesystem::path& file, std::size_t longest_line = kLongestLine);
 

@@ -8,7 +8,8 @@ namespace olrank::blas {
 // Dense linear algebra in row-major order on the BLAS and LAPACK that libtorch_cpu exports (MKL), or in a
 // build without LibTorch on the system's OpenBLAS or MKL. It stays on the calling thread: parallelism is
 // the caller's, over blocks that do not depend on the number of threads, so that results keep their bits on
-// any number of them.
+// any number of them. OLRANK_BLAS=plain in the environment takes olrank's own loops in place of the
+// library: slower, with the same bits on every CPU.
 //
 // A matrix is a pointer to its first element and the distance between its rows (`stride`, at least the
 // number of columns). Sizes may be zero.
@@ -50,15 +51,18 @@ void cholesky(std::int64_t n, double* a, std::int64_t stride_a);
 /// A⁻¹ from cholesky()'s factor, in the lower triangle.
 void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l);
 
-/// Restricts MKL to instructions that every x86-64 CPU has, in one order, so that results have the same
-/// bits on all of them. Takes effect if it is called before anything else here. With OpenBLAS it throws
-/// InvalidArgument.
+/// √(x² + y²).
+double length(double x, double y);
+
+/// Makes results have the same bits on every CPU. It restricts MKL to instructions that every x86-64 CPU
+/// has, in one order, if it is called before anything else here; in place of OpenBLAS it takes the plain
+/// loops, for the rest of the process.
 void compute_as_on_any_cpu();
 /// "MKL_CBWR = COMPATIBLE": the variable of the environment by which the function above or the user
 /// restricts the library; empty if neither does.
 std::string restriction();
 
-/// "MKL 2024.2", followed by what restricts it, or "OpenBLAS 0.3.21 for Zen".
+/// "MKL 2024.2", followed by what restricts it, "OpenBLAS 0.3.21 for Zen", or "olrank's plain loops".
 std::string library_name();
 
 }  // namespace olrank::blas

@@ -1,7 +1,6 @@
 #include "core/runtime/device.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -113,13 +112,6 @@ std::string cpu_model() {
     if (colon != std::string::npos && colon + 2 < line.size()) return line.substr(colon + 2);
   }
   return "unknown";
-}
-
-std::int64_t resident_bytes() {
-  std::ifstream pages_file("/proc/self/statm");
-  std::int64_t whole = 0;
-  std::int64_t resident = 0;
-  return pages_file >> whole >> resident ? resident * ::sysconf(_SC_PAGESIZE) : 0;
 }
 
 std::string utc_now() {

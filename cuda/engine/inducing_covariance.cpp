@@ -60,7 +60,7 @@ InducingCovariance::InducingCovariance(double lambda, const DictionaryPolicy& po
 
 std::int64_t InducingCovariance::bytes() const {
   return t_.bytes() + r_.bytes() + coordinates_.bytes() + applied_.bytes() + returned_.bytes() +
-         product_.bytes() + weights_.bytes() + of_form_.bytes() + factor_.bytes() + information_.bytes();
+         product_.bytes() + weights_.bytes() + factor_.bytes() + information_.bytes();
 }
 
 void InducingCovariance::apply(std::int64_t padded_members, std::int64_t columns, const double* kernel,
@@ -69,8 +69,10 @@ void InducingCovariance::apply(std::int64_t padded_members, std::int64_t columns
                   {factor, 0.0});
 }
 
-void InducingCovariance::apply_transposed(std::int64_t padded_members, const double* y, double* x) {
-  multiply_placed(*products_, padded_members, 1, padded_rows(), r_.transposed(), {y, 1}, x, 1);
+void InducingCovariance::apply_transposed(std::int64_t padded_members, std::int64_t columns,
+                                          const double* y, double* x) {
+  multiply_placed(*products_, padded_members, columns, padded_rows(), r_.transposed(), {y, columns}, x,
+                  columns);
 }
 
 void InducingCovariance::begin_append(const ProjectedPairs& pairs) {
@@ -248,20 +250,17 @@ bool InducingCovariance::find_root(InducingDictionary& dictionary) {
   return true;
 }
 
-double InducingCovariance::quadratic_form(std::int64_t padded_members, const double* z) {
+void InducingCovariance::quadratic_form(std::int64_t padded_members, std::int64_t columns, double* left,
+                                        double* right) {
   t_.reserve(stream(), padded_members, padded_members);
   coordinates_.reserve(stream(), padded_members, kRows);
-  of_form_.reserve(stream(), padded_members + kRows);
-  double* along = of_form_.data() + padded_members;  // zᵀ of the appended pairs' coordinates
-  clear_numbers(stream(), of_form_.data(), padded_members + kRows);
-  multiply_placed(*products_, padded_members, 1, padded_members, t_, {z, 1}, of_form_.data(), 1);
-  multiply_placed(*products_, appended_, 1, padded_members, coordinates_.transposed(), {z, 1}, along, 1);
-  const std::vector<double> found = of_form_.to_host(stream(), padded_members + kRows);
-  std::vector<double> own(padded_members);
-  copy_to_host(z, std::span(own));
-  const auto second = found.begin() + padded_members;
-  return std::inner_product(own.begin(), own.end(), found.begin(), 0.0) +
-         std::inner_product(second, found.end(), second, 0.0);
+  double* along = left + padded_members * columns;  // zᵀ of the appended pairs' coordinates
+  clear_numbers(stream(), along, kRows * columns);
+  clear_numbers(stream(), right, padded_members * columns);
+  multiply_placed(*products_, padded_members, columns, padded_members, t_, {left, columns}, right, columns);
+  multiply_placed(*products_, appended_, columns, padded_members, coordinates_.transposed(),
+                  {left, columns}, along, columns);
+  copy_numbers(stream(), right + padded_members * columns, along, kRows * columns);
 }
 
 void InducingCovariance::save(StateWriter& state, std::int64_t members) const {

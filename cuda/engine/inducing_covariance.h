@@ -198,10 +198,11 @@ class InducingCovariance {
   /// y [padded rows × columns] = factor · R κ, κ [padded members × columns].
   void apply(std::int64_t padded_members, std::int64_t columns, const double* kernel, double factor,
              double* y);
-  /// x [padded members] = Rᵀ y.
-  void apply_transposed(std::int64_t padded_members, const double* y, double* x);
-  /// zᵀ T z for z [padded members]; waits.
-  double quadratic_form(std::int64_t padded_members, const double* z);
+  /// x [padded members × columns] = Rᵀ y.
+  void apply_transposed(std::int64_t padded_members, std::int64_t columns, const double* y, double* x);
+  /// zᵀ T z = Σ left · right of each column, over padded members and kRows rows. left begins with z, and
+  /// the rest of both is written.
+  void quadratic_form(std::int64_t padded_members, std::int64_t columns, double* left, double* right);
 
   /// Starts what append() needs of new pairs. The dictionary's add() comes next, and then append(), which
   /// takes the pairs in unless rounding has made the covariance indefinite: the status says so, too.
@@ -243,7 +244,6 @@ class InducingCovariance {
   GrowingArray<double> returned_;  // Rᵀ of it, transposed
   GrowingArray<double> product_;
   GrowingArray<double> weights_;
-  GrowingArray<double> of_form_;
   GrowingArray<double> factor_;       // of find_root()
   GrowingArray<double> information_;  // I/λ − B⁻¹
 };

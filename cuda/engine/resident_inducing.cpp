@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/covariance/dictionary_policy.h"
+#include "cuda/engine/drift_check.h"
 #include "cuda/engine/inducing_covariance.h"
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/engine/resident_posterior.h"
@@ -27,7 +26,8 @@ class ResidentInducing : public ResidentPosterior {
         dictionary_(made_dictionary()),
         covariance_(spec.lambda, roll_.policy(), products),
         window_(std::make_unique<ResidentPairs>(spec.shape)),
-        left_(spec.budget, spec.budget) {}
+        left_(spec.budget, spec.budget),
+        check_(spec.shape) {}
 
   void gram(Stream stream, const FactorRows& docs, double* m) override {
     const std::int64_t rows = covariance_.padded_rows();
@@ -57,14 +57,37 @@ class ResidentInducing : public ResidentPosterior {
 
   const CovarianceStatus* status() const override { return covariance_.status(); }
 
-  double error_along(Stream stream, std::span<const double> vector) override {
-    return error_of(stream, vector, std::nullopt);
-  }
-  double error_of_pair(Stream stream, std::int64_t pair) override {
-    pair_gram_.reserve(stream, 4);
-    gram(stream, window_->range(pair, 1), pair_gram_.data());
-    const std::vector<double> m = pair_gram_.to_host(stream, 4);
-    return error_of(stream, window_->gradient(stream, pair), (m[0] + m[3] - 2.0 * m[2]) / spec_.scale);
+  // A⁻¹v = v/λ − √s Γᵀ RᵀR Γ v √s with Γ's rows the dictionary's gradients; yᵀAy from C⁻¹ and T.
+  std::vector<double> errors_of(Stream stream, const DriftProbes& probes) override {
+    check_.bring(stream, probes, *window_);
+    gram(stream, check_.pair_docs(), check_.m());
+    ResidentPairs& pairs = dictionary_->pairs();
+    const std::int64_t side = dictionary_->padded_members();
+    const std::int64_t columns = check_.columns();
+    const double root = std::sqrt(spec_.scale);
+    vector_.reserve(stream, (side + kRows) * columns);
+    weights_.reserve(stream, (side + kRows) * columns);
+    half_.reserve(stream, covariance_.padded_rows() * columns);
+    const auto find_kernel = [&](const double* x) {
+      clear_numbers(stream, vector_.data(), side * columns);
+      pairs.products(stream, columns, x, root, {vector_.data(), columns, 1});
+    };
+    find_kernel(check_.v());
+    clear_numbers(stream, weights_.data(), side * columns);
+    covariance_.apply(side, columns, vector_.data(), 1.0, half_.data());
+    covariance_.apply_transposed(side, columns, half_.data(), weights_.data());
+    pairs.sum(stream, columns, {weights_.data(), columns, 1}, check_.own());
+    finish_solutions(stream, check_.numbers(), check_.v(), root * spec_.lambda, spec_.lambda, check_.own());
+    find_kernel(check_.own());
+    multiply_placed(*products_, side, columns, side, dictionary_->inverse(), {vector_.data(), columns},
+                    weights_.data(), columns);
+    covariance_.quadratic_form(side, columns, weights_.data(), vector_.data());
+    return check_.errors(stream, check_.own(),
+                         {.rows = side + kRows,
+                          .left = weights_.data(),
+                          .right = vector_.data(),
+                          .lambda = spec_.lambda,
+                          .scale = spec_.scale});
   }
 
   std::int64_t pairs() const override { return roll_.pairs(); }
@@ -73,7 +96,7 @@ class ResidentInducing : public ResidentPosterior {
     return dictionary_->bytes() + (other_dictionary_ ? other_dictionary_->bytes() : 0) +
            (other_window_ ? other_window_->bytes() : 0) + covariance_.bytes() + window_->bytes() +
            left_.bytes() + kernel_.bytes() + applied_.bytes() + workspace_.bytes() + places_.bytes() +
-           block_.bytes() + pair_gram_.bytes() + vector_.bytes() + half_.bytes() + weights_.bytes() +
+           block_.bytes() + check_.bytes() + vector_.bytes() + half_.bytes() + weights_.bytes() +
            projections_.bytes() + moved_.bytes();
   }
 
@@ -234,36 +257,6 @@ class ResidentInducing : public ResidentPosterior {
     roll_.set_projected();
   }
 
-  // A⁻¹v = v/λ − √s Γᵀ RᵀR Γ v √s with Γ's rows the dictionary's gradients; yᵀAy from C⁻¹ and T.
-  double error_of(Stream stream, std::span<const double> v, std::optional<double> width_sq) {
-    ResidentPairs& pairs = dictionary_->pairs();
-    const std::int64_t side = dictionary_->padded_members();
-    const double root = std::sqrt(spec_.scale);
-    const auto kernel_of = [&](std::span<const double> x) {
-      std::vector<double> kernel = pairs.products(stream, x);
-      for (double& value : kernel) value *= root;
-      kernel.resize(side);
-      return kernel;
-    };
-    vector_.assign(stream, kernel_of(v));
-    half_.reserve(stream, covariance_.padded_rows());
-    weights_.reserve(stream, side);
-    clear_numbers(stream, weights_.data(), side);
-    covariance_.apply(side, 1, vector_.data(), 1.0, half_.data());
-    covariance_.apply_transposed(side, half_.data(), weights_.data());
-    std::vector<double> weights = weights_.to_host(stream, pairs.pairs());
-    for (double& value : weights) value *= root;
-    std::vector<double> y = pairs.sum(stream, weights);
-    for (std::size_t k = 0; k < v.size(); ++k) y[k] = v[k] / spec_.lambda - y[k];
-    vector_.assign(stream, kernel_of(y));
-    multiply_placed(*products_, side, 1, side, dictionary_->inverse(), {vector_.data(), 1}, weights_.data(),
-                    1);
-    const double v_y = std::inner_product(v.begin(), v.end(), y.begin(), 0.0);
-    const double y_a_y = spec_.lambda * std::inner_product(y.begin(), y.end(), y.begin(), 0.0) +
-                         covariance_.quadratic_form(side, weights_.data());
-    return width_error(width_sq.value_or(v_y), v_y, y_a_y);
-  }
-
   Products* products_;
   DictionaryRoll roll_;
   std::unique_ptr<InducingDictionary> dictionary_;
@@ -284,7 +277,7 @@ class ResidentInducing : public ResidentPosterior {
   GrowingArray<PreferencePair> places_;
   GrowingArray<float> block_;
   // Drift checks use these.
-  GrowingArray<double> pair_gram_;
+  DriftCheck check_;
   GrowingArray<double> vector_;
   GrowingArray<double> half_;
   GrowingArray<double> weights_;

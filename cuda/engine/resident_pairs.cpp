@@ -43,37 +43,21 @@ void ResidentPairs::replay(
   OwnedStream::wait_for(stream);  // `on_device` is read until the last batch is done
 }
 
-std::vector<double> ResidentPairs::products(Stream stream, std::span<const double> v) {
+void ResidentPairs::products(Stream stream, std::int64_t columns, const double* v, double factor,
+                             const PairColumns& of_pairs) {
   const FactorRows rows = all();
-  of_parameters_.assign(stream, v);
-  of_docs_.reserve(stream, rows.docs);
-  workspace_.reserve(stream, gradient_products_workspace(shape_, rows.docs));
-  gradient_products(stream, shape_, rows, of_parameters_.data(), workspace_.data(), of_docs_.data());
-  const std::vector<double> found = of_docs_.to_host(stream, rows.docs);
-  std::vector<double> of_pairs(pairs_);
-  for (std::size_t s = 0; s < of_pairs.size(); ++s) of_pairs[s] = found[2 * s] - found[2 * s + 1];
-  return of_pairs;
+  of_docs_.reserve(stream, columns * rows.docs);
+  workspace_.reserve(stream, gradient_products_workspace(shape_, rows.docs, columns));
+  gradient_products(stream, shape_, rows, v, workspace_.data(), of_docs_.data(), nullptr, columns);
+  pair_differences(stream, pairs_, columns, of_docs_.data(), factor, of_pairs);
 }
 
-std::vector<double> ResidentPairs::sum(Stream stream, std::span<const double> weights) {
+void ResidentPairs::sum(Stream stream, std::int64_t columns, const PairColumns& weights, double* sums) {
   const FactorRows rows = all();
-  std::vector<double> signed_weights;
-  signed_weights.reserve(2 * weights.size());
-  for (const double weight : weights) signed_weights.insert(signed_weights.end(), {weight, -weight});
-  of_docs_.assign(stream, signed_weights);
-  const std::int64_t parameters = shape_.parameters();
-  of_parameters_.reserve(stream, parameters);
-  workspace_.reserve(stream, gradient_sum_workspace(shape_, rows.docs));
-  clear_numbers(stream, of_parameters_.data(), parameters);
-  if (rows.docs > 0)
-    gradient_sum(stream, shape_, rows, of_docs_.data(), workspace_.data(), of_parameters_.data());
-  return of_parameters_.to_host(stream, parameters);
-}
-
-std::vector<double> ResidentPairs::gradient(Stream stream, std::int64_t pair) {
-  std::vector<double> weights(pairs_);
-  weights[pair] = 1.0;
-  return sum(stream, weights);
+  of_docs_.reserve(stream, columns * rows.docs);
+  workspace_.reserve(stream, gradient_sum_workspace(shape_, rows.docs, columns));
+  pair_weights(stream, pairs_, columns, weights, of_docs_.data());
+  gradient_sum(stream, shape_, rows, of_docs_.data(), workspace_.data(), sums, nullptr, columns);
 }
 
 void ResidentPairs::save(StateWriter& state) const {
@@ -102,7 +86,7 @@ class SavedValues : public ByteArrival {
   SavedValues(const std::byte* first, std::size_t bytes)
       : next_(first),
         left_(bytes),
-        piece_bytes_(std::min(kMostBytes, (bytes + kTurns * kPieces - 1) / (kTurns * kPieces))),
+        piece_bytes_(std::min(kMostBytes, (bytes / (kTurns * kPieces * kAligned) + 1) * kAligned)),
         memory_(kPieces * piece_bytes_) {
     start_copies();
   }
@@ -144,7 +128,8 @@ class SavedValues : public ByteArrival {
  private:
   static constexpr std::size_t kPieces = 4;
   static constexpr std::size_t kMostBytes = std::size_t{2} << 20;  // of a piece
-  static constexpr std::size_t kTurns = 2;                         // of all pieces, at least
+  static constexpr std::size_t kTurns = 2;                         // of all pieces, about
+  static constexpr std::size_t kAligned = 64;                      // pieces hold whole numbers
 
   struct Piece {
     std::size_t bytes = 0;  // being copied
@@ -189,7 +174,14 @@ class SavedValues : public ByteArrival {
 std::shared_ptr<ByteArrival> DeviceSource::start(std::size_t first, std::size_t bytes) const {
   auto values = std::make_shared<SavedValues>(first_ + first, bytes);
   latest_.set(values);
-  return values;
+  return saved(std::move(values), first);
+}
+
+// A checkpoint that is on its way stays the latest save.
+void DeviceSource::pass(std::size_t first, std::size_t bytes,
+                        const std::function<void(std::span<const std::byte>)>& sink) const {
+  saved(std::make_shared<SavedValues>(first_ + first, bytes), first)
+      ->pass_on([&](const ArrivedBytes& arrived) { sink(arrived.bytes); }, true);
 }
 
 LatestSave::~LatestSave() {

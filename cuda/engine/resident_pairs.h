@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "core/ops/tangent_factors.h"
 #include "core/runtime/execution_context.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/ops/drift_figures.h"
 #include "cuda/ops/pair_training.h"
 #include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/work.h"
@@ -45,10 +47,17 @@ class DeviceSource : public GrowingSource {
   DeviceSource(const T* first, LatestSave& latest)
       : first_(reinterpret_cast<const std::byte*>(first)), latest_(latest) {}
 
-  void copy(std::size_t first, std::span<std::byte> to) const override { copy_to_host(first_ + first, to); }
+  void pass(std::size_t first, std::size_t bytes,
+            const std::function<void(std::span<const std::byte>)>& sink) const override;
   std::shared_ptr<ByteArrival> start(std::size_t first, std::size_t bytes) const override;
 
  private:
+  /// The values from `first` on as they are to be saved.
+  virtual std::shared_ptr<ByteArrival> saved(std::shared_ptr<ByteArrival> values,
+                                             std::size_t /*first*/) const {
+    return values;
+  }
+
   const std::byte* first_;
   LatestSave& latest_;
 };
@@ -60,9 +69,7 @@ class ResidentPairs {
   explicit ResidentPairs(const TangentShape& shape) : shape_(shape) {}
 
   std::int64_t pairs() const { return pairs_; }
-  std::int64_t bytes() const {
-    return rows_.bytes() + of_parameters_.bytes() + of_docs_.bytes() + workspace_.bytes();
-  }
+  std::int64_t bytes() const { return rows_.bytes() + of_docs_.bytes() + workspace_.bytes(); }
   FactorRows all() { return range(0, pairs_); }
   FactorRows range(std::int64_t first, std::int64_t count) {
     return {rows_.data() + first * 2 * shape_.factors(), 2 * count, shape_.factors()};
@@ -79,11 +86,11 @@ class ResidentPairs {
   /// The most documents of a batch of replay().
   static constexpr std::int64_t kMostReplayed = 128;
 
-  /// g_s [p] of one pair; waits.
-  std::vector<double> gradient(Stream stream, std::int64_t pair);
-  /// g_s·v of every pair, and Σ_s weights[s] g_s; both wait.
-  std::vector<double> products(Stream stream, std::span<const double> v);
-  std::vector<double> sum(Stream stream, std::span<const double> weights);
+  /// of_pairs = factor · g_s·v of every pair, for vectors v [columns × p].
+  void products(Stream stream, std::int64_t columns, const double* v, double factor,
+                const PairColumns& of_pairs);
+  /// sums [columns × p] = Σ_s weights g_s.
+  void sum(Stream stream, std::int64_t columns, const PairColumns& weights, double* sums);
 
   void save(StateWriter& state) const;
   void load(Stream stream, StateReader& state);
@@ -93,7 +100,6 @@ class ResidentPairs {
   MappedArray<float> rows_;  // [2 · pairs × factors]
   std::int64_t pairs_ = 0;
   // products() and sum() use these. Drift checks call both often, and freeing waits for the whole device.
-  GrowingArray<double> of_parameters_;
   GrowingArray<double> of_docs_;
   GrowingArray<double> workspace_;
   Lineage lineage_;

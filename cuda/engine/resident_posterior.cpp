@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
+#include "cuda/engine/drift_check.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/ops/certain_orders.h"
@@ -20,10 +20,6 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
-
-double product_of(std::span<const double> a, std::span<const double> b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
-}
 
 /// Whether `factorise` has succeeded, in the memory that is left.
 bool in_memory(std::int64_t n, FunctionRef<bool()> factorise) {
@@ -84,16 +80,13 @@ class FreshFactor {
       return false;
     }
   }
-  /// The matrix's inverse times x, before invert().
-  std::vector<double> solve(Stream stream, std::span<const double> x) {
-    OwnedStream::wait_for(stream);
-    copy_to_device(x, x_.data());
-    library_.solve(stream, values_.data(), x_.data());
-    return x_.to_host();
+  /// x [columns × n] ← the matrix's inverse times each, before invert().
+  void solve(Stream stream, std::int64_t columns, double* x) {
+    library_.solve(stream, values_.data(), columns, x);
   }
 
  private:
-  explicit FreshFactor(std::int64_t n) : values_(n * n), x_(n), library_(n) {}
+  explicit FreshFactor(std::int64_t n) : values_(n * n), library_(n) {}
 
   static bool fill_and_factorise(Stream stream, std::int64_t workspace_size, Factorisation& library,
                                  double* matrix, Fill fill) {
@@ -103,7 +96,6 @@ class FreshFactor {
   }
 
   DeviceArray<double> values_;
-  DeviceArray<double> x_;
   Factorisation library_;
 };
 
@@ -111,24 +103,32 @@ class FreshFactor {
 class ExactPosterior : public ResidentPosterior {
  public:
   ExactPosterior(const PosteriorSpec& spec, ResidentPairs history)
-      : ResidentPosterior(spec), history_(std::move(history)) {}
+      : ResidentPosterior(spec), history_(std::move(history)), check_(spec.shape) {}
 
   const CovarianceStatus* status() const override { return status_.get(); }
 
-  double error_along(Stream stream, std::span<const double> vector) override {
-    const std::vector<double> own = solution_of(stream, vector, nullptr);
-    return error_of(stream, product_of(vector, own), vector,
-                    fresh_ == nullptr ? own : solution_of(stream, vector, fresh_.get()));
-  }
-  double error_of_pair(Stream stream, std::int64_t pair) override {
+  std::vector<double> errors_of(Stream stream, const DriftProbes& probes) override {
+    check_.bring(stream, probes, history_);
+    const std::int64_t columns = check_.columns();
     std::swap(checked_, latest_);  // observe() reads the latest gram's
-    pair_gram_.reserve(stream, 4);
-    gram(stream, history_.range(pair, 1), pair_gram_.data());
+    gram(stream, check_.pair_docs(), check_.m());
     std::swap(checked_, latest_);
-    const std::vector<double> gradient = history_.gradient(stream, pair);
-    const std::vector<double> m = pair_gram_.to_host(stream, 4);
-    return error_of(stream, (m[0] + m[3] - 2.0 * m[2]) / spec_.scale, gradient,
-                    solution_of(stream, gradient, fresh_.get()));
+    solve(stream, fresh_ == nullptr ? columns : check_.vectors(), nullptr, check_.own());
+    double* y = check_.own();
+    if (fresh_ != nullptr) {
+      y = check_.fresh(stream);
+      solve(stream, columns, fresh_.get(), y);
+    }
+    const std::int64_t n = history_.pairs();
+    given_.reserve(stream, columns * n);
+    history_.products(stream, columns, y, 1.0, {given_.data(), columns, 1});
+    return check_.errors(stream, y,
+                         {.rows = n,
+                          .left = given_.data(),
+                          .right = given_.data(),
+                          .lambda = spec_.lambda,
+                          .factor = spec_.scale,
+                          .scale = spec_.scale});
   }
   bool factorise_afresh(Stream stream) override {
     fresh_ = fresh_factor(stream);
@@ -139,13 +139,14 @@ class ExactPosterior : public ResidentPosterior {
   std::int64_t pairs() const override { return history_.pairs(); }
   std::int64_t bytes() const override {
     return history_.bytes() + latest_.bytes() + workspace_.bytes() + checked_.bytes() + given_.bytes() +
-           solution_.bytes();
+           solution_.bytes() + check_.bytes();
   }
   ResidentPairs& history() { return history_; }
 
  protected:
-  /// A⁻¹v by a fresh factor, or by the form's own numbers where that is null.
-  virtual std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) = 0;
+  /// y = A⁻¹v for the first columns of check_, by a fresh factor, or by the form's own numbers where that
+  /// is null.
+  virtual void solve(Stream stream, std::int64_t columns, FreshFactor* fresh, double* y) = 0;
   /// Null where FreshFactor gives none.
   virtual std::unique_ptr<FreshFactor> fresh_factor(Stream stream) = 0;
 
@@ -153,19 +154,13 @@ class ExactPosterior : public ResidentPosterior {
   GrowingArray<double> latest_;  // L⁻¹K_nV or G A⁻¹ of the latest gram, for observe()
   GrowingArray<double> workspace_;
   // Drift checks use these, kept because freeing memory waits for the whole device.
-  GrowingArray<double> checked_;  // the same for a pair or a vector
+  DriftCheck check_;
+  GrowingArray<double> checked_;  // the same for its probes, [n × columns] like the next two
   GrowingArray<double> given_;
   GrowingArray<double> solution_;
   PosteriorStatus status_;
 
  private:
-  /// width_error() of w² = vᵀA⁻¹v, computed as `width_sq`, with y ≈ A⁻¹v.
-  double error_of(Stream stream, double width_sq, std::span<const double> v, std::span<const double> y) {
-    return width_error(width_sq, product_of(v, y),
-                       quadratic_form(spec_.lambda, spec_.scale, y, history_.products(stream, y)));
-  }
-
-  GrowingArray<double> pair_gram_;
   std::unique_ptr<FreshFactor> fresh_;
 };
 
@@ -244,24 +239,26 @@ class DualPosterior : public ExactPosterior {
   }
 
   // A⁻¹v = (v − s Γᵀ (s K + λI)⁻¹ Γv)/λ, Γ's rows the g_s, by L⁻¹ or by a fresh factor.
-  std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) override {
+  void solve(Stream stream, std::int64_t columns, FreshFactor* fresh, double* y) override {
     const std::int64_t n = history_.pairs();
-    std::vector<double> solution = history_.products(stream, v);
+    solution_.reserve(stream, columns * n);
+    const PairColumns solved{solution_.data(), 1, n};
     if (fresh != nullptr) {
-      solution = fresh->solve(stream, solution);
+      history_.products(stream, columns, check_.v(), 1.0, solved);
+      fresh->solve(stream, columns, solution_.data());
     } else {
-      given_.assign(stream, solution);
-      checked_.reserve(stream, n);
-      solution_.reserve(stream, n);
-      workspace_.reserve(stream, apply_factor_workspace(n, 1));
-      apply_factor(stream, n, factor_.data(), 1, given_.data(), workspace_.data(), checked_.data(), 1);
-      apply_factor_transposed(stream, n, factor_.data(), checked_.data(), solution_.data());
-      solution = solution_.to_host(stream, n);
+      given_.reserve(stream, columns * n);
+      checked_.reserve(stream, columns * n);
+      workspace_.reserve(stream, std::max(apply_factor_workspace(n, columns),
+                                          apply_factor_transposed_workspace(n, columns)));
+      history_.products(stream, columns, check_.v(), 1.0, {given_.data(), columns, 1});
+      apply_factor(stream, n, factor_.data(), columns, given_.data(), workspace_.data(), checked_.data(),
+                   columns);
+      apply_factor_transposed(stream, n, factor_.data(), columns, checked_.data(), workspace_.data(),
+                              solution_.data());
     }
-    solution = history_.sum(stream, solution);
-    for (std::size_t k = 0; k < v.size(); ++k)
-      solution[k] = (v[k] - spec_.scale * solution[k]) / spec_.lambda;
-    return solution;
+    history_.sum(stream, columns, solved, y);
+    finish_solutions(stream, columns * spec_.shape.parameters(), check_.v(), spec_.scale, spec_.lambda, y);
   }
 
   /// M of the documents given the first n pairs; leaves S = L⁻¹K_nV in latest_.
@@ -292,6 +289,56 @@ class DualPosterior : public ExactPosterior {
   GrowingArray<double> kernel_;  // s K_nV
 };
 
+/// Rows of a symmetric matrix with zeros above the diagonal, as files have them. The next pairs change
+/// them, so that all of them are passed on at once, piece by piece: the host never has the matrix.
+class LowerRows : public ByteArrival {
+ public:
+  LowerRows(std::shared_ptr<ByteArrival> rows, std::int64_t side, std::size_t first)
+      : rows_(std::move(rows)), side_(side), at_(static_cast<std::int64_t>(first / sizeof(double))) {}
+
+  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
+    return rows_->pass_on(
+        [&](ArrivedBytes arrived) {
+          clear_above_diagonal(arrived.bytes);
+          sink(std::move(arrived));
+        },
+        true);
+  }
+
+ private:
+  void clear_above_diagonal(std::span<const std::byte> piece) {
+    auto* numbers =
+        reinterpret_cast<double*>(const_cast<std::byte*>(piece.data()));  // on their way to here
+    const auto count = static_cast<std::int64_t>(piece.size() / sizeof(double));
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t column = at_ % side_;
+      const std::int64_t taken = std::min(count - i, side_ - column);
+      const std::int64_t kept = std::clamp(at_ / side_ + 1 - column, std::int64_t{0}, taken);
+      std::fill(numbers + i + kept, numbers + i + taken, 0.0);
+      i += taken;
+      at_ += taken;
+    }
+  }
+
+  std::shared_ptr<ByteArrival> rows_;
+  std::int64_t side_;
+  std::int64_t at_;
+};
+
+class LowerSource : public DeviceSource {
+ public:
+  LowerSource(const double* first, LatestSave& latest, std::int64_t side)
+      : DeviceSource(first, latest), side_(side) {}
+
+ private:
+  std::shared_ptr<ByteArrival> saved(std::shared_ptr<ByteArrival> values,
+                                     std::size_t first) const override {
+    return std::make_shared<LowerRows>(std::move(values), side_, first);
+  }
+
+  std::int64_t side_;
+};
+
 /// The primal form goes by parameters: core/ops/covariance.h. Widths use A⁻¹ or its diagonal alone.
 class PrimalPosterior : public ExactPosterior {
  public:
@@ -320,6 +367,7 @@ class PrimalPosterior : public ExactPosterior {
   }
 
   void rebuild(Stream stream) override {
+    change_inverse();
     if (invert_afresh(stream)) return;
     OwnedStream::wait_for(stream);
     status_.reset();
@@ -337,18 +385,15 @@ class PrimalPosterior : public ExactPosterior {
 
   void save(StateWriter& state) const override {
     history_.save(state);
-    std::vector<double> inverse = inverse_.to_host();
-    for (std::int64_t row = 0; row < parameters_; ++row) {
-      // A file holds the lower triangle, and zeros.
-      const auto begin = inverse.begin() + row * parameters_;
-      std::fill(begin + row + 1, begin + parameters_, 0.0);
-    }
-    state.put("device.inverse", inverse);
+    state.put_growing<double>("device.inverse", lineage_,
+                              LowerSource(inverse_.data(), latest_save_, parameters_),
+                              parameters_ * parameters_);
     status_.save(state);
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
     OwnedStream::wait_for(stream);
+    change_inverse();
     load_array(state, "device.inverse", inverse_);
     mirror_lower(stream, parameters_, inverse_.data());
     status_.load(state);
@@ -365,12 +410,13 @@ class PrimalPosterior : public ExactPosterior {
                     matrix);
   }
 
-  std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) override {
-    if (fresh != nullptr) return fresh->solve(stream, v);
-    given_.assign(stream, v);
-    solution_.reserve(stream, parameters_);
-    apply_inverse_covariance(stream, parameters_, inverse_.data(), given_.data(), solution_.data());
-    return solution_.to_host(stream, parameters_);
+  void solve(Stream stream, std::int64_t columns, FreshFactor* fresh, double* y) override {
+    if (fresh == nullptr) {
+      apply_inverse_covariance(stream, parameters_, inverse_.data(), columns, check_.v(), y);
+      return;
+    }
+    copy_numbers(stream, y, check_.v(), columns * parameters_);
+    fresh->solve(stream, columns, y);
   }
 
   /// A⁻¹ from A, in the place of A⁻¹, if a replay would do more work: p³ operations against four passes of
@@ -383,10 +429,17 @@ class PrimalPosterior : public ExactPosterior {
         [&](const double* l) { status_of_factor(stream, parameters_, l, spec_.lambda, status_.get()); });
   }
 
+  /// It has to be called before the inverse changes.
+  void change_inverse() {
+    latest_save_.release();
+    lineage_.renew();
+  }
+
   ParameterTable table() { return {delta_places_.data(), input_places_.data()}; }
 
   void update(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
               std::int64_t count) {
+    change_inverse();
     workspace_.reserve(stream, inverse_update_workspace(parameters_, count));
     update_inverse_covariance(stream, parameters_, docs.docs, latest_.data(), m, spec_.scale, pairs, count,
                               workspace_.data(), inverse_.data(), status_.get());
@@ -395,6 +448,8 @@ class PrimalPosterior : public ExactPosterior {
   Products* library_;
   std::int64_t parameters_;
   DeviceArray<double> inverse_;  // A⁻¹
+  Lineage lineage_;              // of its numbers as they are
+  mutable LatestSave latest_save_;
   DeviceArray<std::int32_t> delta_places_;
   DeviceArray<std::int32_t> input_places_;
 };

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "core/covariance/covariance_checks.h"
 #include "core/device/network_spec.h"
 #include "core/interface.h"
 #include "core/io/state_archive.h"
@@ -32,18 +34,16 @@ class ResidentPosterior : public Interface {
 
   /// log(det A/det λI), and whether rounding has made A indefinite; on the device.
   virtual const CovarianceStatus* status() const = 0;
-  /// The errors that the next two measure are 0 where nothing can drift. Both wait, and leave the latest
-  /// gram() alone. This one is width_error() of vᵀA⁻¹v, for a unit vector v.
-  virtual double error_along(Stream, std::span<const double>) { return 0.0; }
-  /// This measures the error of the width of an observed pair, as gram() gives it.
-  virtual double error_of_pair(Stream, std::int64_t) { return 0.0; }
-  /// From now on both compare with a factorisation of all observed pairs at once, by a library, until that
+  /// width_error() of vᵀA⁻¹v for each unit vector v, then of the widths of the observed pairs, as gram()
+  /// gives them; empty where nothing can drift. Waits once, and leaves the latest gram() alone.
+  virtual std::vector<double> errors_of(Stream, const DriftProbes&) { return {}; }
+  /// From now on that compares with a factorisation of all observed pairs at once, by a library, until that
   /// is dropped. Returns whether there is one: not without pairs, not where it needs too much memory.
   /// Waits.
   virtual bool factorise_afresh(Stream) { return false; }
   virtual void drop_fresh_factor() {}
   virtual std::int64_t pairs() const = 0;
-  /// Pairs that error_of_pair() takes.
+  /// Pairs that errors_of() takes.
   virtual std::int64_t kept_pairs() const { return pairs(); }
   const PosteriorSpec& spec() const { return spec_; }
   virtual std::int64_t bytes() const = 0;

@@ -35,10 +35,12 @@ void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
 }
 
 double WatchedPosterior::measured_drift(Stream stream) {
-  return measure_drift(
-      spec().checks, spec().shape.parameters(), posterior_->kept_pairs(),
-      [&](std::span<const double> vector) { return posterior_->error_along(stream, vector); },
-      [&](std::int64_t pair) { return posterior_->error_of_pair(stream, pair); });
+  const DriftProbes probes =
+      drift_probes(spec().checks, spec().shape.parameters(), posterior_->kept_pairs());
+  const std::vector<double> errors = posterior_->errors_of(stream, probes);
+  if (errors.empty()) return 0.0;
+  const std::span<const double> all(errors);
+  return drift_of(all.first(all.size() - probes.pairs.size()), all.last(probes.pairs.size()));
 }
 
 double WatchedPosterior::drift(Stream stream) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch_each.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -27,6 +28,25 @@ __device__ inline T block_sum(T value, T* shared) {
     for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) sum += shared[warp];
   }
   return sum;
+}
+
+/// sums [rows × numbers] = Σ partial [rows × parts × numbers], part by part: a thread owns a number. Does
+/// nothing if `skip` points to a number other than 0.
+static __global__ void add_parts_kernel(std::int64_t numbers, std::int64_t parts, const double* partial,
+                                        double* sums, const std::int32_t* skip) {
+  if (skip != nullptr && *skip != 0) return;
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= numbers) return;
+  partial += std::int64_t{blockIdx.y} * parts * numbers;
+  double sum = 0.0;
+#pragma unroll 8
+  for (std::int64_t part = 0; part < parts; ++part) sum += partial[part * numbers + i];
+  sums[std::int64_t{blockIdx.y} * numbers + i] = sum;
+}
+
+static inline void add_parts(Stream stream, std::int64_t numbers, std::int64_t rows, std::int64_t parts,
+                             const double* partial, double* sums, const std::int32_t* skip = nullptr) {
+  launch_each<256>(add_parts_kernel, numbers, rows, stream, numbers, parts, partial, sums, skip);
 }
 
 /// m [n × n] (lower triangle) = Σ parts [parts × n × n], part by part: a thread owns a number, so that the

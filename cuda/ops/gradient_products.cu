@@ -78,9 +78,9 @@ struct VectorOperand {
   }
 };
 
-// partial [2 · unit tiles × docs]: Σ over half a tile of units of δ_r (h, 1)·v_r. Grid: tiles of units,
-// tiles of documents. A block owns a tile [64 documents × 64 units]; a warp sums over its 32 units: a
-// lane's 8 in order, then 4 lanes. Deterministic.
+// partial [columns × 2 · unit tiles × docs]: Σ over half a tile of units of δ_r (h, 1)·v_r. Grid: tiles of
+// units, tiles of documents, columns. A block owns a tile [64 documents × 64 units]; a warp sums over its
+// 32 units: a lane's 8 in order, then 4 lanes. Deterministic.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     product_tile_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
                         const double* v, double* partial, const std::int32_t* skip) {
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   const NetworkLayer& layer = layers.layer[units.layer];
   const std::int64_t first_doc = std::int64_t{blockIdx.y} * DoubleTile::kSide;
   InputOperand a{rows, layer, first_doc};
-  VectorOperand b{v, layer, units.first};
+  VectorOperand b{v + blockIdx.z * layers.parameters, layer, units.first};
   DoubleTile tile;
   multiply_tile(0, layer.columns + (layer.has_bias() ? 1 : 0), a, b, dynamic_shared<double>(), tile);
   const std::int64_t half = DoubleTile::column(0, 0) / DoubleTile::kWarpColumns;
@@ -111,23 +111,10 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
       sum += __shfl_xor_sync(kWholeWarp, sum, 1);
       sum += __shfl_xor_sync(kWholeWarp, sum, 2);
       if (threadIdx.x % 4 == 0 && doc < rows.docs) {
-        partial[(2 * blockIdx.x + half) * rows.docs + doc] = sum;
+        partial[(2 * (std::int64_t{blockIdx.z} * gridDim.x + blockIdx.x) + half) * rows.docs + doc] = sum;
       }
     }
   }
-}
-
-// A thread owns a number and adds its parts in order.
-__global__ void __launch_bounds__(kThreads)
-    add_parts_kernel(std::int64_t numbers, std::int64_t parts, const double* partial, double* sums,
-                     const std::int32_t* skip) {
-  if (skip != nullptr && *skip != 0) return;
-  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i >= numbers) return;
-  double sum = 0.0;
-#pragma unroll 8
-  for (std::int64_t part = 0; part < parts; ++part) sum += partial[part * numbers + i];
-  sums[i] = sum;
 }
 
 /// weight · δ_l of units from `first` on, over documents.
@@ -185,11 +172,11 @@ struct InputColumnOperand {
   }
 };
 
-// partial [parts × p]: Σ weights δ ⊗ (h, 1) over a part of the documents, in order. Grid: tiles of units,
-// tiles of columns, parts. A block owns a tile [64 units × 64 columns].
+// partial [vectors × parts × p]: Σ weights δ ⊗ (h, 1) over a part of the documents, in order. Grid: tiles
+// of units, tiles of columns, parts of each vector of weights. A block owns a tile [64 units × 64 columns].
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     sum_tile_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
-                    const double* weights, std::int64_t docs_per_part, double* partial,
+                    const double* weights, std::int64_t docs_per_part, std::int64_t parts, double* partial,
                     const std::int32_t* skip) {
   if (skip != nullptr && *skip != 0) return;
   const UnitTile units(layers, blockIdx.x);
@@ -197,9 +184,9 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   const std::int64_t columns = layer.columns + (layer.has_bias() ? 1 : 0);
   const std::int64_t column = std::int64_t{blockIdx.y} * DoubleTile::kSide;
   if (column >= columns) return;
-  const std::int64_t begin = std::int64_t{blockIdx.z} * docs_per_part;
+  const std::int64_t begin = blockIdx.z % parts * docs_per_part;
   const std::int64_t end = min(rows.docs, begin + docs_per_part);
-  WeightedDeltaOperand a{rows, layer, weights, units.first, end};
+  WeightedDeltaOperand a{rows, layer, weights + blockIdx.z / parts * rows.docs, units.first, end};
   InputColumnOperand b{rows, layer, column, end};
   DoubleTile tile;
   multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
@@ -218,52 +205,51 @@ struct SumParts {
   std::int64_t parts;
 };
 
-SumParts sum_parts(const TangentShape& shape, std::int64_t docs) {
+SumParts sum_parts(const TangentShape& shape, std::int64_t docs, std::int64_t columns) {
   std::int64_t widest = 0;
   for (const NetworkLayer& layer : shape.layers()) widest = std::max(widest, layer.unit_parameters());
   SumParts cut{};
   cut.column_tiles = parts_of(widest, DoubleTile::kSide);
   const std::int64_t wanted =
-      std::max<std::int64_t>(1, kWantedBlocks / (unit_tiles(shape) * cut.column_tiles));
+      std::max<std::int64_t>(1, kWantedBlocks / (columns * unit_tiles(shape) * cut.column_tiles));
   cut.docs_per_part =
       std::max<std::int64_t>(64, parts_of(parts_of(docs, wanted), DoubleTile::kDepth) * DoubleTile::kDepth);
   cut.parts = parts_of(docs, cut.docs_per_part);
   return cut;
 }
 
-void add_parts(Stream stream, std::int64_t numbers, std::int64_t parts, const double* partial, double* sums,
-               const std::int32_t* skip) {
-  launch_each<kThreads>(add_parts_kernel, numbers, 1, stream, numbers, parts, partial, sums, skip);
-}
-
 }  // namespace
 
-std::int64_t gradient_products_workspace(const TangentShape& shape, std::int64_t docs) {
-  return 2 * unit_tiles(shape) * docs;
+std::int64_t gradient_products_workspace(const TangentShape& shape, std::int64_t docs,
+                                         std::int64_t columns) {
+  return columns * 2 * unit_tiles(shape) * docs;
 }
 
-std::int64_t gradient_sum_workspace(const TangentShape& shape, std::int64_t docs) {
-  return sum_parts(shape, docs).parts * shape.parameters();
+std::int64_t gradient_sum_workspace(const TangentShape& shape, std::int64_t docs, std::int64_t columns) {
+  return columns == 0 ? 0 : columns * sum_parts(shape, docs, columns).parts * shape.parameters();
 }
 
 void gradient_products(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* v,
-                       double* workspace, double* products, const std::int32_t* skip) {
-  if (rows.docs == 0) return;
+                       double* workspace, double* products, const std::int32_t* skip,
+                       std::int64_t columns) {
+  if (rows.docs == 0 || columns == 0) return;
   const std::int64_t tiles = unit_tiles(shape);
-  launch(product_tile_kernel, dim3{count_of(tiles), double_tiles(rows.docs)}, dim3{DoubleTile::kThreads},
-         DoubleTile::kSharedBytes, stream, LayerTable(shape), rows, v, workspace, skip);
-  add_parts(stream, rows.docs, 2 * tiles, workspace, products, skip);
+  launch(product_tile_kernel, dim3{count_of(tiles), double_tiles(rows.docs), count_of(columns)},
+         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, LayerTable(shape), rows, v,
+         workspace, skip);
+  add_parts(stream, rows.docs, columns, 2 * tiles, workspace, products, skip);
 }
 
 void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* weights,
-                  double* workspace, double* sum, const std::int32_t* skip) {
-  const SumParts cut = sum_parts(shape, rows.docs);
+                  double* workspace, double* sum, const std::int32_t* skip, std::int64_t columns) {
+  if (columns == 0) return;
+  const SumParts cut = sum_parts(shape, rows.docs, columns);
   if (cut.parts > 0) {
-    const dim3 grid{count_of(unit_tiles(shape)), count_of(cut.column_tiles), count_of(cut.parts)};
+    const dim3 grid{count_of(unit_tiles(shape)), count_of(cut.column_tiles), count_of(cut.parts * columns)};
     launch(sum_tile_kernel, grid, dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream,
-           LayerTable(shape), rows, weights, cut.docs_per_part, workspace, skip);
+           LayerTable(shape), rows, weights, cut.docs_per_part, cut.parts, workspace, skip);
   }
-  add_parts(stream, shape.parameters(), cut.parts, workspace, sum, skip);
+  add_parts(stream, shape.parameters(), columns, cut.parts, workspace, sum, skip);
 }
 
 namespace {

@@ -13,16 +13,19 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Doubles of workspace.
-std::int64_t gradient_products_workspace(const TangentShape& shape, std::int64_t docs);
-std::int64_t gradient_sum_workspace(const TangentShape& shape, std::int64_t docs);
+std::int64_t gradient_products_workspace(const TangentShape& shape, std::int64_t docs,
+                                         std::int64_t columns = 1);
+std::int64_t gradient_sum_workspace(const TangentShape& shape, std::int64_t docs, std::int64_t columns = 1);
 
-/// products [docs] = g(x_i)·v for a vector v [p].
+/// products [columns × docs] = g(x_i)·v for vectors v [columns × p].
 void gradient_products(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* v,
-                       double* workspace, double* products, const std::int32_t* skip = nullptr);
+                       double* workspace, double* products, const std::int32_t* skip = nullptr,
+                       std::int64_t columns = 1);
 
-/// sum [p] = Σ_i weights[i] g(x_i).
+/// sum [columns × p] = Σ_i weights[i] g(x_i) for weights [columns × docs].
 void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* weights,
-                  double* workspace, double* sum, const std::int32_t* skip = nullptr);
+                  double* workspace, double* sum, const std::int32_t* skip = nullptr,
+                  std::int64_t columns = 1);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE
 

@@ -14,6 +14,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kPart = 256;  // parameters: 54 parts of p = 13,700, each a tile of 128 × 128
 constexpr unsigned kFinishColumns = 32;
+constexpr std::int64_t kColumnsPerPass = 8;  // whose sums a warp keeps while it reads a row of A⁻¹
 
 // A thread owns a parameter.
 __global__ void __launch_bounds__(kThreads)
@@ -80,16 +81,27 @@ __global__ void __launch_bounds__(RankUpdate::kThreads)
   if (status->failed == 0) rank_update<RankUpdate::kSubtractFromBoth>(parameters, q, count, inverse);
 }
 
-// y = A⁻¹ x. A warp owns a row.
+// y = x A⁻¹. Grid: rows of A⁻¹, groups of columns. A warp owns a row and a group's sums.
 __global__ void __launch_bounds__(kThreads)
-    apply_inverse_kernel(std::int64_t parameters, const double* inverse, const double* x, double* y) {
+    apply_inverse_kernel(std::int64_t parameters, const double* inverse, std::int64_t columns,
+                         const double* x, double* y) {
   const std::int64_t k = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
   if (k >= parameters) return;
-  double sum = 0.0;
-  for (std::int64_t j = threadIdx.x % 32; j < parameters; j += 32)
-    sum += inverse[k * parameters + j] * x[j];
-  sum = warp_sum(sum);
-  if (threadIdx.x % 32 == 0) y[k] = sum;
+  const std::int64_t first = std::int64_t{blockIdx.y} * kColumnsPerPass * parameters;
+  const int taken = static_cast<int>(min(columns - blockIdx.y * kColumnsPerPass, kColumnsPerPass));
+  double sums[kColumnsPerPass] = {};
+  for (std::int64_t j = threadIdx.x % 32; j < parameters; j += 32) {
+    const double value = inverse[k * parameters + j];
+#pragma unroll
+    for (int c = 0; c < kColumnsPerPass; ++c) {
+      if (c < taken) sums[c] += value * x[first + c * parameters + j];
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < kColumnsPerPass; ++c) {
+    const double sum = warp_sum(sums[c]);
+    if (c < taken && threadIdx.x % 32 == 0) y[first + c * parameters + k] = sum;
+  }
 }
 
 /// How the sum over the parameters in M = w Gᵀ is split. Depends on sizes only.
@@ -177,9 +189,11 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
 }
 
 void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
-                              const double* x, double* y) {
-  launch(apply_inverse_kernel, dim3{count_of(parts_of(parameters, kThreads / 32))}, dim3{kThreads}, 0,
-         stream, parameters, inverse, x, y);
+                              std::int64_t columns, const double* x, double* y) {
+  if (columns == 0) return;
+  launch(apply_inverse_kernel,
+         dim3{count_of(parts_of(parameters, kThreads / 32)), count_of(parts_of(columns, kColumnsPerPass))},
+         dim3{kThreads}, 0, stream, parameters, inverse, columns, x, y);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -47,8 +47,8 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
                                std::int64_t count, double* workspace, double* inverse,
                                CovarianceStatus* status);
 
-/// y [p] = A⁻¹ x.
+/// y [columns × p] = x A⁻¹, in one pass over A⁻¹ for every eight columns.
 void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
-                              const double* x, double* y);
+                              std::int64_t columns, const double* x, double* y);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/runtime/launch_each.cuh"
 
@@ -258,27 +259,22 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A block owns 32 columns; its warps pass down every eighth row of them, and their sums are added in order.
-__global__ void __launch_bounds__(kThreads)
-    apply_factor_transposed_kernel(std::int64_t n, const double* factor, const double* x, double* y) {
-  constexpr int kWarps = static_cast<int>(kThreads / 32);
-  auto* sums = dynamic_shared<double>();
-  const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32;
-  double sum = 0.0;
-  for (std::int64_t row = column + threadIdx.x / 32; row < n; row += kWarps)
-    sum += factor[factor_row(row) + column] * x[row];
-  sums[threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.x >= 32 || column >= n) return;
-  sum = 0.0;
-  for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp * 32 + threadIdx.x];
-  y[column] = sum;
-}
-
 std::int64_t append_rows_per_part(std::int64_t n) {
   const std::int64_t wanted =
       std::max<std::int64_t>(1, 4 * kWantedBlocks / std::max<std::int64_t>(1, n / kColumns));
   return std::max(kLeastRowsPerPart, parts_of(parts_of(n, wanted), kStagedRows) * kStagedRows);
+}
+
+/// work.products = work.uᵀ L⁻¹ by parts of the rows; returns how many.
+std::int64_t apply_from_right(Stream stream, std::int64_t n, const double* factor, std::int64_t count,
+                              const AppendParts& work) {
+  const std::int64_t rows_per_part = append_rows_per_part(n);
+  const std::int64_t parts = parts_of(n, rows_per_part);
+  launch(apply_from_right_kernel,
+         dim3{count_of(parts_of(n, kColumns)), count_of(parts), count_of(parts_of(count, kPairsPerPass))},
+         dim3{kColumns}, kStagedRows * kPairsPerPass * sizeof(double), stream, n, factor, count,
+         rows_per_part, work);
+  return parts;
 }
 
 }  // namespace
@@ -301,11 +297,15 @@ void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int6
                         stride, cut, workspace);
 }
 
-void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, const double* x,
-                             double* y) {
-  if (n == 0) return;
-  launch(apply_factor_transposed_kernel, dim3{count_of(parts_of(n, 32))}, dim3{kThreads},
-         kThreads * sizeof(double), stream, n, factor, x, y);
+std::int64_t apply_factor_transposed_workspace(std::int64_t n, std::int64_t columns) {
+  return parts_of(n, append_rows_per_part(n)) * columns * n;
+}
+
+void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, std::int64_t columns,
+                             const double* x, double* workspace, double* y) {
+  if (n == 0 || columns == 0) return;
+  const AppendParts work{const_cast<double*>(x), nullptr, nullptr, workspace};
+  add_parts(stream, columns * n, 1, apply_from_right(stream, n, factor, columns, work), workspace, y);
 }
 
 std::int64_t dual_gram_workspace(std::int64_t n, std::int64_t docs) {
@@ -338,14 +338,10 @@ void append_pairs(Stream stream, std::int64_t n, double* factor, std::int64_t do
   work.inverse = work.corner + count * count;
   work.products = work.inverse + count * count;
   factor_pair_corner(stream, docs, m, pairs, count, work.corner, work.inverse, status);
-  const std::int64_t rows_per_part = append_rows_per_part(n);
-  const std::int64_t parts = parts_of(n, rows_per_part);
+  std::int64_t parts = 0;
   if (n > 0) {
     launch_each<kThreads>(pair_columns_kernel, n * count, 1, stream, n, s, stride, pairs, count, work.u);
-    launch(apply_from_right_kernel,
-           dim3{count_of(parts_of(n, kColumns)), count_of(parts), count_of(parts_of(count, kPairsPerPass))},
-           dim3{kColumns}, kStagedRows * kPairsPerPass * sizeof(double), stream, n, factor, count,
-           rows_per_part, work);
+    parts = apply_from_right(stream, n, factor, count, work);
   }
   launch(write_rows_kernel, dim3{count_of(parts_of(n + count, kFinishColumns))}, dim3{kThreads},
          static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream, n, factor, count, parts,

@@ -34,9 +34,12 @@ std::int64_t apply_factor_workspace(std::int64_t n, std::int64_t columns);
 void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int64_t columns,
                   const double* x, double* workspace, double* y, std::int64_t stride);
 
-/// y [n] = L⁻ᵀ x.
-void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, const double* x,
-                             double* y);
+/// Workspace of apply_factor_transposed(), in doubles.
+std::int64_t apply_factor_transposed_workspace(std::int64_t n, std::int64_t columns);
+
+/// y [columns × n] = (L⁻ᵀ x)ᵀ for x [n × columns], in one pass over L⁻¹ for every eight columns.
+void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, std::int64_t columns,
+                             const double* x, double* workspace, double* y);
 
 /// Workspace of dual_gram(), in doubles.
 std::int64_t dual_gram_workspace(std::int64_t n, std::int64_t docs);

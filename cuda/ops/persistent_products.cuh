@@ -18,8 +18,8 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent {
 constexpr int kThreads = 256;
 constexpr int kUnits = 8;    // of a thread's tile
 constexpr int kColumns = 8;  // of a thread's tile of a gradient
-constexpr int kMostDocsOfThread = 8;
-constexpr int kMostDocShares = 32;  // so that no float32 sum is over more than 256 documents
+constexpr int kMostDocsOfThread = 10;
+constexpr int kMostDocShares = 32;  // so that no float32 sum is over more than 320 documents
 constexpr int kDocLanes = 8;        // that share a document's terms
 
 static_assert(kMostDocShares * kMostDocsOfThread <= kMostDocsPerFloatSum);

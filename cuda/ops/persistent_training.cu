@@ -93,7 +93,8 @@ PersistentKernel kernel_of(const TrainingParts& parts) {
   static constexpr PersistentKernel kKernels[] = {
       persistent_training_kernel<1>, persistent_training_kernel<2>, persistent_training_kernel<3>,
       persistent_training_kernel<4>, persistent_training_kernel<5>, persistent_training_kernel<6>,
-      persistent_training_kernel<7>, persistent_training_kernel<8>};
+      persistent_training_kernel<7>, persistent_training_kernel<8>, persistent_training_kernel<9>,
+      persistent_training_kernel<10>};
   static_assert(std::size(kKernels) == kMostDocsOfThread);
   return kKernels[parts.docs_of_thread - 1];
 }

@@ -17,7 +17,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 struct TrainingParts {
   std::int64_t docs = 0;   // in a part
   std::int64_t parts = 0;  // of the history
-  int docs_of_thread = 0;  // 1 to 8; a thread's tile of hidden units is this by 8
+  int docs_of_thread = 0;  // 1 to 10; a thread's tile of hidden units is this by 8
   int doc_shares = 0;      // threads of a block side by side along the documents
   int unit_shares = 0;     // and along the units
   int columns = 0;         // d, and one for the biases

@@ -153,11 +153,11 @@ bool Factorisation::factorise(Stream stream, double* a) {
   return info == 0;
 }
 
-void Factorisation::solve(Stream stream, const double* l, double* x) {
+void Factorisation::solve(Stream stream, const double* l, std::int64_t columns, double* x) {
   Library& library = library_->in(stream);
   const std::int64_t n = library.n;
-  OLRANK_SOLVER_CHECK(cusolverDnXpotrs(library.handle, library.params, kTriangle, n, 1, kType, l, n, kType,
-                                       x, n, library.info.data()));
+  OLRANK_SOLVER_CHECK(cusolverDnXpotrs(library.handle, library.params, kTriangle, n, columns, kType, l, n,
+                                       kType, x, n, library.info.data()));
   library.require_success(stream, "cusolverDnXpotrs()");
 }
 

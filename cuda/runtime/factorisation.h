@@ -25,8 +25,8 @@ class Factorisation {
 
   /// A ← L with A = L Lᵀ. Returns whether A is positive definite; if it is not, A is lost.
   bool factorise(Stream stream, double* a);
-  /// x [n] ← A⁻¹ x.
-  void solve(Stream stream, const double* l, double* x);
+  /// x [columns × n] ← x A⁻¹: A⁻¹ times each.
+  void solve(Stream stream, const double* l, std::int64_t columns, double* x);
   /// L ← L⁻¹.
   void invert_factor(Stream stream, double* l);
   /// L ← A⁻¹.

@@ -27,7 +27,6 @@ namespace {
 
 constexpr std::string_view kEnsemble = "ensemble-";
 constexpr std::string_view kInducingWith = "inducing-";
-/// The setting of a study, which takes ensembles, too.
 constexpr std::string_view kStructures = "study.structures";
 
 /// "500" of "inducing-500"; empty for any other structure.
@@ -35,24 +34,34 @@ std::string_view budget_text(std::string_view structure) {
   return structure.starts_with(kInducingWith) ? structure.substr(kInducingWith.size()) : std::string_view();
 }
 
-[[noreturn]] void refuse_structure(const std::string& structure, std::string_view setting) {
+[[noreturn]] void refuse_structure(const std::string& structure) {
   if (const auto dropped = dropped_sentence(structure))
-    throw_error<InvalidArgument>("{}: {}", setting, *dropped);
-  const bool takes_ensembles = setting == kStructures;
+    throw_error<InvalidArgument>("{}: {}", kStructures, *dropped);
   std::vector<std::string> known;
   known.reserve(std::size(EnumNames<Covariance>::values) + 1);
   for (const auto& [value, name] : EnumNames<Covariance>::values) known.emplace_back(name);
   const std::string covariances = joined(known, ", ");
-  if (takes_ensembles) known.emplace_back("ensemble-2");
-  throw_error<InvalidArgument>("{}: '{}' must be {}{} inducing-N with N as the budget{}. {}", setting,
-                               structure, covariances, takes_ensembles ? "," : ", or",
-                               takes_ensembles ? ", or ensemble-N with N of at least 2" : "",
-                               did_you_mean(structure, known));
+  known.emplace_back("ensemble-2");
+  throw_error<InvalidArgument>(
+      "{}: '{}' must be {}, inducing-N with N as the budget, or ensemble-N with N of at least 2. {}",
+      kStructures, structure, covariances, did_you_mean(structure, known));
+}
+
+/// Gives the ranker the covariance of a structure: "diagonal", or with a budget "inducing-500".
+void set_covariance(PosteriorSettings& posterior, const std::string& structure) {
+  const std::string_view budget = budget_text(structure);
+  const std::string name = budget.empty() ? structure : std::string(name_of(Covariance::kInducing));
+  const auto covariance = value_named<Covariance>(name);
+  if (!covariance) refuse_structure(structure);
+  posterior.covariance = *covariance;
+  if (budget.empty()) return;
+  assign_setting_text(PosteriorSettings::schema(), &posterior, "budget", budget,
+                      fmt::format("{}: '{}'", kStructures, structure));
 }
 
 void check_structure(const std::string& structure) {
   PosteriorSettings posterior;
-  if (members_of(structure) == 0) set_covariance(posterior, structure, kStructures);
+  if (members_of(structure) == 0) set_covariance(posterior, structure);
 }
 
 template <class T>
@@ -79,7 +88,7 @@ StudyRanker covariance_ranker(const std::string& structure, const StudySettings&
                               const StudyBase& base, std::int64_t width, std::int64_t depth) {
   StudyRanker ranker{{{}, structure, width, depth, {}, {}, {}}, base.network};
   PosteriorSettings& posterior = ranker.settings.posterior;
-  set_covariance(posterior, structure, kStructures);
+  set_covariance(posterior, structure);
   const bool is_exact = posterior.covariance == Covariance::kFull;
   posterior.shadow = study.exact_widths && !is_exact ? ShadowCovariance::kFull : ShadowCovariance::kNone;
   if (study.exact_training && is_exact) ranker.settings.trainer.retrain = Retrain::kEveryRound;
@@ -387,17 +396,6 @@ std::int64_t members_of(const std::string& structure) {
   const char* end = structure.data() + structure.size();
   const auto [stopped, error] = std::from_chars(structure.data() + kEnsemble.size(), end, members);
   return error == std::errc() && stopped == end && members >= 2 ? members : 0;
-}
-
-void set_covariance(PosteriorSettings& posterior, const std::string& structure, std::string_view setting) {
-  const std::string_view budget = budget_text(structure);
-  const std::string name = budget.empty() ? structure : std::string(name_of(Covariance::kInducing));
-  const auto covariance = value_named<Covariance>(name);
-  if (!covariance) refuse_structure(structure, setting);
-  posterior.covariance = *covariance;
-  if (budget.empty()) return;
-  assign_setting_text(PosteriorSettings::schema(), &posterior, "budget", budget,
-                      fmt::format("{}: '{}'", setting, structure));
 }
 
 bool has_ensembles(const StudySettings& study) {

@@ -32,10 +32,6 @@ std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBa
 /// N of "ensemble-N"; 0 if the structure is not an ensemble.
 std::int64_t members_of(const std::string& structure);
 
-/// Gives the ranker the covariance of a structure: "diagonal", or with a budget "inducing-500". Throws
-/// InvalidArgument for any other name, as a value of `setting`.
-void set_covariance(PosteriorSettings& posterior, const std::string& structure, std::string_view setting);
-
 bool has_ensembles(const StudySettings& study);
 
 bool has_alpha(const StudyCell& cell);

@@ -28,7 +28,8 @@ const Schema& RunSettings::schema() {
           .between(1, 4096)
           .flag("jobs")
           .field("same_bits_on", &S::same_bits_on,
-                 "`any-cpu` gives the same bits on every x86-64 CPU, at less than half the speed")
+                 "`any-cpu` gives the same bits on every x86-64 CPU, without LibTorch also on ARM, at less "
+                 "than half the speed")
           .flag("same-bits-on")
           .field("checkpoint_every", &S::checkpoint_every, "rounds between checkpoints")
           .unit("rounds")

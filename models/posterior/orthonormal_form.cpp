@@ -319,7 +319,7 @@ void RootUpdate::add(std::span<const double> c, double* l, std::int64_t stride) 
       row[j] = cosine_[j] * old + sine_[j] * carried;
       carried = cosine_[j] * carried - sine_[j] * old;
     }
-    const double length = std::hypot(row[i], carried);
+    const double length = blas::length(row[i], carried);
     cosine_[i] = row[i] / length;
     sine_[i] = carried / length;
     row[i] = length;

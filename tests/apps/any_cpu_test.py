@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import unittest
@@ -39,6 +40,20 @@ class AnyCpu(InFolder):
         clicks = {self.fingerprint(f"clicks-{cpu}", "--same-bits-on", "any-cpu", ranker=("--ranker", "clickgp"), cpu=cpu)
                   for cpu in (CPUS[0], None)}
         self.assertEqual(len(clicks), 1)
+
+    def test_plain_loops_are_right_and_have_the_same_bits_on_different_cpus(self):
+        plain = {"OLRANK_BLAS": "plain"}
+        algebra = subprocess.run([pathlib.Path(PROGRAM).resolve().parent / "tests/ops_test", "--gtest_filter=GemmTest*:BlasTest.*"],
+                                 capture_output=True, text=True, timeout=300, env={**os.environ, **plain})
+        self.assertEqual(algebra.returncode, 0, algebra.stdout)
+        self.assertNotIn("Running 0 tests", algebra.stdout)
+        done = self.start("--rounds", 1, "--out", self.folder / "refused", environment={"OLRANK_BLAS": "quick"})
+        self.assertEqual((done.returncode, done.stderr), (2, "olrank: OLRANK_BLAS is 'quick': set it to plain, or leave it out.\n"))
+        here = self.fingerprint("plain", environment=plain)
+        self.assertIn("plain loops", json.loads((self.folder / "plain/manifest.json").read_text())["blas"])
+        self.assertNotEqual(here, self.fingerprint("usual"), "the loops round as MKL does, so that this test shows nothing")
+        if QEMU:
+            self.assertEqual({self.fingerprint(f"plain-{cpu}", cpu=cpu, environment=plain) for cpu in CPUS[:2]}, {here})
 
     def test_what_restricts_the_instructions_is_part_of_the_trial(self):
         out = self.folder / "out"

@@ -130,22 +130,26 @@ class Experiment(Folder):
 
 
 class Resume(Folder):
-    SETTINGS = ["--ranker", "pairrank", "--rounds", 3000, "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 10,
-                "--run-checkpoint-every", 7]
-
-    def test_survives_twenty_kills_at_random_times(self):
+    def test_survives_kills_at_random_times(self):
         """Checkpoints every 7 rounds take most of the time, so many kills interrupt the writing of one."""
-        self.done(self.folder / "whole", *self.SETTINGS)
-        coins = random.Random(20261121)
-        kills = 0
-        out = self.folder / "killed"
-        longest = 0.25
+        for ranker, rounds, most, *more in (("pairrank", 3000, 20), ("pdgd", 800, 4, "--network", "linear"), ("clickgp", 300, 4),
+                                            ("olranknet", 300, 4, "--width", 8, "--covariance", "diagonal")):
+            with self.subTest(ranker=ranker):
+                self.check_kills(ranker, most, "--rounds", rounds, *more)
+
+    def check_kills(self, ranker, most, *settings):
+        settings = ["--ranker", ranker, "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 10, "--run-checkpoint-every", 7, *settings]
+        out, whole = self.folder / f"killed-{ranker}", self.folder / f"whole-{ranker}"
+        began = time.monotonic()
+        self.done(whole, *settings)
+        longest = min(0.25, (time.monotonic() - began) / (most + 1))  # so that kills do not outlast the run
+        coins, kills = random.Random(20261121), 0
         for _ in range(400):
             process = subprocess.Popen(
-                [PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(out), "--resume", *map(str, self.SETTINGS)],
+                [PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(out), "--resume", *map(str, settings)],
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             try:
-                process.wait(coins.uniform(0.02, longest) if kills < 20 else 100)
+                process.wait(coins.uniform(longest / 10, longest) if kills < most else 100)
             except subprocess.TimeoutExpired:
                 process.kill()
                 kills += 1
@@ -154,13 +158,12 @@ class Resume(Folder):
                 break
             self.assertEqual(process.returncode, -signal.SIGKILL, complaint)
         self.assertEqual(process.returncode, 0)
-        self.assertGreaterEqual(kills, 20, "the run ended before it was killed often enough")
-        self.assertEqual((out / "summary.csv").read_bytes(), (self.folder / "whole" / "summary.csv").read_bytes())
-        killed = self.folder / "killed" / "trials/pairrank/perfect/fold1/seed1"
-        self.assertEqual(curve(killed), curve(self.trial("whole")))
-        self.assertEqual((killed / "model.safetensors").read_bytes(), (self.trial("whole") / "model.safetensors").read_bytes())
-        leftovers = [path for path in killed.rglob("*") if ".tmp-" in path.name]
-        self.assertEqual(leftovers, [])
+        self.assertGreaterEqual(kills, most, "the run ended before it was killed often enough")
+        self.assertEqual((out / "summary.csv").read_bytes(), (whole / "summary.csv").read_bytes())
+        mine, theirs = (self.trial(folder, ranker) for folder in (out, whole))
+        self.assertEqual(curve(mine), curve(theirs))
+        self.assertEqual((mine / "model.safetensors").read_bytes(), (theirs / "model.safetensors").read_bytes())
+        self.assertEqual([path for path in mine.rglob("*") if ".tmp-" in path.name], [])
 
     def test_signals_stop_between_rounds_with_a_checkpoint(self):
         settings = ["--set", "ranker.kind=p2linrank", "--rounds", 20000, "--seeds", "1-2", "--clicks", "perfect", "--jobs", 2]

@@ -114,8 +114,7 @@ inline void check_import_log(std::string_view bytes) {
       rounds = imported.rounds();
       imported.commit();
     }
-    const MappedMemory log = MappedMemory::of_file(state.log());
-    const LogSurvey survey = survey_log(log.text(), 1);
+    const LogSurvey survey = survey_log(LogText(state.log()), 1);
     promise(survey.rest == LogSurvey::Rest::kNone && survey.records == rounds);
   } catch (const DataError& error) {
     check_sentence(error.what());

@@ -59,6 +59,32 @@ class SlowSource : public HostSource {
   const std::vector<double>& values_;
 };
 
+/// Reads the values when they are passed on.
+class LateArrival : public ByteArrival {
+ public:
+  explicit LateArrival(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
+    const auto copy = std::make_shared<std::vector<std::byte>>(bytes_.begin(), bytes_.end());
+    sink({*copy, copy});
+    return true;
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+class LateSource : public HostSource {
+ public:
+  explicit LateSource(const std::vector<double>& values)
+      : HostSource(std::as_bytes(std::span(values))), values_(values) {}
+  std::shared_ptr<ByteArrival> start(std::size_t first, std::size_t bytes) const override {
+    return std::make_shared<LateArrival>(std::as_bytes(std::span(values_)).subspan(first, bytes));
+  }
+
+ private:
+  const std::vector<double>& values_;
+};
+
 /// A round, growing rows of which the last is open, and three zeros.
 class CheckpointWriterTest : public testing::Test {
  protected:
@@ -126,6 +152,27 @@ TEST_F(CheckpointWriterTest, AStateWithBlocksHasTheFingerprintOfAWholeOne) {
   whole.put("rows", rows);
   EXPECT_EQ(grown.fingerprint(), whole.fingerprint());
   EXPECT_EQ(grown.bytes(), whole.bytes());
+  StateWriter digest = StateWriter::digester();
+  put(digest, 3);
+  EXPECT_EQ(digest.fingerprint(), whole.fingerprint());
+  EXPECT_EQ(digest.value_bytes(), whole.value_bytes());
+}
+
+// Values that the next round changes leave before it, whatever else is still on its way.
+TEST_F(CheckpointWriterTest, NoLineageWaitsForAnother) {
+  CheckpointWriter writer(folder_.path());
+  std::vector<double> changing = counted_values(4);
+  const Lineage of_changing;
+  StateWriter state = writer.state();
+  put(state, 5);
+  state.put_growing<double>("changing", of_changing, LateSource(changing), std::ssize(changing));
+  writer.begin(std::move(state), std::string(kName), [] {});
+  EXPECT_FALSE(fs::exists(folder_.path() / kName)) << "rows are still on their way";
+  std::fill(changing.begin(), changing.end(), -1.0);
+  writer.finish();
+  StateReader reader = read_state_file(folder_.path() / kName, "start again");
+  reader.skip_to("changing");
+  EXPECT_EQ(reader.get<double>("changing"), counted_values(4));
 }
 
 // Rounds go on while values arrive. Whatever a crash leaves then, the checkpoint before is valid.

@@ -34,10 +34,10 @@ class Attack(unittest.TestCase):
         self.assertIn("requests: 1 tried, 0 held, 1 broken", done.stdout)
 
     def test_its_parts_are_named(self):
-        self.assertIn("flips bits in each kind of file", attack("--help").stdout)
-        done = attack("flip")
+        self.assertIn("sends mutated rankings", attack("--help").stdout)
+        done = attack("disk")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("there is no part flip; there are cluster, ", done.stderr)
+        self.assertIn("there is no part disk; there are requests, ", done.stderr)
 
 
 if __name__ == "__main__":

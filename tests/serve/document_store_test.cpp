@@ -5,7 +5,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
@@ -182,6 +185,99 @@ TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
   EXPECT_TRUE(warnings.messages()[1].ends_with("Documents are stored again."));
 }
 
+TEST(DocumentStore, HasAllDocumentsOfARequestThatAKillHasCutOrNone) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / DocumentVersions::kFile;
+  std::string whole;
+  {
+    DocumentStore store(store_settings(folder));
+    store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
+    store.put({stored_document("a", 0, {4.0F, 5.0F, 6.0F}), stored_document("b", 0, {4.0F, 5.0F, 6.0F}),
+               stored_document("c", 0, {4.0F, 5.0F, 6.0F})});
+    whole = read_file(file.string());
+  }
+  std::vector<std::size_t> ends;
+  for (std::size_t end = whole.find('\n'); end != std::string::npos; end = whole.find('\n', end + 1))
+    ends.push_back(end + 1);
+  ASSERT_EQ(ends.size(), 5U);  // a head, a document, and three that belong together
+  for (std::size_t lines = 2; lines < 5; ++lines) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << whole.substr(0, ends[lines - 1]);
+    {
+      DocumentStore store(store_settings(folder));
+      EXPECT_EQ(store.counts().documents, 1) << lines;
+      EXPECT_EQ(store.newest("a")->version, 1);
+      // What follows does not complete it.
+      store.put({stored_document("d", 0, {7.0F, 8.0F, 9.0F})});
+      store.put({stored_document("a", 0, {7.0F, 8.0F, 9.0F}), stored_document("e", 0, {7.0F, 8.0F, 9.0F})});
+    }
+    const DocumentStore store(store_settings(folder));
+    EXPECT_EQ(store.counts().documents, 3) << lines;
+    EXPECT_EQ(*store.newest("a"), stored_document("a", 2, {7.0F, 8.0F, 9.0F}));
+    EXPECT_EQ(store.newest("b"), nullptr);
+    const DocumentVersions beside(file);
+    FeedbackRecord record = list_of_versions({{"a", 2}, {"d", 1}, {"e", 1}});
+    EXPECT_EQ(beside.apply(record), "");
+    EXPECT_EQ(record.inputs, scaled_inputs({{7.0F, 8.0F, 9.0F}, {7.0F, 8.0F, 9.0F}, {7.0F, 8.0F, 9.0F}}));
+  }
+}
+
+TEST(DocumentStore, TakesRequestsOfSeveralThreadsInOneOrderForEachDocument) {
+  const TemporaryFolder folder;
+  constexpr int kThreads = 6;
+  constexpr int kRequests = 40;
+  {
+    DocumentStore store(store_settings(folder));
+    std::vector<std::thread> threads;
+    std::mutex mutex;
+    std::set<std::int64_t> versions;  // of the document that all write
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (int i = 0; i < kRequests; ++i) {
+          const auto given = store.put(
+              {stored_document("shared", 0, {static_cast<float>(thread), static_cast<float>(i), 1.0F}),
+               stored_document(fmt::format("{}-{}", thread, i), 0, {1.0F, 2.0F, 3.0F})});
+          const std::lock_guard lock(mutex);
+          versions.insert(given[0]);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(versions.size(), static_cast<std::size_t>(kThreads * kRequests));
+    EXPECT_EQ(*versions.rbegin(), kThreads * kRequests);
+    EXPECT_EQ(store.counts().documents, kThreads * kRequests + 1);
+  }
+  const DocumentStore store(store_settings(folder));
+  EXPECT_EQ(store.counts().documents, kThreads * kRequests + 1);
+  EXPECT_EQ(store.newest("shared")->version, kThreads * kRequests);
+  FeedbackRecord record = list_of_versions({{"shared", 7}, {"0-0", 1}});
+  EXPECT_EQ(store.apply(record), "");
+}
+
+TEST(DocumentStore, ReadsOldVersionsFromCompressedSegments) {
+  const TemporaryFolder folder;
+  {
+    DocumentStore store(store_settings(folder));
+    for (int i = 0; i < 6; ++i) {
+      store.put({stored_document("a", 0, {static_cast<float>(i), 2.0F, 3.0F}),
+                 stored_document("b", 0, {1.0F, static_cast<float>(i), 3.0F})});
+      if (i % 2 == 1) store.compact({});
+    }
+    EXPECT_EQ(store.newest("a")->version, 6);
+  }
+  EXPECT_EQ(LogText(folder.path() / DocumentVersions::kFile).segments().size(), 3U);
+  DocumentStore store(store_settings(folder));
+  const DocumentVersions beside(folder.path() / DocumentVersions::kFile);
+  for (int i = 0; i < 6; ++i) {
+    for (const DocumentVersions* versions : {static_cast<const DocumentVersions*>(&store), &beside}) {
+      FeedbackRecord record = list_of_versions({{"a", i + 1}, {"b", i + 1}});
+      EXPECT_EQ(versions->apply(record), "");
+      EXPECT_EQ(record.inputs,
+                scaled_inputs({{static_cast<float>(i), 2.0F, 3.0F}, {1.0F, static_cast<float>(i), 3.0F}}));
+    }
+  }
+  EXPECT_EQ(store.put({stored_document("a", 0, {9.0F, 9.0F, 9.0F})}), (std::vector<std::int64_t>{7}));
+}
+
 TEST(DocumentStore, LosesOnlyWhatAKillHasCut) {
   const TemporaryFolder folder;
   const ExpectedWarnings warnings;  // of what is moved aside
@@ -250,6 +346,61 @@ struct StoredRequests {
   RequestLimits limits;
   RankRequest request;
 };
+
+/// The present schema has the numbers before, each one larger.
+DocumentStore::Settings next_schema(const TemporaryFolder& folder) {
+  DocumentStore::Settings settings = store_settings(folder);
+  settings.before = {documents_head(settings.schema, settings.normalisation), [](StoredDocument& document) {
+                       for (float& column : document.columns) column += 1.0F;
+                     }};
+  settings.schema = "next";
+  return settings;
+}
+
+TEST(DocumentStore, ChangesItsDocumentsWithTheSchema) {
+  const TemporaryFolder folder;
+  DocumentStore store(store_settings(folder));
+  store.put({stored_document("a", 4, {1, 2, 3}), stored_document("b", 0, {4, 5, 6})});
+  store.remove(std::vector<std::string>{"b"});
+  const DocumentStore::Settings next = next_schema(folder);
+  EXPECT_TRUE(store.change_schema(documents_head(next.schema, next.normalisation), next.before));
+  EXPECT_EQ(store.newest("a")->version, 5);
+  EXPECT_EQ(store.newest("a")->columns, (std::vector<float>{2, 3, 4}));
+  EXPECT_EQ(store.newest("b"), nullptr);
+  FeedbackRecord record = list_of_versions({{"a", 4}});
+  EXPECT_EQ(store.apply(record), "");
+}
+
+TEST(DocumentStore, GoesOnWithAChangeThatAKillHasCut) {
+  const TemporaryFolder folder;
+  std::int64_t before = 0;
+  {
+    DocumentStore store(store_settings(folder));
+    store.put({stored_document("a", 1, {1, 2, 3}), stored_document("b", 1, {4, 5, 6})});
+    before = store.counts().log_bytes;
+    const DocumentStore::Settings next = next_schema(folder);
+    store.change_schema(documents_head(next.schema, next.normalisation), next.before);
+  }
+  const std::filesystem::path file = folder.path() / DocumentVersions::kFile;
+  const std::string whole = read_file(file);
+  ExpectedWarnings torn;
+  // Nothing of the change, its head, half of the next line, one document, both.
+  std::size_t line = static_cast<std::size_t>(before);
+  for (const std::size_t more : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+    for (const std::size_t torn_bytes : {std::size_t{0}, std::size_t{20}}) {
+      if (line + torn_bytes > whole.size()) continue;
+      const TemporaryFolder cut;
+      write_file_atomically(cut.path() / DocumentVersions::kFile, whole.substr(0, line + torn_bytes));
+      DocumentStore store(next_schema(cut));
+      store.begin_writing({});
+      ASSERT_NE(store.newest("a"), nullptr) << more;
+      EXPECT_EQ(store.newest("a")->columns, (std::vector<float>{2, 3, 4})) << more;
+      EXPECT_EQ(store.newest("b")->columns, (std::vector<float>{5, 6, 7})) << more;
+      EXPECT_EQ(store.newest("b")->version, 2);
+    }
+    line = std::min(whole.find('\n', line), whole.size() - 1) + 1;
+  }
+}
 
 TEST(DocumentRequests, RankByIdsWithNumbersOfTheQuery) {
   StoredRequests service;

@@ -94,7 +94,8 @@ class Documents(ServiceTest):
     def test_a_log_without_its_documents_says_so(self):
         state, _ = self.learned("pairrank", True)
         (state / "documents.jsonl").rename(self.folder / "elsewhere")
-        for command in (["serve", "--state", state, "--learn-only"], ["log", "stats", "--log", state]):
+        self.assertEqual(olrank("log", "stats", "--log", state).returncode, 0)  # needs no inputs
+        for command in (["serve", "--state", state, "--learn-only"], ["log", "cut", "--log", state, "--from-round", "1", "--out", self.folder / "out"]):
             done = olrank(*command)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
             self.assertRegex(done.stderr, "feedback.jsonl:1:1: The record has version 1 of document 'd[0-9]+', which .*documents.jsonl lacks")

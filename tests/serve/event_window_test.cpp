@@ -13,6 +13,7 @@
 #include "tests/serve/service_fixture.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
+#include "tests/support/mutated.h"
 
 namespace olrank {
 namespace {
@@ -183,6 +184,39 @@ TEST(EventWindowTest, ACrashLosesNoEventAndLogsNoListTwice) {
   served.start();
   EXPECT_EQ(served.window->counts().open, 0U);
   EXPECT_TRUE(served.add(open, std::vector{click(0)}, 23'000).late);
+}
+
+TEST(EventWindowTest, AFlippedBitOfTheJournalIsRefusedOrCostsItsOwnListAlone) {
+  Windowed served;
+  std::vector<std::string> ids;
+  for (std::int64_t list = 0; list < 5; ++list) {
+    ids.push_back(served.open(1000 + list));
+    served.add(ids.back(), std::vector{click(1)}, 1100);
+  }
+  const std::filesystem::path file = served.folder / "events-000001.jsonl";
+  const std::string journal = read_file(file);
+  const ExpectedWarnings warnings;
+  int refused = 0;
+  for (std::uint32_t flip = 0; flip < 200; ++flip) {
+    RngStream rng(make_key({.seed = 5, .purpose = Purpose::kProbe}), flip);
+    served.window.reset();
+    write_file_atomically(file, with_flipped_bit(journal, rng));
+    try {
+      served.start();
+    } catch (const DataError&) {
+      ++refused;
+      continue;
+    }
+    const auto kept = std::count_if(ids.begin(), ids.end(), [&](const std::string& id) {
+      try {
+        return served.add(id, std::vector{click(1)}, 1200).duplicate;
+      } catch (const ApiError&) {  // a list that is not known any more
+        return false;
+      }
+    });
+    EXPECT_GE(kept, 4) << flip;
+  }
+  EXPECT_GT(refused, 150);
 }
 
 TEST(EventWindowTest, AStopKeepsListsWithoutEventsToo) {

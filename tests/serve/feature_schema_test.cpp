@@ -175,6 +175,35 @@ TEST(FeatureSchema, RefusesFieldsThatDoNotFit) {
   EXPECT_EQ(refusal_of(R"({"added": -9223372036854775808})"), "none");
 }
 
+TEST(FeatureSchema, TakesRequestsInTheFormOfTheOtherSchema) {
+  const std::string other = R"(
+drop = ["title", "added", "taste", "wish"]
+[[feature]]
+name = "cost"
+was = ["price"]
+[[feature]]
+name = "stock"
+kind = "vector"
+length = 2
+)";
+  RequestLimits limits = limits_of(kShop);
+  limits.other_schema = [next = limits_of(other).schema] { return next; };
+  RankRequest request;
+  const auto rank = [&](const std::string& features) {
+    parse_rank_request(R"({"query": "q", "docs": [{"id": 1, "features": )" + features +
+                           R"(}], "query_features": {"wish": [1, 1]}})",
+                       limits, request);
+    return request.values[0];
+  };
+  const auto log8 = static_cast<float>(std::log1p(7.0));
+  EXPECT_EQ(rank(R"({"stock": [[{"a": null}], "x", true, 2.5], "price": 7})"), log8);
+  EXPECT_EQ(rank(R"({"tint": "red", "weight": {"grams": 3}, "price": 7})"), log8);
+  EXPECT_THROW(rank(R"({"stocks": 7})"), ApiError);
+  // "cost" is a name of price in both schemas.
+  EXPECT_EQ(rank(R"({"cost": 7})"), log8);
+  EXPECT_THROW(rank(R"({"cost": 7, "price": 7})"), ApiError);
+}
+
 TEST(FeatureSchema, BoundsTheColumnsOfAllDocuments) {
   RequestLimits limits =
       limits_of("[[feature]]\nname = \"c\"\nkind = \"category\"\nvalues = [\"a\", \"b\", \"c\"]\n");
@@ -233,6 +262,51 @@ TEST(FeatureSchema, RefusesWhatIsNoSchema) {
   expect(query, "no feature that is an input");
   expect(a + "was = [\"b\"]\n[[feature]]\nname = \"b\"\n", "earlier name");
   expect("drop = [\"a\"]\n" + a, "drop leaves it out");
+  const std::string counter = a + "kind = \"counter\"\n";
+  expect(counter, "of is click-rate, clicks, views or age.");
+  expect(counter + "of = \"purchases\"\n", "Counter 'a' is of 'purchases', which a log does not tell");
+  expect(a + "of = \"clicks\"\n", "Feature 'a' is no counter");
+  expect(counter + "of = \"clicks\"\nby = \"user\"\n", "must be document or query, not 'user'");
+  for (const char* wrong : {"0", "-1.5"})
+    expect(counter + "of = \"views\"\nhalf_life = " + wrong, "must be a number of days above 0");
+  for (const char* wrong : {"[-1, 2]", "[1, 0]", "[1]", "[1, 2, 3]"})
+    expect(counter + "of = \"click-rate\"\nprior = " + wrong, "clicks of at least 0 and views above 0");
+  expect(counter + "of = \"views\"\nhalf_life = inf\n", "must be a finite number");
+  expect(counter + "of = \"click-rate\"\nprior = [1, inf]\n", "must be a list of finite numbers");
+  expect(counter + "of = \"views\"\nprior = [1, 2]\n", "which only a click-rate has");
+  expect(counter + "of = \"age\"\nhalf_life = 1\n", "is an age, which has no half_life");
+  expect(counter + "of = \"age\"\nlimit = 0\n", "limit");
+  expect(counter + "of = \"age\"\ndefault = 3\n", "has no default");
+}
+
+TEST(FeatureSchema, FillsItsCountersIn) {
+  const std::string price = "[[feature]]\nname = \"price\"\n";
+  const std::string rate = "[[feature]]\nname = \"rate\"\nkind = \"counter\"\nof = \"click-rate\"\n";
+  RequestLimits limits = limits_of(rate + "input = false\n" + price +
+                                   "[[feature]]\nname = \"doubt\"\nfrom = \"rate\"\nclip = [0, 0.5]\n");
+  FeatureCounters counters(*limits.schema);
+  limits.counters = &counters;
+  FeedbackRecord record;
+  record.docs = {{"1", true}};
+  record.clicks = {1};
+  for (int view = 0; view < 90; ++view) counters.observe(record);
+  RankRequest request;
+  const auto rank = [&](const std::string& features) {
+    parse_rank_request(R"({"query": "q", "docs": [{"id": 1, "features": )" + features +
+                           R"(}, {"id": "2", "features": {}}]})",
+                       limits, request);
+  };
+  rank(R"({"price": 7})");
+  EXPECT_EQ(request.values, (Row{7.0F, 0.5F, 0.0F, 0.1F}));
+  EXPECT_EQ(request.fields[0], 91.0F / 100.0F);
+  try {
+    rank(R"({"rate": 1})");
+    FAIL();
+  } catch (const ApiError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("The schema has no feature 'rate' that a document"));
+  }
+  EXPECT_FALSE(FeatureSchema::parse(price + rate, "s").takes_numbers());
+  EXPECT_EQ(FeatureSchema::parse(rate, "s").fields_json({0.5F}, {}), "{}");
 }
 
 TEST(FeatureSchema, SaysHowItChanges) {

@@ -329,6 +329,199 @@ TEST(FileLog, RecoversFromAFullDisk) {
   EXPECT_EQ(records[1].impression, "i-3");
 }
 
+/// Small segments, so that a few records make several.
+FileLog::Segments small(std::string_view keep = "all") {
+  return {2 * std::ssize(lines_of(1, 1)), LogKeep::parse(keep)};
+}
+
+/// The names of the files with the log, in order.
+std::vector<std::string> files_of(const TemporaryFolder& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// A log of so many records, whose segments are all compressed.
+void make_segments(const TemporaryFolder& folder, int records) {
+  FileLog log(folder / "log", 5);
+  for (int number = 1; number <= records; ++number) {
+    log.append(record_of(number));
+    if (number % 3 == 0) log.compact({});
+  }
+}
+
+TEST(FileLogSegments, AreReadAsOneLogWhileTheyAreWritten) {
+  const TemporaryFolder folder;
+  std::vector<std::int64_t> ends = {0};
+  {
+    FileLog log(folder / "log", 5);
+    log.begin_writing();
+    log.keep_small(small());
+    FileLog::Reader reader(log, 0);
+    for (int number = 1; number <= 60; ++number) {
+      EXPECT_EQ(log.append(record_of(number)), static_cast<std::uint64_t>(number));
+      ends.push_back(log.bytes());
+      std::string_view line;
+      ASSERT_TRUE(reader.next(line));
+      ASSERT_EQ(std::string(line) + "\n", lines_of(number, number));
+      ASSERT_EQ(reader.position(), log.bytes());
+      ASSERT_EQ(LogText(folder / "log").end(), log.bytes());
+    }
+    EXPECT_GT(log.text()->segments().size(), 10U);
+    EXPECT_EQ(LogText(folder / "log").segments().size(), log.text()->segments().size());
+  }
+  FileLog log(folder / "log", 20);
+  EXPECT_EQ(log.rounds(), 60U);
+  EXPECT_EQ(read_all(log, log.latest_begin()).size(), 20U);
+  for (int number = 1; number <= 60; ++number) {
+    ASSERT_EQ(log.line_before(ends[number]) + "\n", lines_of(number, number));
+    ASSERT_EQ(read_all(log, ends[number]).size(), 60U - number);
+    ASSERT_EQ(log.line_before(ends[number] - 1), "");
+  }
+}
+
+TEST(FileLogSegments, AreCompressedAndReadToTheSameLines) {
+  const TemporaryFolder folder;
+  make_segments(folder, 8);
+  FileLog log(folder / "log", 5);
+  for (const LogText::Segment& segment : log.text()->segments()) EXPECT_TRUE(segment.compressed);
+  EXPECT_EQ(log.text()->segments().size(), 2U);
+  EXPECT_EQ(log.bytes(), std::ssize(lines_of(1, 8)));
+  EXPECT_EQ(log.append(record_of(9)), 9U);
+  EXPECT_EQ(read_all(log).size(), 9U);
+  EXPECT_EQ(log.line_before(std::ssize(lines_of(1, 3))) + "\n", lines_of(3, 3));
+  EXPECT_EQ(log.line_before(std::ssize(lines_of(1, 5))) + "\n", lines_of(5, 5));
+}
+
+// A kill may come before the new file has its name, and before the old form of a segment is gone.
+TEST(FileLogSegments, AreWholeAfterAKillBetweenAnyTwoSteps) {
+  const TemporaryFolder folder;
+  write_bytes(folder / "log", lines_of(1, 3));
+  const auto require_three = [&](std::vector<std::string> files) {
+    FileLog log(folder / "log", 5);
+    EXPECT_EQ(log.rounds(), 3U);
+    log.begin_writing();
+    EXPECT_EQ(read_all(log).size(), 3U);
+    EXPECT_EQ(files_of(folder), files);
+  };
+  const std::string segment = "log-000000000000000";
+  std::filesystem::rename(folder / "log", folder / segment);
+  require_three({"log", segment});
+  { FileLog(folder / "log", 5).compact({}); }
+  require_three({"log", segment + ".zst"});
+  write_bytes(folder / segment, lines_of(1, 3));
+  require_three({"log", segment + ".zst"});
+  write_bytes(folder / ("." + segment + ".zst.tmp-1-1"), "half a frame");
+  std::filesystem::remove(folder / "log");
+  require_three({"." + segment + ".zst.tmp-1-1", "log", segment + ".zst"});
+}
+
+TEST(FileLogSegments, AreCutWithTheLog) {
+  for (const int kept : {0, 1, 3, 4, 6, 7}) {
+    const TemporaryFolder folder;
+    make_segments(folder, 7);
+    const ExpectedWarnings warnings;
+    {
+      FileLog log(folder / "log", 5, false, FileLog::Access::kWrite, kept);
+      EXPECT_EQ(log.survey().lost_records, 7 - kept);
+      log.begin_writing();
+      if (kept < 7) {
+        EXPECT_EQ(read_file(log.cut_to()), lines_of(kept + 1, 7));
+      }
+      EXPECT_EQ(log.append(record_of(kept + 1)), kept + 1U);
+    }
+    FileLog log(folder / "log", 5);
+    EXPECT_EQ(read_all(log).size(), kept + 1U);
+  }
+}
+
+TEST(FileLogSegments, ThatAreDamagedOrMissingAreRefusedUnlessTheirLossIsAccepted) {
+  for (const char* damage : {"a byte", "its end", "the file"}) {
+    const TemporaryFolder folder;
+    make_segments(folder, 7);
+    const LogText::Segment second = LogText(folder / "log").segments()[1];
+    std::string bytes = read_file(second.path);
+    if (damage == std::string_view("a byte")) bytes[bytes.size() / 2] ^= 1;
+    if (damage == std::string_view("its end")) bytes.resize(bytes.size() - 1);
+    if (damage == std::string_view("the file")) {
+      std::filesystem::remove(second.path);
+    } else {
+      write_bytes(second.path, bytes);
+    }
+    const std::string message = message_of<DataError>([&] { FileLog(folder / "log", 5); });
+    EXPECT_NE(message.find("Nothing was changed."), std::string::npos) << message;
+    EXPECT_NE(message.find("after record 3 and keeps them"), std::string::npos) << message;
+    const ExpectedWarnings warnings;
+    FileLog log(folder / "log", 5, true);
+    log.begin_writing();
+    EXPECT_EQ(log.append(record_of(4)), 4U);
+    EXPECT_EQ(read_all(log).size(), 4U);
+    EXPECT_EQ(read_file(log.cut_to()), lines_of(7, 7));
+    if (damage != std::string_view("the file")) {
+      EXPECT_EQ(read_file(fmt::format("{}.cut-at-{}", second.path.string(), second.begin)), bytes);
+    }
+  }
+}
+
+TEST(FileLogSegments, AreDroppedOnceACheckpointHasLearnedThem) {
+  const TemporaryFolder folder;
+  make_segments(folder, 12);
+  {
+    FileLog log(folder / "log", 5);
+    const auto dropped = [&](std::uint64_t learned, std::string_view keep) {
+      log.allow_dropping(learned);
+      log.compact(small(keep));
+      return log.dropped();
+    };
+    EXPECT_EQ(dropped(100, "all"), 0U);
+    EXPECT_EQ(dropped(3, "checkpoint"), 0U) << "a start looks at the record of the checkpoint";
+    EXPECT_EQ(dropped(100, "1d"), 0U);
+    EXPECT_EQ(dropped(100, "9"), 3U);
+    EXPECT_EQ(dropped(7, "checkpoint"), 6U);
+    EXPECT_EQ(dropped(100, "checkpoint"), 9U) << "the last segment stays";
+    EXPECT_EQ(log.append(record_of(13)), 13U);
+    EXPECT_EQ(read_all(log, log.begin()).size(), 4U);
+  }
+  FileLog log(folder / "log", 5);
+  EXPECT_EQ(log.dropped(), 9U);
+  EXPECT_EQ(log.rounds(), 13U);
+  EXPECT_EQ(log.bytes(), std::ssize(lines_of(1, 13)));
+  EXPECT_EQ(log.line_before(log.begin()), "");
+  EXPECT_NE(message_of<InvalidArgument>([&] {
+              const TemporaryFolder copy;
+              std::filesystem::copy(folder.path(), copy / "log", std::filesystem::copy_options::recursive);
+              FileLog(copy / "log" / "log", 5, false, FileLog::Access::kWrite, 8);
+            }).find("has dropped rounds 1 to 9"),
+            std::string::npos);
+}
+
+TEST(FileLogSegments, StayAsTheyAreWhenTheDiskIsFull) {
+  const TemporaryFolder folder;
+  FileLog log(folder / "log", 5);
+  for (int number = 1; number <= 9; ++number) log.append(record_of(number));
+  {
+    const FullDisk full(50);
+    EXPECT_THROW(log.compact({}), IoError);
+  }
+  EXPECT_FALSE(log.text()->segments()[0].compressed);
+  EXPECT_EQ(log.append(record_of(10)), 10U);
+  EXPECT_EQ(read_all(log).size(), 10U);
+  log.compact({});
+  EXPECT_EQ(files_of(folder).size(), 3U);
+  EXPECT_EQ(read_all(log).size(), 10U);
+}
+
+TEST(LogKeep, IsRefusedWithWhatItMayBe) {
+  EXPECT_EQ(LogKeep::parse("90d").count, 90U);
+  EXPECT_EQ(LogKeep::parse("1000").what, LogKeep::What::kLists);
+  for (const char* text : {"", "d", "0", "-1", "0d", "9x", "1e6", "200000d", "none"})
+    EXPECT_NE(message_of<InvalidArgument>([&] { LogKeep::parse(text); }).find("--keep must be all"),
+              std::string::npos)
+        << text;
+}
+
 /// A log whose record n has n documents.
 std::string growing_log(std::int64_t records) {
   std::string text;
@@ -350,7 +543,7 @@ TEST(LogCut, CopiesRoundsAsALogOfTheirOwn) {
   std::ofstream(folder / "log") << growing_log(5);
   EXPECT_EQ(copy_rounds(folder / "log", 2, 4, folder / "copy"), 3U);
   const std::string copy = read_file(folder / "copy");
-  const LogSurvey survey = survey_log(copy, 1);
+  const LogSurvey survey = survey_log(LogText(folder / "copy"), 1);
   EXPECT_EQ(survey.records, 3U);
   EXPECT_EQ(survey.rest, LogSurvey::Rest::kNone);
   FeedbackRecord record;

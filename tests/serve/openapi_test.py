@@ -11,7 +11,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from running_service import ServiceTest, Users
+from running_service import ServiceTest, Users, wait_until
 
 try:
     import jsonschema
@@ -106,6 +106,12 @@ class OpenApi(ServiceTest):
                 self.ask(client, "POST", "/v1/feedback", {"impression": first, "clicks": [0]})
                 self.assertEqual(self.refuse(service, "/v1/feedback", {"impression": first, "clicks": []})["code"],
                                  "other_clicks_accepted")
+                self.ask(client, "GET", "/v1/schema")
+                names = "".join(f"[[feature]]\nname = \"{name}\"\n" for name in "abc")
+                for dry_run in (True, False):
+                    validate(client.put_schema(names, dry_run), DOCUMENT["components"]["schemas"]["SchemaChange"])
+                wait_until(lambda: self.ask(client, "GET", "/v1/schema")["next"] is None, "the schema takes over")
+                self.assertEqual(client.schema()["columns"], ["a", "b", "c"])
 
     @unittest.skipUnless(all(map(shutil.which, ("openapi-generator-cli", "esbuild", "node"))),
                          "openapi-generator-cli, esbuild or node is not installed")

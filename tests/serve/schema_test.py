@@ -2,9 +2,10 @@
 
 import json
 import random
+import time
 import unittest
 
-from running_service import ServiceError, ServiceTest, learned_state, logged, succeed
+from running_service import ServiceError, ServiceTest, learned_state, logged, succeed, wait_until
 
 RANKER = ["--ranker", "pairrank"]
 PRICES = "[[feature]]\nname = \"price\"\nlog1p = true\n[[feature]]\nname = \"age\"\n[[feature]]\nname = \"stock\"\n"
@@ -196,6 +197,168 @@ class SchemaChange(ServiceTest):
                 again = json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))
                 self.assertEqual(again["fingerprint"], fingerprint)
                 self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
+
+    def test_counters_are_of_the_lists_learned_before(self):
+        counter = "[[feature]]\nname = \"{}\"\nkind = \"counter\"\n{}\n"
+        rate = counter.format("rate", "of = \"click-rate\"\nby = \"query\"\nhalf_life = 0.00001\nprior = [1, 4]")
+        schema = self.schema("[[feature]]\nname = \"price\"\n" + rate + counter.format("seen", "of = \"views\""))
+        for ranker, stored in (("pairrank", False), ("clickgp", True)):
+            with self.subTest(ranker=ranker):
+                self.state = self.folder / f"counters-{ranker}"
+                settings = ["--ranker", ranker, "--schema", schema, "--normalise", "none"]
+                service = self.start(*settings, "--checkpoint-every", "20")
+                draws, docs = random.Random(4), [{"id": f"d{doc}", "features": {"price": doc / 8}} for doc in range(6)]
+                with service.client() as client:
+                    if stored:
+                        client.put_docs(docs)
+                        docs = [{"id": doc["id"]} for doc in docs]
+                for one in range(60):
+                    if one in (25, 43):
+                        service.kill() if one == 25 else self.assertEqual(service.stop(), 0)
+                        service = self.start()
+                    with service.client() as client:
+                        client.wait_until_ready()
+                        shown = client.rank(f"q{draws.randrange(3)}", docs, k=4)
+                        client.feedback(shown["impression"], ranks=[0] if draws.random() < 0.7 else [])
+                        client.wait_until_learned()
+                # The slow formula over the lists before, with the times of the records alone.
+                with service.client() as client:
+                    fingerprint = client.stats()["fingerprint"]
+                    self.assertIn("olrank_counter_bytes 2", client.metrics())
+                self.assertEqual(service.stop(), 0)
+                fresh = ["serve", "--state", self.folder / f"fresh-{ranker}", *settings, "--import-log", self.state / "feedback.jsonl",
+                         "--learn-only", "--json"]
+                self.assertEqual(json.loads(succeed(*fresh))["fingerprint"], fingerprint)
+                (self.state / "checkpoint").unlink()
+                self.assertEqual(json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"], fingerprint)
+                records = logged(self.state)
+                if stored:  # the counters are what the request has and the document does not
+                    self.assertIn("versions", records[-1])
+                    self.assertEqual({place for row in records[-1]["given"] for place in row[1::2]}, {1, 2})
+                    records = logged(self.folder / f"fresh-{ranker}")  # an import has the numbers of the documents
+                for number, record in enumerate(records):
+                    for doc, inputs in zip(record["shown"] + record.get("unshown", []), record["inputs"]):
+                        clicks, views, seen = 1.0, 4.0, 0
+                        for before in records[:number]:
+                            if doc in before["shown"]:
+                                weight = 2 ** (-(record["time"] - before["time"]) / (0.00001 * 86_400_000))
+                                same = before["qid"] == record["qid"]
+                                clicks += same * weight * before["clicks"][before["shown"].index(doc)]
+                                views += same * weight
+                                seen += 1
+                        self.assertAlmostEqual(inputs[1], clicks / views, delta=1e-6)
+                        self.assertEqual(inputs[2], seen)
+        self.assertIn("half_life of 'rate' must be a number of days above 0, not 0; without it nothing fades.",
+                      self.refused(*RANKER, "--schema", self.schema(rate.replace("0.00001", "0")), state=self.folder / "none"))
+        self.assertFalse((self.folder / "none").exists())
+
+    def test_a_counter_that_is_added_counts_the_lists_so_far(self):
+        service = self.start(*RANKER, "--schema", self.schema(PRICES), "--normalise", "none")
+        self.play_shop(service, 20, 1, lambda draws: {"price": 10 * draws.random(), "age": 0, "stock": 0})
+        self.assertEqual(service.stop(), 0)
+        service = self.start("--schema", self.schema(PRICES + "[[feature]]\nname = \"seen\"\nkind = \"counter\"\nof = \"views\"\n"))
+        with service.client() as client:
+            client.wait_until_learned()
+            docs = [{"id": f"d{doc}", "features": {"price": 1}} for doc in range(6)]
+            client.feedback(client.rank("q1", docs, k=6)["impression"], [])
+        self.assertEqual(service.stop(), 0)
+        records = logged(self.state)
+        for doc, inputs in zip(records[-1]["shown"], records[-1]["inputs"]):
+            self.assertEqual(inputs[3], sum(doc in record["shown"] for record in records[:20]))
+
+    CHANGED = ("drop = [\"stock\"]\n[[feature]]\nname = \"colour\"\nkind = \"category\"\nvalues = [\"red\", \"blue\"]\n[[feature]]\n"
+               "name = \"cost\"\nlog1p = true\nwas = [\"price\"]\n[[feature]]\nname = \"age\"\n"
+               "[[feature]]\nname = \"seen\"\nkind = \"counter\"\nof = \"views\"\n")
+
+    def play_ids(self, client, rounds, draws, form):
+        """Lists of stored documents and of one in the form of a schema."""
+        for _ in range(rounds):
+            shown = client.rank(f"q{draws.randrange(5)}", [{"id": f"d{doc}"} for doc in range(6)] + [{"id": "new", "features": form(draws)}], k=4)
+            client.feedback(shown["impression"], ids=[doc["id"] for doc in shown["docs"] if draws.random() < 0.4])
+
+    OLD = staticmethod(lambda draws: {"price": 10 * draws.random(), "age": draws.random(), "stock": draws.randrange(3)})
+    NEW = staticmethod(lambda draws: {"cost": 10 * draws.random(), "age": draws.random(), "colour": "blue"})
+
+    def changing(self, ranker):
+        """A service with 40 lists, and a schema for it that is another one."""
+        service = self.start("--ranker", ranker, "--schema", self.schema(PRICES))
+        draws = random.Random(5)
+        with service.client() as client:
+            client.put_docs([{"id": f"d{doc}", "features": self.OLD(draws)} for doc in range(6)])
+            self.play_ids(client, 40, draws, self.OLD)
+        return service, draws
+
+    def learned_fresh(self, ranker):
+        fresh = self.folder / f"fresh-{ranker}-{len(list(self.folder.iterdir()))}"
+        return json.loads(succeed("serve", "--state", fresh, "--ranker", ranker, "--schema", self.schema(self.CHANGED), "--import-log",
+                                  self.state / "feedback.jsonl", "--learn-only", "--json"))
+
+    def test_a_running_service_changes_its_schema(self):
+        for ranker in ("pairrank", "clickgp"):
+            with self.subTest(ranker=ranker):
+                self.state = self.folder / f"running-{ranker}"
+                service, draws = self.changing(ranker)
+                with service.client() as client:
+                    before = client.schema()
+                    self.assertEqual((before["columns"], before["next"], before["failure"]), (["price", "age", "stock"], None, None))
+                    says = "The schema adds colour=red, colour=blue and seen, renames price to cost, drops stock."
+                    self.assertEqual(client.put_schema(self.CHANGED, dry_run=True), {"dry_run": True, "change": says, "rounds": 40})
+                    self.assertEqual(client.put_schema(PRICES), {"dry_run": False, "change": "The schema keeps all.", "rounds": 0})
+                    for wrong, field, sentence in (
+                            ("[[feature]]\nname = \"price\"\nlog1p = true\n", "schema", "The log has the feature 'age', which the schema lacks"),
+                            (PRICES.replace("log1p = true\n", ""), "schema", "'price' is computed in another way"),
+                            (PRICES + "half_life = 0\n", "schema", "Feature 'stock' is no counter"), ("7", "schema", "schema:1:")):
+                        with self.assertRaises(ServiceError) as refused:
+                            client.put_schema(wrong)
+                        self.assertEqual((refused.exception.status, refused.exception.field), (422, field))
+                        self.assertIn(sentence, refused.exception.message)
+                    self.assertEqual(client.schema(), before)
+                    old = client.doc("d1")
+                    self.assertEqual(client.put_schema(self.CHANGED)["change"], says)
+                    during = client.schema()
+                    client.checkpoint()  # of the learner before, perhaps
+                    self.play_ids(client, 3, draws, self.NEW)
+                    self.play_ids(client, 3, draws, self.OLD)
+                    wait_until(lambda: client.schema()["next"] is None, "the schema takes over")
+                    if during["next"] is not None:
+                        self.assertEqual(during["next"]["change"], says)
+                    self.assertEqual(client.schema()["columns"], ["colour=red", "colour=blue", "cost", "age", "seen"])
+                    changed = client.doc("d1")
+                    self.assertEqual(changed["version"], old["version"] + 1)
+                    self.assertEqual(changed["features"], {"cost": old["features"]["price"], "age": old["features"]["age"]})
+                    self.play_ids(client, 10, draws, self.NEW)
+                    self.play_ids(client, 10, draws, self.OLD)  # a client that does not know yet
+                    with self.assertRaises(ServiceError):
+                        client.rank("q", [{"id": 1, "features": {"weight": 1}}])
+                    stats = client.wait_until_learned()
+                    self.assertEqual((stats["rounds"], stats["features"]), (66, 5))
+                    effects = {one["name"] for one in json.loads(client._call("GET", "/v1/features"))["features"]}
+                    self.assertTrue({"cost"} <= effects <= set(client.schema()["columns"]), effects)
+                    client.model()
+                self.assertEqual(service.stop(), 0)
+                self.assertFalse((self.state / "schemas.json").exists())
+                self.assertEqual(self.learned_fresh(ranker)["fingerprint"], stats["fingerprint"])
+                self.assertEqual(json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"], stats["fingerprint"])
+                (self.state / "checkpoint").unlink()
+                self.assertEqual(json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"], stats["fingerprint"])
+
+    def test_a_kill_leaves_one_of_the_schemas(self):
+        for number in range(6):
+            self.state = self.folder / f"killed-{number}"
+            service, draws = self.changing("pairrank")
+            with service.client() as client:
+                client.put_schema(self.CHANGED)
+                time.sleep(0.01 * number)
+            service.kill()
+            service = self.start()
+            with service.client() as client:
+                wait_until(lambda: client.schema()["next"] is None, "the schema takes over")
+                self.assertIn("cost", client.schema()["columns"])
+                self.play_ids(client, 5, draws, self.NEW)
+                stats = client.wait_until_learned()
+            self.assertEqual((stats["rounds"], stats["documents"]), (45, 6))
+            self.assertEqual(service.stop(), 0)
+            self.assertEqual(self.learned_fresh("pairrank")["fingerprint"], stats["fingerprint"])
 
     def test_a_log_without_names_takes_its_first_schema_by_position(self):
         service = self.start(*RANKER, "--features", "3")

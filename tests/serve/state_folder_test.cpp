@@ -234,6 +234,49 @@ TEST(StateBackup, CompletesOneThatWasInterrupted) {
   }
 }
 
+TEST(StateBackup, ReadsSegmentsInEitherForm) {
+  BackedUp state;
+  const auto require_same = [&](std::uint64_t records, std::uint64_t fresh) {
+    const StateBackup backup = back_up_state(state.from, state.to);
+    EXPECT_EQ(backup.records, records);
+    EXPECT_EQ(backup.new_records, fresh);
+    const LogText copy(state.to / "feedback.jsonl");
+    std::string text;
+    const std::int64_t begin = std::max(copy.begin(), state.log->begin());
+    for (std::int64_t position = begin; position < copy.end(); position = begin + std::ssize(text))
+      text += copy.lines_at(position);
+    std::string wanted;
+    FileLog::Reader reader(*state.log, begin);
+    for (std::string_view line; reader.next(line);) wanted += std::string(line) + "\n";
+    EXPECT_EQ(text, wanted);
+    EXPECT_EQ(FileLog(state.to / "feedback.jsonl", 1).rounds(), records);
+  };
+  state.append(1, 3);
+  require_same(3, 3);
+  state.log->compact({});
+  require_same(3, 0);
+  state.append(4, 5);
+  require_same(5, 2);
+  state.log->compact({});
+  state.append(6, 6);
+  require_same(6, 1);
+  // A copy that has all goes on when rounds are dropped, and another one begins where the log does.
+  state.log->allow_dropping(6);
+  state.log->compact({1, LogKeep::parse("checkpoint")});
+  ASSERT_EQ(state.log->dropped(), 5U);
+  state.append(7, 7);
+  require_same(7, 1);
+  EXPECT_EQ(LogText(state.to / "feedback.jsonl").begin(), 0);
+  const fs::path whole = std::exchange(state.to, state.folder / "copies" / "later");
+  require_same(7, 2);
+  require_same(7, 0);
+  EXPECT_EQ(FileLog(state.to / "feedback.jsonl", 1).dropped(), 5U);
+  fs::resize_file(whole / "feedback.jsonl", read_file(whole / "feedback.jsonl").find('\n') + 10);
+  EXPECT_NE(
+      message_of<InvalidArgument>([&] { back_up_state(state.from, whole); }).find("has dropped rounds"),
+      std::string::npos);
+}
+
 TEST(StateBackup, RefusesWhatIsNoCopyOfThisLog) {
   BackedUp state;
   state.append(1, 3);

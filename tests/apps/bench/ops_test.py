@@ -17,7 +17,7 @@ SMALL = ("--pairs", 300, "--docs", 40, "--width", 16, "--features", 46)
 # A function that a header of core/ops declares: at the start of a line, not indented.
 DECLARED = re.compile(r"^(?!using|typedef|inline)[A-Za-z_][\w:<>]*(?: [\w:<>]+)*[ *&]+(\w+)\(", re.M)
 # These compute nothing (network shapes, offsets within rows, names) or one number.
-NOT_MEASURED = {"compute_as_on_any_cpu", "fast_columns", "library_name", "restriction", "halves_cancel",
+NOT_MEASURED = {"compute_as_on_any_cpu", "fast_columns", "length", "library_name", "restriction", "halves_cancel",
                 # One query of list_losses(), and counts and constants of it.
                 "curvature_bound", "has_pairs", "is_convex", "list_loss", "slope_bound",
                 # Parts of pair_loss_gradient() for models that compute their own scores.
@@ -94,7 +94,7 @@ class BenchOps(unittest.TestCase):
         for arguments, word in ((("ops", "--only", "nothing"), "nothing"), (("ops", "--device", "cuda"), "cuda"),
                                 (("round", "--over", "q"), "--over"), (("round", "--over", "n", "--values", "5"), "--values"), (("round", "--values", "5,6"), "--over"),
                                 (("round", "--over", "p", "--values", "5,6"), "width"),
-                                (("round", "--trials", "0"), "--trials"), (("round", "--over", "V", "--values", "5,6", "--pairs", "50,60"), "one value"), (("scale", "--over", "n"), "olrank bench round --over"),
+                                (("round", "--trials", "0"), "--trials"), (("round", "--over", "V", "--values", "5,6", "--pairs", "50,60"), "one value"), (("scale", "--over", "n"), "olrank bench round --over"), (("long",), "olrank run"),
                                 (("ops", "--pairs", "100000000"), "smaller"), (("ops", "--factor", "0.5"), "--factor"),
                                 (("round", "--pairs", "10000000"), "diagonal"),
                                 (("round", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"),

@@ -166,14 +166,14 @@ TEST(BlasTest, GivesTheSameBitsOnEveryThread) {
   for (const auto& result : elsewhere) EXPECT_EQ(result, here);
 }
 
-TEST(BlasTest, RefusesSizesBeyond32Bits) {
+TEST(BlasOfTheLibraryTest, RefusesSizesBeyond32Bits) {
   double number = 0.0;
   EXPECT_THROW(gemm(Transpose::kNo, Transpose::kNo, std::int64_t{1} << 31, 1, 1, 1.0, &number, 1, &number,
                     1, 0.0, &number, 1),
                InvalidArgument);
 }
 
-TEST(BlasTest, ReportsItsNameAndVersion) {
+TEST(BlasOfTheLibraryTest, ReportsItsNameAndVersion) {
   EXPECT_EQ(library_name().substr(0, 3), "MKL");
 }
 

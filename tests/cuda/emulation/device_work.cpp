@@ -32,6 +32,8 @@ struct Device {
   int recording_now = 0;
   int recordings_to_fail = 0;
   std::int64_t starts = 0;
+  std::int64_t waits = 0;
+  std::size_t pageable = 0;  // bytes of the largest copy to such memory
   std::int64_t graphs_made = 0;
   std::vector<Moment> recorded;
   std::vector<Stream> recorded_streams;
@@ -178,6 +180,20 @@ void start(Stream stream, std::function<void()> work, std::span<const std::byte>
   go_on();
 }
 
+std::int64_t waits() {
+  return device.waits;
+}
+
+void note_pageable_copy(std::size_t bytes) {
+  const std::lock_guard turn(emulator_mutex());
+  device.pageable = std::max(device.pageable, bytes);
+}
+
+std::size_t take_largest_pageable_copy() {
+  const std::lock_guard turn(emulator_mutex());
+  return std::exchange(device.pageable, 0);
+}
+
 std::int64_t starts() {
   return device.starts;
 }
@@ -206,6 +222,7 @@ void hold(Stream stream, const Moment& moment) {
 void wait(const Moment& moment) {
   const std::lock_guard turn(emulator_mutex());
   not_while_recording("A wait");
+  ++device.waits;
   if (moment == nullptr || moment->done) return;
   const OnDevice here;
   const std::unordered_set<const Task*> needed = needed_for(moment);

@@ -28,6 +28,11 @@ using Moment = std::shared_ptr<Task>;
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied = {});
 /// How often start() was called so far.
 std::int64_t starts();
+/// How often the host has waited so far, for work or for a copy from or to memory that is not pinned.
+std::int64_t waits();
+/// The bytes of the largest copy to host memory that is not pinned since the last call.
+std::size_t take_largest_pageable_copy();
+void note_pageable_copy(std::size_t bytes);
 Moment latest(Stream stream);
 /// Makes the stream's later work wait for this moment.
 void hold(Stream stream, const Moment& moment);

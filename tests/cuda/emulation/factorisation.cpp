@@ -19,6 +19,7 @@ namespace {
 bool memory_is_full = false;
 std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
 int factorised = 0;
+int solved = 0;
 
 }  // namespace
 
@@ -32,6 +33,10 @@ void emulation::let_factorisations_take(std::int64_t rows) {
 
 int emulation::factorisations() {
   return factorised;
+}
+
+int emulation::solves() {
+  return solved;
 }
 
 namespace emulated {
@@ -87,13 +92,16 @@ bool Factorisation::factorise(Stream stream, double* a) {
   return found;
 }
 
-void Factorisation::solve(Stream stream, const double* l, double* x) {
+void Factorisation::solve(Stream stream, const double* l, std::int64_t columns, double* x) {
   const std::int64_t n = library_->n;
   require_on_device(l, n * n);
-  require_on_device(x, n);
+  require_on_device(x, columns * n);
+  ++solved;
   library_->run(stream, [&] {
-    blas::solve_lower(Transpose::kNo, n, 1, l, n, x, 1);
-    blas::solve_lower(Transpose::kYes, n, 1, l, n, x, 1);
+    for (double* column = x; column != x + columns * n; column += n) {
+      blas::solve_lower(Transpose::kNo, n, 1, l, n, column, 1);
+      blas::solve_lower(Transpose::kYes, n, 1, l, n, column, 1);
+    }
   });
 }
 

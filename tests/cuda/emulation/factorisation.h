@@ -11,5 +11,7 @@ void let_factorisations_fail(bool fail);
 void let_factorisations_take(std::int64_t rows);
 /// How many matrices have been factorised so far.
 int factorisations();
+/// How often a factor has solved for all columns of a call.
+int solves();
 
 }  // namespace olrank::emulation

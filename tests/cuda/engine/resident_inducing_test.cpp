@@ -241,7 +241,7 @@ TEST_P(ResidentInducingTest, RebuildChoosesTheDictionaryByAStricterPolicy) {
   RngStream(test_key(7), 0).unit_vector(probe);
   posterior->rebuild(nullptr);
   EXPECT_EQ(status_of(*posterior).failed, 0);
-  EXPECT_LT(posterior->error_along(nullptr, probe), 1e-12);
+  EXPECT_LT(posterior->errors_of(nullptr, {probe, {}})[0], 1e-12);
   const std::string cpu_state = state_of(*on_cpu);
   const std::vector<std::int64_t> chosen = numbers_of(cpu_state, "inducing_numbers");
   EXPECT_EQ(std::ssize(chosen), 24);
@@ -264,8 +264,12 @@ TEST_P(ResidentInducingTest, MeasuresItsDrift) {
   RngStream(test_key(7), 0).unit_vector(probe);
   for (const std::int64_t rounds : {0, 12}) {
     const auto posterior = after_rounds(40, rounds);
-    EXPECT_LT(posterior->error_along(nullptr, probe), 1e-11);
-    EXPECT_LT(rounds > 0 ? posterior->error_of_pair(nullptr, 3) : 0.0, 1e-9);
+    EXPECT_LT(posterior->errors_of(nullptr, {probe, {}})[0], 1e-11);
+    if (rounds == 0) continue;
+    const std::vector<double> errors = posterior->errors_of(nullptr, {probe, {3, 0}});
+    ASSERT_EQ(errors.size(), 3U);
+    EXPECT_LT(errors[0], 1e-11);
+    EXPECT_LT(std::max(errors[1], errors[2]), 1e-9);
   }
   // R of another λ.
   const auto posterior = after_rounds(40, 12);
@@ -274,7 +278,7 @@ TEST_P(ResidentInducingTest, MeasuresItsDrift) {
   const auto wrong = made(other);
   StateReader reader(saved(*posterior), "memory");
   wrong->load(nullptr, reader);
-  EXPECT_GT(wrong->error_along(nullptr, probe), 1e-4);
+  EXPECT_GT(wrong->errors_of(nullptr, {probe, {}})[0], 1e-4);
 }
 
 TEST_P(ResidentInducingTest, MemoryStaysFlat) {

@@ -1,7 +1,9 @@
 #include "cuda/engine/resident_posterior.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
@@ -21,6 +23,7 @@
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "cuda/engine/watched_posterior.h"
 #include "tests/cuda/emulation/device_memory.h"
+#include "tests/cuda/emulation/device_work.h"
 #include "tests/cuda/emulation/factorisation.h"
 #endif
 
@@ -120,7 +123,8 @@ std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::after_rounds(const Pos
 double drift_of(ResidentPosterior& posterior) {
   std::vector<double> probe(small_shape().parameters());
   RngStream(test_key(7), 0).unit_vector(probe);
-  return std::max(posterior.error_along(nullptr, probe), posterior.error_of_pair(nullptr, 3));
+  const std::vector<double> errors = posterior.errors_of(nullptr, {probe, {3}});
+  return std::max(errors.at(0), errors.at(1));
 }
 
 TEST_P(ResidentPosteriorTest, RebuildKeepsM) {
@@ -294,6 +298,60 @@ TEST_P(ResidentPosteriorTest, RebuildReplaysThePairsWhenMemoryIsFull) {
   }
 }
 
+// All probes are columns of one product: one wait, for the figures, and none of them has its own launches.
+TEST_P(ResidentPosteriorTest, AllProbesOfACheckShareLaunchesAndOneWait) {
+  struct Spent {
+    std::int64_t starts = 0;
+    std::int64_t waits = 0;
+    int solves = 0;
+  };
+  const auto spent_by = [](ResidentPosterior& posterior, const DriftProbes& probes) {
+    posterior.errors_of(nullptr, probes);  // allocates
+    const Spent before{emulation::starts(), emulation::waits(), emulation::solves()};
+    posterior.errors_of(nullptr, probes);
+    return Spent{emulation::starts() - before.starts, emulation::waits() - before.waits,
+                 emulation::solves() - before.solves};
+  };
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
+    const auto posterior = after_rounds(spec, 8);
+    const DriftProbes all = drift_probes(spec.checks, small_shape().parameters(), posterior->pairs());
+    DriftProbes one = all;
+    one.vectors.resize(small_shape().parameters());
+    one.pairs.resize(1);
+    ASSERT_EQ(all.vectors.size() + all.pairs.size(), 2U * small_shape().parameters() + 5U);
+    const Spent of_all = spent_by(*posterior, all);
+    EXPECT_EQ(of_all.starts, spent_by(*posterior, one).starts) << posterior->spec().name();
+    EXPECT_LE(of_all.starts, 26) << posterior->spec().name();
+    EXPECT_EQ(of_all.waits, 1) << posterior->spec().name();
+    EXPECT_EQ(of_all.solves, 0) << posterior->spec().name();
+    ASSERT_TRUE(posterior->factorise_afresh(nullptr));
+    EXPECT_EQ(spent_by(*posterior, all).solves, 1) << posterior->spec().name();
+    posterior->drop_fresh_factor();
+  }
+}
+
+TEST_P(ResidentPosteriorTest, AProbeHasTheSameErrorAmongOthers) {
+  // Where no digit is right, an error is infinite.
+  const auto expect_same = [](double found, double expected) {
+    EXPECT_GT(expected, 1e-6);
+    EXPECT_TRUE(found == expected || std::abs(found - expected) <= 1e-9 * expected)
+        << found << " " << expected;
+  };
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
+    const auto wrong = with_a_wrong_inverse(*after_rounds(spec, 8), spec);
+    const std::int64_t p = small_shape().parameters();
+    const DriftProbes all = drift_probes(spec.checks, p, wrong->pairs());
+    const std::vector<double> errors = wrong->errors_of(nullptr, all);
+    ASSERT_EQ(errors.size(), 7U);
+    for (std::int64_t vector = 0; vector < 2; ++vector) {
+      const auto first = all.vectors.begin() + vector * p;
+      expect_same(wrong->errors_of(nullptr, {{first, first + p}, {}}).at(0), errors[vector]);
+    }
+    for (std::size_t pair = 0; pair < 5; ++pair)
+      expect_same(wrong->errors_of(nullptr, {{}, {all.pairs[pair]}}).at(0), errors[2 + pair]);
+  }
+}
+
 TEST_P(ResidentPosteriorTest, AnEvaluationReportsTheLatestCheck) {
   PosteriorSpec often = kDual;
   often.checks.every = kRoundPairs;
@@ -397,6 +455,67 @@ TEST_P(ResidentPosteriorTest, SavesWhatIsNewWhileRoundsGoOn) {
       stored = state.with_new_bytes();
     }
   }
+}
+
+#if defined(OLRANK_KERNELS_EMULATED)
+// Neither a digest nor a checkpoint takes a matrix through memory of the host at once.
+TEST_P(ResidentPosteriorTest, StatesPassInPiecesAndHaveTheFingerprintOfTheWhole) {
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
+    const auto posterior = after_rounds(spec);
+    device::OwnedStream::wait_for(nullptr);
+    StateWriter whole;
+    posterior->save(whole);
+    emulation::take_largest_pageable_copy();
+    StateWriter digest = StateWriter::digester();
+    posterior->save(digest);
+    EXPECT_EQ(digest.fingerprint(), whole.fingerprint()) << spec.name();
+    EXPECT_EQ(digest.value_bytes(), whole.value_bytes()) << spec.name();
+    StateWriter blocks{StateWriter::Stored{}};
+    posterior->save(blocks);
+    for (const StateWriter::NewBytes& one : blocks.new_bytes()) {
+      std::size_t largest = 0;
+      std::size_t all = 0;
+      const auto count = [&](const ArrivedBytes& arrived) {
+        largest = std::max(largest, arrived.bytes.size());
+        all += arrived.bytes.size();
+      };
+      EXPECT_TRUE(one.arrival->pass_on(count, true));
+      EXPECT_LE(largest, all / 8 + 64) << spec.name();
+    }
+    EXPECT_LE(emulation::take_largest_pageable_copy(), sizeof(device::CovarianceStatus)) << spec.name();
+  }
+}
+#endif
+
+// What changes with the next pairs has left before them; files hold the lower triangle, and zeros.
+TEST_P(ResidentPosteriorTest, TheInverseLeavesAtOnce) {
+  const auto posterior = after_rounds(kPrimal, 20);
+  device::OwnedStream::wait_for(nullptr);
+  StateReader reader(state_of(*posterior), "memory");
+  reader.get<float>("device.pairs");
+  const auto expected = reader.get<double>("device.inverse");
+  const std::int64_t p = small_shape().parameters();
+  for (std::int64_t i = 0; i < p; ++i) {
+    EXPECT_GT(expected[i * p + i], 0.0);
+    for (std::int64_t j = i + 1; j < p; ++j) ASSERT_EQ(expected[i * p + j], 0.0);
+  }
+  StateWriter state{StateWriter::Stored{}};
+  posterior->save(state);
+  ArrivedState arrived;
+  pass_on(state, arrived, false);
+  Query(300).observe_in(*posterior);
+  EXPECT_TRUE(pass_on(state, arrived, true));
+  const std::vector<std::byte>& found = arrived.rbegin()->second;
+  ASSERT_EQ(found.size(), expected.size() * sizeof(double));
+  EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size()), 0);
+  // The same numbers are not saved again.
+  device::OwnedStream::wait_for(nullptr);
+  StateWriter first{StateWriter::Stored{}};
+  posterior->save(first);
+  pass_on(first, arrived, true);
+  StateWriter second(first.with_new_bytes());
+  posterior->save(second);
+  EXPECT_TRUE(second.new_bytes().empty());
 }
 
 TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {

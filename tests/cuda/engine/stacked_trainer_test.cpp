@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "cuda/engine/resident_history.h"
 #include "tests/cuda/ops/kernel_test.h"
@@ -29,8 +30,8 @@ struct Trained {
 
 /// One training from θ on a history of random pairs; the prior's centre is `first` whatever θ is.
 Trained train(const std::vector<float>& first, const std::vector<float>& theta,
-              TrainingKernel kernel = TrainingKernel::kRecorded) {
-  const std::vector<float> features = random_numbers(kHistoryDocs * shape().inputs, 3);
+              TrainingKernel kernel = TrainingKernel::kRecorded, const NetworkShape& of = shape()) {
+  const std::vector<float> features = random_numbers(kHistoryDocs * of.inputs, 3);
   std::vector<DeviceUpdate::Term> terms;
   RngStream draws(test_key(4), 2);
   for (std::int32_t t = 0; t < kHistoryPairs; ++t) {
@@ -43,7 +44,7 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta,
   std::iota(numbers.begin(), numbers.end(), 0);
 
   DeviceNetworkSpec spec;
-  spec.shape = shape();
+  spec.shape = of;
   spec.first = first;
   spec.training.steps = 4;
   spec.training.prior_weight = 0.1;
@@ -54,7 +55,7 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta,
   device::ProductPlans plans;
   device::Products products(plans, stream.get());
   const auto trainer = device::make_stacked_trainer(spec, theta_there.data(), products);
-  device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kHistoryDocs);
+  device::ResidentHistory history(of.inputs, device::ResidentHistory::Keeps::kTerms, kHistoryDocs);
   DeviceUpdate update;
   update.round = 1;
   update.query = {0, kHistoryDocs};
@@ -144,6 +145,23 @@ TEST_P(StackedTrainerTest, OwnPairsCountWhereADrawnDocumentOverflows) {
 }
 
 #if defined(OLRANK_KERNELS_EMULATED)
+
+// The card's properties choose: what fits a card is trained in the one kernel with an H100's bits, and
+// every other network by recorded products.
+TEST_P(StackedTrainerTest, EveryCardTrainsInTheFormThatFitsIt) {
+  const NetworkShape wide = ntk_shape(400, 60, 2);  // its weights alone take 103 KB
+  std::vector<float> first = random_theta(wide, 6);
+  for (float& number : first) number *= 0.1F;
+  const Trained kernel = train(first, first, TrainingKernel::kPersistent, wide);
+  const Trained graph = train(first, first, TrainingKernel::kRecorded, wide);
+  EXPECT_FALSE(graph.theta == kernel.theta);
+  emulation::set_card(emulation::kAmpere);
+  EXPECT_TRUE(train(first, first, TrainingKernel::kAuto, wide).theta == kernel.theta);
+  emulation::set_card(emulation::kAda);
+  EXPECT_TRUE(train(first, first, TrainingKernel::kAuto, wide).theta == graph.theta);
+  EXPECT_THROW(train(first, first, TrainingKernel::kPersistent, wide), InvalidArgument);
+  emulation::set_card(emulation::kHopper);
+}
 
 // Most rounds replay a graph; a history that has grown replaces its work and makes no other one.
 TEST_P(StackedTrainerTest, AGrownHistoryUpdatesTheGraph) {

@@ -123,11 +123,14 @@ TEST_P(CovarianceMatrixKernelTest, TheLibraryFactorisesSolvesAndInverts) {
     EXPECT_EQ(status.to_host()[0].failed, 0);
     EXPECT_NEAR(status.to_host()[0].log_det, log_det, 1e-11 * (1.0 + log_det));
 
-    const std::vector<double> x = random_doubles(n, 6);
+    constexpr std::int64_t kRightSides = 7;
+    const std::vector<double> x = random_doubles(n * kRightSides, 6);
     auto x_there = on_device(x);
-    library.solve(nullptr, there.data(), x_there.data());
-    const Eigen::VectorXd solved = a.llt().solve(Eigen::Map<const Eigen::VectorXd>(x.data(), n));
-    EXPECT_TRUE(all_near(x_there.to_host(), std::vector<double>(solved.begin(), solved.end()), 1e-12, 0.0));
+    library.solve(nullptr, there.data(), kRightSides, x_there.data());
+    const Eigen::MatrixXd solved =
+        a.llt().solve(Eigen::Map<const Eigen::MatrixXd>(x.data(), n, kRightSides));
+    EXPECT_TRUE(all_near(x_there.to_host(),
+                         std::vector<double>(solved.data(), solved.data() + solved.size()), 1e-12, 0.0));
 
     auto second = on_device(there.to_host());
     library.invert_from_factor(nullptr, second.data());
@@ -367,24 +370,27 @@ TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
 
 TEST_P(InverseCovarianceKernelTest, AppliesTheInverse) {
   for (const std::int64_t p : {1, 31, 33, 200}) {
+    constexpr std::int64_t kColumns = 9;  // more than one pass takes
     const auto numbers = random_numbers(p * p, 14);
     std::vector<double> lower(p * p, std::nan(""));
     std::vector<double> x;
-    for (const float value : random_numbers(p, 15)) x.push_back(double{value});
-    std::vector<double> expected(p, 0.0);
+    for (const float value : random_numbers(kColumns * p, 15)) x.push_back(double{value});
+    std::vector<double> expected(kColumns * p, 0.0);
     for (std::int64_t i = 0; i < p; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
         const double value = double{numbers[i * p + j]};
         lower[i * p + j] = value;
-        expected[i] += value * x[j];
-        if (i != j) expected[j] += value * x[i];
+        for (std::int64_t first = 0; first < kColumns * p; first += p) {
+          expected[first + i] += value * x[first + j];
+          if (i != j) expected[first + j] += value * x[first + i];
+        }
       }
     }
     auto inverse = on_device(lower);
     device::mirror_lower(nullptr, p, inverse.data());
     const auto x_there = on_device(x);
-    DeviceArray<double> y(p);
-    device::apply_inverse_covariance(nullptr, p, inverse.data(), x_there.data(), y.data());
+    DeviceArray<double> y(kColumns * p);
+    device::apply_inverse_covariance(nullptr, p, inverse.data(), kColumns, x_there.data(), y.data());
     EXPECT_TRUE(all_near(y.to_host(), expected, 1e-12, 1e-12)) << p;
   }
 }

@@ -129,25 +129,30 @@ struct Rounds {
   }
 };
 
-TEST_P(DualFormKernelTest, AppliesTheTransposedFactor) {
-  for (const std::int64_t n : {1, 31, 33, 128, 300}) {
-    std::vector<double> factor(device::factor_numbers(n), std::nan(""));
-    std::vector<double> x;
-    std::vector<double> expected(n, 0.0);
-    const auto numbers = random_numbers(n * n, 12);
-    for (const float value : random_numbers(n, 13)) x.push_back(double{value});
-    for (std::int64_t row = 0; row < n; ++row) {
-      for (std::int64_t column = 0; column <= row; ++column) {
-        const double value = double{numbers[at(row, column, n)]};
-        factor[device::factor_row(row) + column] = value;
-        expected[column] += value * x[row];
+TEST_P(DualFormKernelTest, AppliesTheTransposedFactorToColumns) {
+  for (const std::int64_t n : {1, 31, 33, 128, 300, 600}) {
+    for (const std::int64_t columns : {1, 7, 9}) {
+      std::vector<double> factor(device::factor_numbers(n), std::nan(""));
+      std::vector<double> x;
+      std::vector<double> expected(columns * n, 0.0);
+      const auto numbers = random_numbers(n * n, 12);
+      for (const float value : random_numbers(n * columns, 13)) x.push_back(double{value});
+      for (std::int64_t row = 0; row < n; ++row) {
+        for (std::int64_t column = 0; column <= row; ++column) {
+          const double value = double{numbers[at(row, column, n)]};
+          factor[device::factor_row(row) + column] = value;
+          for (std::int64_t c = 0; c < columns; ++c)
+            expected[c * n + column] += value * x[row * columns + c];
+        }
       }
+      const auto factor_there = on_device(factor);
+      const auto x_there = on_device(x);
+      DeviceArray<double> y(columns * n);
+      DeviceArray<double> workspace(device::apply_factor_transposed_workspace(n, columns));
+      device::apply_factor_transposed(nullptr, n, factor_there.data(), columns, x_there.data(),
+                                      workspace.data(), y.data());
+      EXPECT_TRUE(all_near(y.to_host(), expected, 1e-12, 1e-12)) << n << " " << columns;
     }
-    const auto factor_there = on_device(factor);
-    const auto x_there = on_device(x);
-    DeviceArray<double> y(n);
-    device::apply_factor_transposed(nullptr, n, factor_there.data(), x_there.data(), y.data());
-    EXPECT_TRUE(all_near(y.to_host(), expected, 1e-12, 1e-12)) << n;
   }
 }
 

@@ -43,6 +43,29 @@ void expect_equal_sums(const Shape& shape, std::int64_t docs) {
   gradient_sum(context, shape, view_of(shape, factors), weights, expected_sum);
   EXPECT_TRUE(all_near(sum.to_host(), expected_sum, 1e-10, 1e-12)) << p << " " << docs;
 
+  // Several columns at once: each has the bits that its products have alone.
+  constexpr std::int64_t kColumns = 3;
+  const std::vector<double> columns = random_doubles(kColumns * std::max(p, docs), 9);
+  const auto columns_there = on_device(columns);
+  DeviceArray<double> work_of_all(std::max(device::gradient_products_workspace(shape, docs, kColumns),
+                                           device::gradient_sum_workspace(shape, docs, kColumns)));
+  DeviceArray<double> all_products(kColumns * docs);
+  DeviceArray<double> all_sums(kColumns * p);
+  device::gradient_products(nullptr, shape, view, columns_there.data(), work_of_all.data(),
+                            all_products.data(), nullptr, kColumns);
+  device::gradient_sum(nullptr, shape, view, columns_there.data(), work_of_all.data(), all_sums.data(),
+                       nullptr, kColumns);
+  const auto column_of = [](const std::vector<double>& all, std::int64_t column, std::int64_t size) {
+    return std::vector<double>(all.begin() + column * size, all.begin() + (column + 1) * size);
+  };
+  for (std::int64_t column = 0; column < kColumns; ++column) {
+    device::gradient_products(nullptr, shape, view, columns_there.data() + column * p, work.data(),
+                              products.data());
+    EXPECT_EQ(column_of(all_products.to_host(), column, docs), products.to_host());
+    gradient_sum(context, shape, view_of(shape, factors), column_of(columns, column, docs), expected_sum);
+    EXPECT_TRUE(all_near(column_of(all_sums.to_host(), column, p), expected_sum, 1e-10, 1e-12)) << column;
+  }
+
   const auto skip = on_device(std::vector<std::int32_t>{1});
   auto untouched = on_device(expected_sum);
   device::gradient_sum(nullptr, shape, view, weights_there.data(), work.data(), untouched.data(),

@@ -51,6 +51,7 @@ class DeviceArray {
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
     if (size_ == 0) return values;
+    emulation::note_pageable_copy(size_ * sizeof(T));
     emulation::start(
         nullptr, [&, from = data_] { emulation::copy_to_host(values.data(), from, size_ * sizeof(T)); });
     emulation::wait(emulation::latest(nullptr));

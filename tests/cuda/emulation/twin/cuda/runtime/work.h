@@ -142,6 +142,7 @@ void copy_and_wait(const void* there, std::size_t bytes, const Copy& copy) {
 }
 template <class T>
 void copy_to_host(const T* from, std::span<T> to) {
+  emulation::note_pageable_copy(to.size_bytes());
   copy_and_wait(from, to.size_bytes(), [=] { emulation::copy_to_host(to.data(), from, to.size_bytes()); });
 }
 template <class T>

@@ -1,0 +1,152 @@
+"""A log whose closed parts are compressed: one log at every moment, whatever is killed, and for every program that reads it."""
+
+import json
+import pathlib
+import random
+import threading
+import time
+import unittest
+
+from running_service import ServiceError, ServiceTest, Users, learned_state, olrank, succeed, wait_until
+
+FLAGS = ("--ranker", "clickgp", "--features", 6, "--log-unshown")
+
+
+class Segments(ServiceTest):
+    def segments(self, state=None, name="feedback"):
+        return sorted(path.name for path in (state or self.state).glob(f"{name}-*.jsonl*"))
+
+    def learned(self, state):
+        return json.loads(succeed("serve", "--state", state, "--learn-only", "--json"))["fingerprint"]
+
+    def impressions(self, log):
+        return [json.loads(line)["impression"] for line in succeed("log", "show", "--log", log, "--json").splitlines()]
+
+    def until_killed(self, service, answered, number, part):
+        """Gives feedback and stores documents until the service is gone; notes what was acknowledged."""
+        users, draw = Users(2, 6), random.Random(number)
+        try:
+            with service.client(timeout=5) as client:
+                for round in range(100_000):
+                    impression, clicks = users.ask(client, draw)
+                    client.feedback(impression, clicks)
+                    answered.append(impression)
+                    client.put_docs([{"id": f"p{number}-{part}-{round}", "features": [round, 1, 2, 3, 4, 5]}])
+                    self.stored.append(f"p{number}-{part}-{round}")
+        except (ServiceError, OSError):
+            pass
+
+    def test_kills_leave_one_log(self):
+        answered, self.stored = [], []
+        draw = random.Random(3)
+        for part in range(5):
+            service = self.start(*(FLAGS if part == 0 else ()), "--segment", "6kB", "--checkpoint-every", 10)
+            clients = [threading.Thread(target=self.until_killed, args=(service, answered, number, part)) for number in range(3)]
+            [client.start() for client in clients]
+            before = len(answered)
+            wait_until(lambda: len(answered) > before + 30, "nothing is answered")
+            time.sleep(draw.random() / 5)
+            service.kill()
+            [client.join() for client in clients]
+        self.assertGreater(len([name for name in self.segments() if name.endswith(".zst")]), 3)
+        fingerprint = self.learned(self.state)
+        logged = self.impressions(self.state)
+        self.assertEqual(len(set(logged)), len(logged))
+        self.assertLessEqual(set(answered), set(logged))
+        lines = succeed("log", "stats", "--log", self.state, "--json")
+        self.assertEqual(json.loads(lines)["records"], len(logged))
+        succeed("log", "compact", "--state", self.state)
+        self.assertEqual({name.rpartition(".")[2] for name in self.segments() + self.segments(name="documents")}, {"zst"})
+        self.assertEqual(self.learned(self.state), fingerprint)
+        self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
+        service = self.start()
+        with service.client() as client:
+            docs = client.rank("q", self.stored[:1000:7], k=5)["docs"]  # all are known
+            self.assertEqual(len(docs), 5)
+        service.kill()
+
+    def test_every_program_reads_both_forms(self):
+        service = self.start(*FLAGS)
+        self.play(service, 60)
+        service.stop()
+        (self.state / "checkpoint").unlink()
+        folders = [self.state, self.folder / "compact"]
+        succeed("log", "backup", "--state", self.state, "--out", folders[1])
+        before = json.loads(succeed("log", "compact", "--state", folders[1], "--json"))
+        self.assertEqual(before["records"], 60)
+        self.assertLess(before["bytes"], before["bytes_before"])
+        self.assertEqual((self.segments(self.state), self.segments(folders[1])), ([], ["feedback-000000000000000.jsonl.zst"]))
+        for command in (["log", "stats"], ["log", "show", "--limit", "3"], ["clicks", "fit", "--model", "pbm"],
+                        ["ope", "--policy", "incumbent", "--estimators", "ips"], ["ope", "--policy", "candidate"]):
+            done = [olrank(*command, "--log", folder) for folder in folders]
+            self.assertEqual(*((one.returncode, one.stdout.replace(str(folder), ""), one.stderr.replace(str(folder), ""))
+                               for one, folder in zip(done, folders)), command)
+        copies = []
+        for folder in folders:
+            copies.append(self.folder / f"{folder.name}.jsonl")
+            succeed("log", "cut", "--log", folder, "--from-round", "1", "--out", copies[-1])
+        self.assertEqual(copies[0].read_bytes(), copies[1].read_bytes())
+        self.assertEqual(copies[0].read_bytes(), (self.state / "feedback.jsonl").read_bytes())
+        self.assertEqual(learned_state(folders[0]), learned_state(folders[1]))
+        copy = self.folder / "copy"
+        succeed("log", "backup", "--state", folders[1], "--out", copy)
+        self.assertEqual(*(self.learned(folder) for folder in (folders[0], copy)))
+        # A start goes on where either form ends, and rounds are taken back from either.
+        for folder in folders:
+            moved = json.loads(succeed("log", "cut", "--state", folder, "--to-round", "40", "--json"))
+            self.assertEqual(moved["records"], 20)
+            self.assertEqual(pathlib.Path(moved["moved_to"]).read_bytes(), b"".join(copies[0].read_bytes().splitlines(True)[40:]))
+            service = self.start(state=folder)
+            self.play(service, 5, seed=7)
+            service.stop()
+            self.assertEqual(len(self.impressions(folder)), 45)
+
+    def test_dropped_rounds_are_never_silently_gone(self):
+        flags = ("--segment", "6kB", "--keep", "checkpoint", "--impression-seconds", 1, "--checkpoint-every", 5)
+        service = self.start(*FLAGS, *flags)
+        self.play(service, 40)
+        time.sleep(1.2)
+        self.play(service, 40, seed=2)
+        wait_until(lambda: "which a checkpoint has learned." in service.messages(), "nothing is dropped")
+        self.assertRegex(service.messages(), "Dropped rounds 1 to [0-9]+, which a checkpoint has learned.")
+        self.assertNotIn("feedback-000000000000000.jsonl.zst", self.segments())
+        service.kill()
+        service = self.start()
+        self.assertRegex(service.messages(), "Rounds 1 to [0-9]+ were dropped by --keep: this state cannot be learned again from its first round, "
+                                             "so keep its checkpoint.")
+        with service.client() as client:
+            fingerprint = client.wait_until_learned()["fingerprint"]
+        service.stop()
+        done = olrank("log", "stats", "--log", self.state)
+        self.assertRegex(done.stderr, "The log begins with round [0-9]+: earlier ones were dropped.")
+        copy = self.folder / "copy"
+        succeed("log", "backup", "--state", self.state, "--out", copy)
+        self.assertEqual(self.learned(copy), fingerprint)
+        self.assertRegex(olrank("log", "cut", "--state", copy, "--to-round", "79").stderr, "restore a backup of that time")
+        # A start on the copy closes segments of its own.
+        third = self.folder / "third"
+        succeed("log", "backup", "--state", copy, "--out", third)
+        service = self.start("--segment", "6kB", state=third)
+        self.play(service, 40, seed=3)
+        with service.client() as client:
+            client.wait_until_learned()
+        service.stop()
+        self.assertEqual(json.loads(succeed("log", "stats", "--log", third, "--json"))["clicked"] > 0, True)
+        (copy / "checkpoint").rename(self.folder / "checkpoint")
+        message = self.refused(state=copy, code=1)
+        self.assertRegex(message, "Rounds 1 to [0-9]+ were dropped from this log, and no checkpoint that fits has learned them. Put the checkpoint back")
+        other = self.folder / "other"
+        done = olrank("serve", "--state", other, *FLAGS, "--import-log", copy / "feedback.jsonl", "--learn-only")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(": earlier ones were dropped.", done.stderr)
+
+    def test_what_cannot_be_is_refused(self):
+        self.assertIn("--keep must be all, checkpoint, days such as 90d", self.refused(*FLAGS, "--keep", "none"))
+        self.assertIn("--segment must be a size such as 64MB, not 'big'", self.refused(*FLAGS, "--segment", "big"))
+        self.assertIn("contains no service", olrank("log", "compact", "--state", self.folder).stderr)
+        self.start(*FLAGS)
+        self.assertIn("is in use by process", olrank("log", "compact", "--state", self.state).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kCompressed = ".zst";
 constexpr std::size_t kDigitsOfName = 15;
+constexpr std::int64_t kLargestLine = std::int64_t{1} << 30;  // beyond the record of any request
 
 /// The position in the name of a segment; nothing for another file.
 std::optional<std::int64_t> begin_of(const fs::path& path, const fs::path& file) {
@@ -29,7 +31,8 @@ std::optional<std::int64_t> begin_of(const fs::path& path, const fs::path& file)
   if (name.ends_with(kCompressed)) name.resize(name.size() - kCompressed.size());
   const std::string stem = file.stem().string() + "-";
   const std::string end = file.extension().string();
-  if (name.size() != stem.size() + kDigitsOfName + end.size() || !name.starts_with(stem) || !name.ends_with(end))
+  if (name.size() != stem.size() + kDigitsOfName + end.size() || !name.starts_with(stem) ||
+      !name.ends_with(end))
     return std::nullopt;
   std::int64_t begin = 0;
   const char* digits = name.data() + stem.size();
@@ -67,7 +70,9 @@ std::int64_t size_of(int descriptor) {
 LogText::LogText(fs::path file, const LogText* before) : file_(std::move(file)) {
   constexpr int kTries = 100;  // the service may close or compress a segment at any moment
   for (int tries = 0; !open(before); ++tries) {
-    if (tries == kTries) throw_error<IoError>("{}: Its files change all the time: try again when the service has less to do.", file_.string());
+    if (tries == kTries)
+      throw_error<IoError>("{}: Its files change all the time: try again when the service has less to do.",
+                           file_.string());
   }
 }
 
@@ -203,15 +208,26 @@ std::string LogText::lines_at(std::int64_t position, std::int64_t bytes) const {
   const bool grows = index + 1 == parts_.size();
   std::string lines;
   if (part.plain || grows) {
-    for (std::int64_t had = 0, count = 1; count > 0; had += count) {
-      lines.resize(had + bytes);
-      count = read(part, position + had, lines.data() + had, bytes);
-      lines.resize(had + count);
-      if (const std::size_t end = lines.rfind('\n'); end != std::string::npos) {
+    const auto refuse = [&] {
+      throw DataError(part.path.string(), 0, 0,
+                      fmt::format("The line at byte {} of the log is larger than any record, or than the "
+                                  "memory: the file is damaged. Restore it from a backup.",
+                                  position));
+    };
+    try {
+      for (std::int64_t had = 0, count = 1; count > 0; had += count) {
+        if (had > kLargestLine) refuse();
+        lines.resize(had + bytes);
+        count = read(part, position + had, lines.data() + had, bytes);
+        lines.resize(had + count);
+        const std::size_t end = std::string_view(lines).substr(had).rfind('\n');
+        if (end == std::string_view::npos) continue;
         // What follows the last newline is half a line, unless it is the end of the log.
-        if (count == bytes) lines.resize(end + 1);
+        if (count == bytes) lines.resize(had + end + 1);
         if (count == bytes || !grows || lines.ends_with('\n')) break;
       }
+    } catch (const std::bad_alloc&) {
+      refuse();
     }
   } else if (const Frame* frame = frame_at(part, position)) {
     lines = part.content(*frame);

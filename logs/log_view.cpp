@@ -412,7 +412,7 @@ LogSurvey survey_log(const LogText& log, std::size_t latest, std::uint64_t most)
     try {
       lines = log.lines_at(position);
     } catch (const DataError& error) {
-      std::int64_t next = log.grows_at();
+      std::int64_t next = position < log.grows_at() ? log.grows_at() : log.end();
       for (const LogText::Segment& segment : log.segments()) {
         if (segment.end > position) next = std::min(next, segment.end);
       }

@@ -56,9 +56,9 @@ class StateLost : public IoError {
   using IoError::IoError;
 };
 
-/// This says what stays of a log. Its last segment stays in any case, and so does what a start needs: the records
-/// from that of the latest checkpoint on, and those of lists that may still be open. Whole segments go, the
-/// oldest first.
+/// This says what stays of a log. Its last segment stays in any case, and so does what a start needs: the
+/// records from that of the latest checkpoint on, and those of lists that may still be open. Whole segments
+/// go, the oldest first.
 struct LogKeep {
   enum class What { kAll, kCheckpoint, kLists, kDays };
   What what = What::kAll;

@@ -66,7 +66,8 @@ class Learner : public RankerSource {
   /// Learns the log on the calling thread, as an alternative to start(). Changes no file if the log is only
   /// read.
   void learn_all();
-  /// Learns the log as learn_all() does, but changes no file; start() may follow. False once it has to stop.
+  /// Learns the log as learn_all() does, but changes no file; start() may follow. False once it has to
+  /// stop.
   bool catch_up(const std::atomic<bool>& stop);
 
   std::shared_ptr<const PublishedRanker> latest() const override;

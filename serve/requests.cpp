@@ -293,7 +293,9 @@ class RankReader final : public RequestReader {
       check_text(value, limits_.text_bytes);
       request_.query = limits_.normalise_query ? normalised_query(value) : value;
       if (request_.query.empty() && !value.empty())
-        reject("The text has nothing but white space, which --normalise-query removes: send a text that names the page.");
+        reject(
+            "The text has nothing but white space, which --normalise-query removes: send a text that names "
+            "the page.");
     } else if (place_ == kTop && field_ == kUser) {
       check_text(value, limits_.text_bytes);
       request_.user = value;

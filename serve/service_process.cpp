@@ -443,7 +443,8 @@ class LearnerProcess {
     documents_.emplace(stored);
     if (stream_ && (log_->dropped() > 0 || options_.segments.keep.what != LogKeep::What::kAll))
       throw_error<InvalidArgument>(
-          "{}: The archive of a shared log needs all rounds: remove --keep, and begin another folder if rounds "
+          "{}: The archive of a shared log needs all rounds: remove --keep, and begin another folder if "
+          "rounds "
           "were dropped.",
           options_.state);
     if (!resolved_.change.empty() && log_->dropped() > 0) refuse_dropped_rounds("--schema");
@@ -481,7 +482,8 @@ class LearnerProcess {
 
   [[noreturn]] void refuse_dropped_rounds(std::string_view what) const {
     throw_error<InvalidArgument>(
-        "{}: A service under another schema learns its whole log again, of which --keep leaves a part: begin "
+        "{}: A service under another schema learns its whole log again, of which --keep leaves a part: "
+        "begin "
         "a new folder with --import-log {}.",
         what, log_->path().string());
   }

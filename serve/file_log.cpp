@@ -434,7 +434,7 @@ void FileLog::allow_dropping(std::uint64_t before) {
 
 /// The thread that nothing waits for.
 void FileLog::tidy() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
+  ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread alone
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     tidy_.wait(lock, [this] { return stopping_ || untidy_; });

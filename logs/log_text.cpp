@@ -222,7 +222,7 @@ std::string LogText::lines_at(std::int64_t position, std::int64_t bytes) const {
         lines.resize(had + count);
         const std::size_t end = std::string_view(lines).substr(had).rfind('\n');
         if (end == std::string_view::npos) continue;
-        // What follows the last newline is half a line, unless it is the end of the log.
+        // Behind the last newline is half a line, unless the log ends there.
         if (count == bytes) lines.resize(had + end + 1);
         if (count == bytes || !grows || lines.ends_with('\n')) break;
       }

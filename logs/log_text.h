@@ -34,7 +34,7 @@ class LogText {
   std::int64_t begin() const { return parts_.front()->begin; }
   /// Where the file that grows begins.
   std::int64_t grows_at() const { return parts_.back()->begin; }
-  /// The end is read anew.
+  /// The end is read again.
   std::int64_t end() const;
   std::int64_t bytes_on_disk() const;
 

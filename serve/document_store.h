@@ -39,7 +39,7 @@ class DocumentStore : public DocumentVersions {
 
   /// An accepted start: repairs the log. `guard` runs before each later write.
   void begin_writing(std::function<void()> guard);
-  /// The service has another schema: each document gets a version of it. Nobody puts or asks for documents
+  /// The service has another schema: each document gets a version of it. No request uses the documents
   /// meanwhile. False if the disk refuses them: then memory has none, and the next start tries again.
   bool change_schema(std::string head, Conversion before);
 

@@ -219,7 +219,7 @@ class FileLog : public FeedbackLog {
   std::int64_t bytes_ = 0;
 
   std::atomic<std::uint64_t> dropped_ = 0;
-  mutable std::mutex files_;  // held while a segment is closed, so that nobody misses the file
+  mutable std::mutex files_;  // held while a segment is closed, so that no reader misses the file
   Segments segments_;
   std::int64_t close_at_ = 0;  // bytes of the open file at which it is closed next; 0: never
   std::condition_variable tidy_;

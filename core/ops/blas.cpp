@@ -198,7 +198,7 @@ void plain_solve(bool transpose, std::int64_t n, std::int64_t columns, const dou
   }
 }
 
-/// The row, from 1, at which the factorisation fails, or 0.
+/// Returns the row, from 1, at which the factorisation fails, or 0.
 int plain_cholesky(std::int64_t n, double* a, std::int64_t stride) {
   for (std::int64_t begin = 0; begin < n; begin += kPlainTerms) {
     const std::int64_t end = std::min(n, begin + kPlainTerms);
@@ -225,7 +225,7 @@ int plain_cholesky(std::int64_t n, double* a, std::int64_t stride) {
   return 0;
 }
 
-/// The same for the inverse.
+/// Returns the row, from 1, at which the inverse fails, or 0.
 int plain_inverse(std::int64_t n, double* l, std::int64_t stride) {
   std::vector<double> inverse(n * n);  // of L
   for (std::int64_t i = 0; i < n; ++i) {

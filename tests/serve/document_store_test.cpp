@@ -206,7 +206,7 @@ TEST(DocumentStore, HasAllDocumentsOfARequestThatAKillHasCutOrNone) {
       DocumentStore store(store_settings(folder));
       EXPECT_EQ(store.counts().documents, 1) << lines;
       EXPECT_EQ(store.newest("a")->version, 1);
-      // What follows does not complete it.
+      // Later lines do not complete it.
       store.put({stored_document("d", 0, {7.0F, 8.0F, 9.0F})});
       store.put({stored_document("a", 0, {7.0F, 8.0F, 9.0F}), stored_document("e", 0, {7.0F, 8.0F, 9.0F})});
     }

@@ -487,7 +487,7 @@ TEST_P(ResidentPosteriorTest, StatesPassInPiecesAndHaveTheFingerprintOfTheWhole)
 }
 #endif
 
-// What changes with the next pairs has left before them; files hold the lower triangle, and zeros.
+// Numbers that change with the next pairs have left before them; files hold the lower triangle, and zeros.
 TEST_P(ResidentPosteriorTest, TheInverseLeavesAtOnce) {
   const auto posterior = after_rounds(kPrimal, 20);
   device::OwnedStream::wait_for(nullptr);
@@ -508,7 +508,7 @@ TEST_P(ResidentPosteriorTest, TheInverseLeavesAtOnce) {
   const std::vector<std::byte>& found = arrived.rbegin()->second;
   ASSERT_EQ(found.size(), expected.size() * sizeof(double));
   EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size()), 0);
-  // The same numbers are not saved again.
+  // Saved numbers are not saved a second time.
   device::OwnedStream::wait_for(nullptr);
   StateWriter first{StateWriter::Stored{}};
   posterior->save(first);

@@ -30,10 +30,10 @@ __device__ inline T block_sum(T value, T* shared) {
   return sum;
 }
 
-/// sums [rows × numbers] = Σ partial [rows × parts × numbers], part by part: a thread owns a number. Does
-/// nothing if `skip` points to a number other than 0.
+/// sums [rows × numbers] = Σ partial [rows × parts × numbers], part by part: a thread owns a number. Rows
+/// of the sums are `stride` numbers apart. Does nothing if `skip` points to a number other than 0.
 static __global__ void add_parts_kernel(std::int64_t numbers, std::int64_t parts, const double* partial,
-                                        double* sums, const std::int32_t* skip) {
+                                        double* sums, const std::int32_t* skip, std::int64_t stride) {
   if (skip != nullptr && *skip != 0) return;
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= numbers) return;
@@ -41,12 +41,14 @@ static __global__ void add_parts_kernel(std::int64_t numbers, std::int64_t parts
   double sum = 0.0;
 #pragma unroll 8
   for (std::int64_t part = 0; part < parts; ++part) sum += partial[part * numbers + i];
-  sums[std::int64_t{blockIdx.y} * numbers + i] = sum;
+  sums[std::int64_t{blockIdx.y} * stride + i] = sum;
 }
 
 static inline void add_parts(Stream stream, std::int64_t numbers, std::int64_t rows, std::int64_t parts,
-                             const double* partial, double* sums, const std::int32_t* skip = nullptr) {
-  launch_each<256>(add_parts_kernel, numbers, rows, stream, numbers, parts, partial, sums, skip);
+                             const double* partial, double* sums, const std::int32_t* skip = nullptr,
+                             std::int64_t stride = 0) {
+  launch_each<256>(add_parts_kernel, numbers, rows, stream, numbers, parts, partial, sums, skip,
+                   stride == 0 ? numbers : stride);
 }
 
 /// m [n × n] (lower triangle) = Σ parts [parts × n × n], part by part: a thread owns a number, so that the

@@ -66,11 +66,11 @@ __global__ void __launch_bounds__(kThreads)
 
 // Grid: rows, parts of the columns; a thread owns a number of a row block.
 __global__ void __launch_bounds__(kThreads)
-    pack_factor_kernel(std::int64_t n, const double* inverse, double* factor) {
+    pack_factor_kernel(std::int64_t stride, const double* inverse, double* factor) {
   const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
   const std::int64_t row = blockIdx.x;
   if (column >= InverseFactor::kBlock * (row / InverseFactor::kBlock + 1)) return;
-  factor[factor_row(row) + column] = column <= row ? inverse[row * n + column] : 0.0;
+  factor[factor_row(row) + column] = column <= row ? inverse[row * stride + column] : 0.0;
 }
 
 // Grid: rows, parts of the columns; a thread owns a number. With `lower`, zeros go above the diagonal and
@@ -147,10 +147,11 @@ void status_of_factor(Stream stream, std::int64_t n, const double* l, double lam
          lambda, status);
 }
 
-void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* factor) {
+void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride,
+                 double* factor) {
   if (n == 0) return;
   launch(pack_factor_kernel, dim3{count_of(n), count_of(parts_of(n + InverseFactor::kBlock, kThreads))},
-         dim3{kThreads}, 0, stream, n, inverse, factor);
+         dim3{kThreads}, 0, stream, stride, inverse, factor);
 }
 
 void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,

@@ -31,8 +31,9 @@ void pair_covariance(Stream stream, const TangentShape& shape, const ParameterTa
 void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
                       CovarianceStatus* status);
 
-/// Row blocks of inverse_factor.h from L⁻¹ [n × n], with zeros above the diagonal.
-void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* factor);
+/// Row blocks of inverse_factor.h from L⁻¹ [n × n], whose rows are `stride` numbers apart, with zeros above
+/// the diagonal.
+void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride, double* factor);
 
 /// to [rows × columns] ← from, rows `stride` numbers apart in each.
 struct PlacedMatrix {

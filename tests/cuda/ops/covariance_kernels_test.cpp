@@ -145,7 +145,7 @@ TEST_P(CovarianceMatrixKernelTest, TheLibraryFactorisesSolvesAndInverts) {
     const Eigen::MatrixXd of_factor = l.inverse();
     expect_lower(there.to_host(), of_factor, 1e-12);
     DeviceArray<double> packed = unset_on_device<double>(device::factor_numbers(n));
-    device::pack_factor(nullptr, n, there.data(), packed.data());
+    device::pack_factor(nullptr, n, there.data(), n, packed.data());
     const auto blocks = packed.to_host();
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t j = 0; j < InverseFactor::stride(i / InverseFactor::kBlock); ++j) {

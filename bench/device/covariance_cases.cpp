@@ -428,8 +428,6 @@ void add_dual(Launches& table, std::int64_t n) {
 
 struct Primal : Query {
   Array<double> inverse;
-  Array<std::int32_t> delta;
-  Array<std::int32_t> input;
   Array<double> w;
   Array<double> gram_work;
   device::ProductPlans plans;
@@ -437,21 +435,17 @@ struct Primal : Query {
 
   Primal(const DeviceSizes& of, Stream stream)
       : Query(of, stream),
-        delta(make.empty<std::int32_t>({p})),
-        input(make.empty<std::int32_t>({p})),
         w(make.empty<double>({of.docs, p})),
         gram_work(make.empty<double>({device::inverse_gram_workspace(shape, of.docs)})),
         products(plans, stream) {
     const at::Tensor seen = make.randn<double>({p, 4}).t * (0.1 / std::sqrt(real(p)));
     inverse.t = at::mm(seen, seen.t());
     inverse.t.diagonal().add_(1.0 / kLambda);
-    device::fill_parameter_table(stream, shape, {delta, input});
     gram(stream);
   }
 
   void gram(Stream /*on*/) override {
-    device::inverse_covariance_gram(products, shape, {delta, input}, docs->view(), scale, inverse,
-                                    gram_work, w, m);
+    device::inverse_covariance_gram(products, shape, docs->view(), scale, inverse, gram_work, w, m);
   }
   at::Tensor gram_in_libtorch() const override {
     return libtorch::inverse_gram(shape, rows(), inverse.t, scale).m;

@@ -383,18 +383,15 @@ class PrimalPosterior : public ExactPosterior {
       : ExactPosterior(spec, std::move(history)),
         library_(&products),
         parameters_(spec.shape.parameters()),
-        inverse_(parameters_ * parameters_),
-        delta_places_(parameters_),
-        input_places_(parameters_) {
-    fill_parameter_table(products.stream(), spec.shape, table());
+        inverse_(parameters_ * parameters_) {
     rebuild(products.stream());
   }
 
   void gram(Stream stream, const FactorRows& docs, double* m) override {
     latest_.reserve(stream, docs.docs * parameters_);
     workspace_.reserve(stream, inverse_gram_workspace(spec_.shape, docs.docs));
-    inverse_covariance_gram(*library_, spec_.shape, table(), docs, spec_.scale, inverse_.data(),
-                            workspace_.data(), latest_.data(), m);
+    inverse_covariance_gram(*library_, spec_.shape, docs, spec_.scale, inverse_.data(), workspace_.data(),
+                            latest_.data(), m);
   }
 
   void observe(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
@@ -438,18 +435,23 @@ class PrimalPosterior : public ExactPosterior {
 
  private:
   std::unique_ptr<FreshFactor> fresh_factor(Stream stream) override {
-    return FreshFactor::of(
-        stream, parameters_, pair_covariance_workspace(parameters_),
-        [&](double* workspace, double* matrix) { find_covariance(stream, workspace, matrix); });
+    return FreshFactor::of(stream, parameters_, pair_covariance_workspace(parameters_),
+                           [&](double* workspace, double* matrix) { find_covariance(workspace, matrix); });
   }
-  void find_covariance(Stream stream, double* workspace, double* matrix) {
-    pair_covariance(stream, spec_.shape, table(), history_.all(), spec_.scale, spec_.lambda, workspace,
-                    matrix);
+  void find_covariance(double* workspace, double* matrix) {
+    pair_covariance(*library_, spec_.shape, history_.all(), spec_.scale, spec_.lambda, workspace, matrix);
   }
 
   void solve(Stream stream, std::int64_t columns, FreshFactor* fresh, double* y) override {
     if (fresh == nullptr) {
-      apply_inverse_covariance(stream, parameters_, inverse_.data(), columns, check_.v(), y);
+      const MatrixPlaces places{0, parameters_, 0};
+      library_->multiply({.rows = columns,
+                          .columns = parameters_,
+                          .inner = parameters_,
+                          .a = places,
+                          .b = places,
+                          .c = places},
+                         check_.v(), inverse_.data(), y);
       return;
     }
     copy_numbers(stream, y, check_.v(), columns * parameters_);
@@ -462,7 +464,7 @@ class PrimalPosterior : public ExactPosterior {
     if (4 * history_.pairs() < parameters_) return false;
     return FreshFactor::replace_by_inverse(
         stream, parameters_, pair_covariance_workspace(parameters_), inverse_.data(),
-        [&](double* workspace, double* matrix) { find_covariance(stream, workspace, matrix); },
+        [&](double* workspace, double* matrix) { find_covariance(workspace, matrix); },
         [&](const double* l) { status_of_factor(stream, parameters_, l, spec_.lambda, status_.get()); });
   }
 
@@ -471,8 +473,6 @@ class PrimalPosterior : public ExactPosterior {
     latest_save_.release();
     lineage_.renew();
   }
-
-  ParameterTable table() { return {delta_places_.data(), input_places_.data()}; }
 
   void update(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
               std::int64_t count) {
@@ -487,8 +487,6 @@ class PrimalPosterior : public ExactPosterior {
   DeviceArray<double> inverse_;  // A⁻¹
   Lineage lineage_;              // of its numbers as they are
   mutable LatestSave latest_save_;
-  DeviceArray<std::int32_t> delta_places_;
-  DeviceArray<std::int32_t> input_places_;
 };
 
 }  // namespace

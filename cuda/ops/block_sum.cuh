@@ -17,6 +17,26 @@ __device__ inline T warp_sum(T value) {
   return value;
 }
 
+struct Larger {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
+
+/// The value of all of a block's threads, in a fixed order, for each of them. `shared` holds one number per
+/// warp and is free again after it.
+template <class T, class Combine>
+__device__ inline T combined(T value, T* shared, const Combine& combine) {
+  for (int bits = 16; bits > 0; bits /= 2) value = combine(value, __shfl_xor_sync(kWholeWarp, value, bits));
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+  __syncthreads();
+  value = shared[0];
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) value = combine(value, shared[warp]);
+  __syncthreads();
+  return value;
+}
+
 /// The sum over a block's threads, returned to thread 0 only; `shared` holds one number per warp.
 template <class T>
 __device__ inline T block_sum(T value, T* shared) {

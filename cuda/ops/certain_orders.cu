@@ -14,20 +14,6 @@ namespace {
 constexpr unsigned kThreads = 128;
 constexpr unsigned kWarps = kThreads / 32;
 
-/// The largest number of the block's threads, returned to all; `shared` holds kWarps numbers.
-template <class Number>
-__device__ Number largest_of_threads(Number largest, Number* shared) {
-  for (int bits = 16; bits > 0; bits /= 2) {
-    const Number other = __shfl_xor_sync(kWholeWarp, largest, bits);
-    largest = other > largest ? other : largest;
-  }
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = largest;
-  __syncthreads();
-  for (unsigned warp = 0; warp < kWarps; ++warp) largest = shared[warp] > largest ? shared[warp] : largest;
-  __syncthreads();
-  return largest;
-}
-
 /// The largest of `count` numbers and `largest` that this thread takes.
 template <class Number>
 __device__ Number largest_of_own(const Number* numbers, std::int64_t count, std::int64_t stride,
@@ -62,10 +48,10 @@ __global__ void __launch_bounds__(kThreads)
                             const CarriedFigures carried) {
   carry(carried);
   const float largest =
-      largest_of_threads(largest_of_own(query.magnitudes, query.docs, 1), dynamic_shared<float>());
+      combined(largest_of_own(query.magnitudes, query.docs, 1), dynamic_shared<float>(), Larger{});
   if (health != nullptr && blockIdx.x == 0 && blockIdx.y == 0) {
     const double largest_variance =
-        largest_of_threads(largest_of_own(query.m, query.docs, query.docs + 1), dynamic_shared<double>());
+        combined(largest_of_own(query.m, query.docs, query.docs + 1), dynamic_shared<double>(), Larger{});
     unsigned long long lost = 0;
     for (std::int64_t i = threadIdx.x; i < query.docs; i += kThreads) {
       if (is_lost_variance(query.m[i * (query.docs + 1)], largest_variance)) ++lost;
@@ -110,7 +96,7 @@ __global__ void __launch_bounds__(kThreads)
   float own = 0.0F;
   for (std::int64_t member = 0; member < members; ++member)
     own = largest_of_own(magnitudes + member * stride, docs, 1, own);
-  const float largest = largest_of_threads(own, dynamic_shared<float>());
+  const float largest = combined(own, dynamic_shared<float>(), Larger{});
   const double least_difference = rounding_of_scores(largest);
   const std::int64_t word = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (word >= words) return;
@@ -217,13 +203,9 @@ __global__ void __launch_bounds__(kOrderThreads)
     order[begin + rank] = doc;
   }
   if (first_bad == nullptr) return;
-  auto* shared = dynamic_shared<std::int32_t>();
-  for (int bits = 16; bits > 0; bits /= 2) bad = min(bad, __shfl_xor_sync(kWholeWarp, bad, bits));
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = bad;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (unsigned warp = 1; warp < kOrderWarps; ++warp) bad = min(bad, shared[warp]);
-  first_bad[blockIdx.x] = bad == docs ? -1 : bad;
+  bad = combined(bad, dynamic_shared<std::int32_t>(),
+                 [](std::int32_t a, std::int32_t b) { return a < b ? a : b; });
+  if (threadIdx.x == 0) first_bad[blockIdx.x] = bad == docs ? -1 : bad;
 }
 
 __global__ void mean_scores_kernel(std::int64_t members, std::int64_t docs, const float* scores,

@@ -6,7 +6,6 @@
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/live_units.cuh"
-#include "cuda/ops/rank_update.cuh"
 #include "cuda/ops/tangent_kernel.h"
 #include "cuda/runtime/launch_each.cuh"
 
@@ -36,19 +35,13 @@ __global__ void __launch_bounds__(kThreads)
 // q [count × p] = root_scale · g_s. Grid: parts of the parameters, pairs; a thread owns a number.
 __global__ void __launch_bounds__(kThreads)
     pair_gradients_kernel(const __grid_constant__ FactorRows pairs,
-                          const __grid_constant__ ParameterTable table, std::int64_t parameters,
-                          double root_scale, double* q) {
+                          const __grid_constant__ LayerTable layers, double root_scale, double* q) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (k >= parameters) return;
+  if (k >= layers.parameters) return;
   const std::int64_t pair = blockIdx.y;
   const float* winner = pairs.values + 2 * pair * pairs.stride;
-  q[pair * parameters + k] =
-      root_scale * (gradient_number(table, winner, k) - gradient_number(table, winner + pairs.stride, k));
-}
-
-__global__ void __launch_bounds__(RankUpdate::kThreads)
-    add_pairs_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* a) {
-  rank_update<RankUpdate::kAddToLower>(parameters, q, count, a);
+  q[pair * layers.parameters + k] =
+      root_scale * (gradient_number(layers, winner, k) - gradient_number(layers, winner + pairs.stride, k));
 }
 
 // One block; a thread adds every 256th number of the diagonal, in order.
@@ -89,22 +82,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Grid: tiles of columns, tiles of rows; those above the diagonal return. A block owns a tile [64 × 64].
-__global__ void __launch_bounds__(RankUpdate::kThreads) mirror_lower_kernel(std::int64_t n, double* a) {
-  if (blockIdx.x > blockIdx.y) return;
-  constexpr int kSide = RankUpdate::kSide;
-  auto* tile = dynamic_shared<double>();
-  const std::int64_t row = std::int64_t{blockIdx.y} * kSide;
-  const std::int64_t column = std::int64_t{blockIdx.x} * kSide;
-  const int near = static_cast<int>(threadIdx.x) % kSide;
-  for (int i = static_cast<int>(threadIdx.x) / kSide; i < kSide;
-       i += static_cast<int>(RankUpdate::kThreads) / kSide) {
-    const bool inside = row + i < n && column + near <= row + i;
-    tile[i * RankUpdate::kMirrorStride + near] = inside ? a[(row + i) * n + column + near] : 0.0;
-  }
-  write_mirror(n, row, column, tile, a);
-}
-
 }  // namespace
 
 std::int64_t pair_kernel_workspace(std::int64_t n) {
@@ -127,17 +104,25 @@ std::int64_t pair_covariance_workspace(std::int64_t parameters) {
   return kPairsAtATime * parameters;
 }
 
-void pair_covariance(Stream stream, const TangentShape& shape, const ParameterTable& table,
-                     const FactorRows& pairs, double scale, double lambda, double* workspace, double* a) {
+void pair_covariance(Products& products, const TangentShape& shape, const FactorRows& pairs, double scale,
+                     double lambda, double* workspace, double* a) {
+  const Stream stream = products.stream();
   const std::int64_t p = shape.parameters();
   const std::int64_t n = pairs.docs / 2;
   reset_inverse_covariance(stream, p, 1.0 / lambda, a);
   for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
     const std::int64_t count = std::min(kPairsAtATime, n - first);
-    launch_each<kThreads>(pair_gradients_kernel, p, count, stream, pairs_from(pairs, first, count), table,
-                          p, std::sqrt(scale), workspace);
-    launch(add_pairs_kernel, RankUpdate::grid(p), dim3{RankUpdate::kThreads}, RankUpdate::kSharedBytes,
-           stream, p, workspace, count, a);
+    launch_each<kThreads>(pair_gradients_kernel, p, count, stream, pairs_from(pairs, first, count),
+                          LayerTable(shape), std::sqrt(scale), workspace);
+    const MatrixPlaces places{0, p, 0};
+    products.multiply({.rows = p,
+                       .columns = p,
+                       .inner = count,
+                       .transposes_a = true,
+                       .a = places,
+                       .b = places,
+                       .c = places},
+                      workspace, workspace, a, {.beta = 1.0});
   }
 }
 
@@ -166,12 +151,6 @@ void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double 
   if (n == 0) return;
   launch(copy_matrix_kernel, dim3{count_of(n), count_of(parts_of(n, kThreads))}, dim3{kThreads}, 0, stream,
          n, from.values, from.stride, 1, diagonal, to, stride);
-}
-
-void mirror_lower(Stream stream, std::int64_t n, double* a) {
-  if (n == 0) return;
-  launch(mirror_lower_kernel, RankUpdate::grid(n), dim3{RankUpdate::kThreads}, RankUpdate::kSharedBytes,
-         stream, n, a);
 }
 
 namespace {

@@ -22,9 +22,9 @@ void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pai
 /// Doubles of workspace of pair_covariance().
 std::int64_t pair_covariance_workspace(std::int64_t parameters);
 
-/// a [p × p] = λI + scale · Σ g_s g_sᵀ.
-void pair_covariance(Stream stream, const TangentShape& shape, const ParameterTable& table,
-                     const FactorRows& pairs, double scale, double lambda, double* workspace, double* a);
+/// a [p × p] = λI + scale · Σ g_s g_sᵀ, both triangles.
+void pair_covariance(Products& products, const TangentShape& shape, const FactorRows& pairs, double scale,
+                     double lambda, double* workspace, double* a);
 
 /// The status of a covariance whose matrix has the factor l [n × n]: the log of its determinant over λⁿ, or
 /// `failed` if that is not finite.
@@ -46,9 +46,6 @@ void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const P
 /// matrix.
 void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double diagonal, double* to,
                 std::int64_t stride);
-
-/// Copies the lower triangle of a [n × n] to the upper one.
-void mirror_lower(Stream stream, std::int64_t n, double* a);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE
 

@@ -8,6 +8,7 @@
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -255,7 +256,7 @@ void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& ro
 namespace {
 
 constexpr std::int64_t kDocsPerBlock = kThreads / 32;
-constexpr std::int64_t kPerNormBlock = 2048;
+constexpr unsigned kNormThreads = 1024;
 
 // v ← v/‖v‖. A thread owns a number.
 __global__ void __launch_bounds__(kThreads)
@@ -294,18 +295,13 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) quotients[blockIdx.x] = sum;
 }
 
-/// The sum of the numbers, by the block's threads, returned to thread 0.
-__device__ double sum_of(std::int64_t count, const double* numbers) {
-  double sum = 0.0;
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += numbers[i];
-  return block_sum(sum, dynamic_shared<double>());
-}
-
 // Updates the estimate and decides whether it has settled. One block.
 __global__ void __launch_bounds__(kThreads)
     settle_kernel(std::int64_t parts, const double* quotients, double tolerance, CurvatureState* state) {
   if (state->settled != 0) return;
-  const double quotient = sum_of(parts, quotients);
+  double quotient = 0.0;
+  for (std::int64_t i = threadIdx.x; i < parts; i += kThreads) quotient += quotients[i];
+  quotient = block_sum(quotient, dynamic_shared<double>());
   if (threadIdx.x != 0) return;
   const bool settled = has_settled(state->iterations, quotient, state->estimate, tolerance);
   state->estimate = quotient > state->estimate ? quotient : state->estimate;
@@ -313,46 +309,21 @@ __global__ void __launch_bounds__(kThreads)
   if (settled) state->settled = 1;
 }
 
-__global__ void __launch_bounds__(kThreads) norm_parts_kernel(std::int64_t parameters, const double* vector,
-                                                              double* parts, const CurvatureState* state) {
+// One block. A zero vector ends the iteration, or with `fresh` is replaced by that: gradients that were all
+// equal leave one, and it would stay zero.
+__global__ void __launch_bounds__(kNormThreads)
+    norm_kernel(std::int64_t parameters, const double* fresh, double* vector, CurvatureState* state) {
   if (state->settled != 0) return;
-  const std::int64_t begin = std::int64_t{blockIdx.x} * kPerNormBlock;
-  double sum = 0.0;
-  for (std::int64_t k = begin + threadIdx.x; k < min(parameters, begin + kPerNormBlock); k += kThreads) {
-    sum += vector[k] * vector[k];
-  }
-  sum = block_sum(sum, dynamic_shared<double>());
-  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
-}
-
-// One block. A zero vector ends the iteration.
-__global__ void __launch_bounds__(kThreads)
-    norm_kernel(std::int64_t parts, const double* numbers, CurvatureState* state) {
-  if (state->settled != 0) return;
-  const double sum = sum_of(parts, numbers);
+  double own = 0.0;
+#pragma unroll 8
+  for (std::int64_t k = threadIdx.x; k < parameters; k += kNormThreads) own += vector[k] * vector[k];
+  const double norm =
+      std::sqrt(combined(own, dynamic_shared<double>(), [](double a, double b) { return a + b; }));
+  const bool restarts = fresh != nullptr && !(norm > 0.0);
+  for (std::int64_t k = threadIdx.x; k < parameters && restarts; k += kNormThreads) vector[k] = fresh[k];
   if (threadIdx.x != 0) return;
-  state->norm = std::sqrt(sum);
+  state->norm = restarts ? 1.0 : norm;
   if (!(state->norm > 0.0)) state->settled = 1;
-}
-
-/// Replaces a zero vector, which would stay zero; gradients that were all equal leave one. Thread k owns a
-/// number.
-__global__ void __launch_bounds__(kThreads)
-    restart_vector_kernel(std::int64_t parameters, const double* fresh, double* vector,
-                          const CurvatureState* state) {
-  if (state->norm > 0.0) return;
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (k < parameters) vector[k] = fresh[k];
-}
-
-__global__ void restart_state_kernel(CurvatureState* state) {
-  if (threadIdx.x != 0 || state->norm > 0.0) return;
-  state->norm = 1.0;
-  state->settled = 0;
-}
-
-__global__ void reset_state_kernel(CurvatureState* state) {
-  if (threadIdx.x == 0) *state = CurvatureState{};
 }
 
 __global__ void step_kernel(const CurvatureState* state, double growth, double rate, double prior,
@@ -365,41 +336,31 @@ struct Work {
   double* products;
   double* weights;
   double* quotients;
-  double* norms;
   double* sums;
 
   Work(const CurvatureTask& task, double* workspace)
       : products(workspace),
         weights(products + task.rows.docs),
         quotients(weights + task.rows.docs),
-        norms(quotients + parts_of(task.rows.docs, kDocsPerBlock)),
-        sums(norms + parts_of(task.shape.parameters(), kPerNormBlock)) {}
+        sums(quotients + parts_of(task.rows.docs, kDocsPerBlock)) {}
 };
 
-void measure(Stream stream, const CurvatureTask& task, const double* vector, const Work& work,
+void measure(Stream stream, const CurvatureTask& task, const double* fresh, double* vector,
              CurvatureState* state) {
-  const std::int64_t p = task.shape.parameters();
-  const std::int64_t parts = parts_of(p, kPerNormBlock);
-  constexpr std::size_t kShared = kThreads / 32 * sizeof(double);
-  launch(norm_parts_kernel, dim3{count_of(parts)}, dim3{kThreads}, kShared, stream, p, vector, work.norms,
-         state);
-  launch(norm_kernel, dim3{1}, dim3{kThreads}, kShared, stream, parts, work.norms, state);
+  launch(norm_kernel, dim3{1}, dim3{kNormThreads}, kNormThreads / 32 * sizeof(double), stream,
+         task.shape.parameters(), fresh, vector, state);
 }
 
 }  // namespace
 
 std::int64_t curvature_workspace(const TangentShape& shape, std::int64_t docs) {
-  return 2 * docs + parts_of(docs, kDocsPerBlock) + parts_of(shape.parameters(), kPerNormBlock) +
+  return 2 * docs + parts_of(docs, kDocsPerBlock) +
          std::max(gradient_products_workspace(shape, docs), gradient_sum_workspace(shape, docs));
 }
 
-void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
-                     CurvatureState* state) {
-  launch(reset_state_kernel, dim3{1}, dim3{32}, 0, stream, state);
-  measure(stream, task, vector, Work(task, workspace), state);
-  const std::int64_t p = task.shape.parameters();
-  launch_each<kThreads>(restart_vector_kernel, p, 1, stream, p, task.fresh, vector, state);
-  launch(restart_state_kernel, dim3{1}, dim3{32}, 0, stream, state);
+void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, CurvatureState* state) {
+  fill_bytes(stream, state, 0, sizeof *state);
+  measure(stream, task, task.fresh, vector, state);
 }
 
 void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
@@ -418,7 +379,7 @@ void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector,
   launch(settle_kernel, dim3{1}, dim3{kThreads}, kShared, stream, blocks, work.quotients, task.tolerance,
          state);
   gradient_sum(stream, task.shape, task.rows, work.weights, work.sums, vector, settled);
-  measure(stream, task, vector, work, state);
+  measure(stream, task, nullptr, vector, state);
 }
 
 void step_from_curvature(Stream stream, const CurvatureState* state, double growth, double rate,

@@ -336,21 +336,16 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
 // U L⁻¹ in order into shared memory, then its threads take the rows. Writes nothing for an indefinite
 // corner.
 __global__ void __launch_bounds__(kThreads)
-    close_tail_kernel(const FactorTail tail, std::int64_t parts, const double* products, double* rows,
+    close_tail_kernel(const FactorTail tail, const double* product, double* rows,
                       const CovarianceStatus* status) {
   if (status->failed != 0) return;
-  auto* product = dynamic_shared<double>();
+  auto* staged = dynamic_shared<double>();
   const std::int64_t near = threadIdx.x % kFinishColumns;
   const std::int64_t column = std::int64_t{blockIdx.x} * kFinishColumns + near;
   const std::int64_t lane = threadIdx.x / kFinishColumns;
   constexpr std::int64_t kLanes = kThreads / kFinishColumns;
-  for (std::int64_t i = lane; i < tail.rows && column < tail.head; i += kLanes) {
-    double sum = 0.0;
-#pragma unroll 4
-    for (std::int64_t part = 0; part < parts; ++part)
-      sum += products[(i * parts + part) * tail.head + column];
-    product[i * kFinishColumns + near] = sum;
-  }
+  for (std::int64_t i = lane; i < tail.rows && column < tail.head; i += kLanes)
+    staged[i * kFinishColumns + near] = product[i * tail.head + column];
   __syncthreads();
   for (std::int64_t i = lane; i < tail.rows; i += kLanes) {
     const double* t = tail.inverse_row(i);
@@ -359,7 +354,7 @@ __global__ void __launch_bounds__(kThreads)
       value = t[column - tail.head];
     } else {
 #pragma unroll 8
-      for (std::int64_t j = 0; j <= i; ++j) value -= t[j] * product[j * kFinishColumns + near];
+      for (std::int64_t j = 0; j <= i; ++j) value -= t[j] * staged[j * kFinishColumns + near];
     }
     rows[i * tail.stride() + column] = value;
   }
@@ -395,16 +390,21 @@ __global__ void __launch_bounds__(kThreads)
   for (int c = 0; c < taken; ++c) rest[(first + c) * tail.head + k] = x[k * columns + first + c] - sums[c];
 }
 
-/// products [rows × parts × n] of x L⁻¹; returns the parts.
-std::int64_t apply_from_right(Stream stream, std::int64_t n, const double* factor, std::int64_t rows,
-                              const double* x, std::int64_t stride, double* products) {
+/// Numbers of the parts of apply_from_right().
+std::int64_t from_right_workspace(std::int64_t n, std::int64_t rows) {
+  return RowCut(n, rows).parts * rows * n;
+}
+
+/// y [rows × n] = x L⁻¹, rows of x and y `stride` and `y_stride` numbers apart.
+void apply_from_right(Stream stream, std::int64_t n, const double* factor, std::int64_t rows,
+                      const double* x, std::int64_t stride, double* workspace, double* y,
+                      std::int64_t y_stride) {
+  if (n == 0) return;
   const RowCut cut(n, rows);
-  if (n > 0) {
-    launch(apply_from_right_kernel, dim3{double_tiles(n), count_of(cut.parts), double_tiles(rows)},
-           dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, n, factor, rows, x, stride, cut,
-           products);
-  }
-  return cut.parts;
+  launch(apply_from_right_kernel, dim3{double_tiles(n), count_of(cut.parts), double_tiles(rows)},
+         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, n, factor, rows, x, stride, cut,
+         workspace);
+  add_parts(stream, n, rows, cut.parts, workspace, y, nullptr, y_stride);
 }
 
 /// The tail's rows of s, and with `gram` the parts of sᵀs over the head's rows.
@@ -457,7 +457,7 @@ void apply_tail(Stream stream, const FactorTail& tail, std::int64_t columns, con
 }
 
 std::int64_t apply_factor_transposed_workspace(std::int64_t head, std::int64_t columns) {
-  return (RowCut(head, columns).parts + 1) * columns * head;
+  return columns * head + from_right_workspace(head, columns);
 }
 
 void apply_factor_transposed(Stream stream, const FactorTail& tail, const double* factor,
@@ -469,10 +469,8 @@ void apply_factor_transposed(Stream stream, const FactorTail& tail, const double
               count_of(parts_of(columns, kColumnsPerPass))},
          dim3{kThreads}, static_cast<std::size_t>(kBlock * kColumnsPerPass) * sizeof(double), stream, tail,
          columns, x, workspace, y);
-  double* products = workspace + columns * tail.head;
-  const std::int64_t parts =
-      apply_from_right(stream, tail.head, factor, columns, workspace, tail.head, products);
-  add_parts(stream, tail.head, columns, parts, products, y, nullptr, n);
+  apply_from_right(stream, tail.head, factor, columns, workspace, tail.head,
+                   workspace + columns * tail.head, y, n);
 }
 
 void dual_gram(Stream stream, const FactorTail& tail, std::int64_t docs, const double* x, double* s,
@@ -485,16 +483,16 @@ void dual_gram(Stream stream, const FactorTail& tail, std::int64_t docs, const d
 
 std::int64_t append_workspace(std::int64_t n, std::int64_t pairs) {
   const std::int64_t head = FactorTail(n + pairs).head;
-  return 2 * pairs * pairs + RowCut(head, kBlock).parts * kBlock * head;
+  return 2 * pairs * pairs + kBlock * head + from_right_workspace(head, kBlock);
 }
 
 void close_tail(Stream stream, const FactorTail& tail, double* factor, double* workspace,
                 const CovarianceStatus* status) {
-  const std::int64_t parts =
-      apply_from_right(stream, tail.head, factor, tail.rows, tail.values, tail.stride(), workspace);
+  apply_from_right(stream, tail.head, factor, tail.rows, tail.values, tail.stride(),
+                   workspace + tail.rows * tail.head, workspace, tail.head);
   launch(close_tail_kernel, dim3{count_of(tail.stride() / kFinishColumns)}, dim3{kThreads},
-         static_cast<std::size_t>(tail.rows) * kFinishColumns * sizeof(double), stream, tail, parts,
-         workspace, factor + factor_row(tail.head), status);
+         static_cast<std::size_t>(tail.rows) * kFinishColumns * sizeof(double), stream, tail, workspace,
+         factor + factor_row(tail.head), status);
 }
 
 void append_pairs(Stream stream, std::int64_t n, double* factor, double* tail_values, std::int64_t docs,

@@ -13,30 +13,6 @@ namespace {
 constexpr unsigned kThreads = 128;
 constexpr unsigned kThreadsOfPairs = 512;
 
-/// The value of all lanes of a warp, in a fixed order, for each of them.
-template <class Combine>
-__device__ double combined_in_warp(double value, Combine combine) {
-  for (int bits = 16; bits > 0; bits /= 2) value = combine(value, __shfl_xor_sync(kWholeWarp, value, bits));
-  return value;
-}
-
-struct Larger {
-  __device__ double operator()(double a, double b) const { return a > b ? a : b; }
-};
-
-/// The value of all threads of the block, in a fixed order, for each of them. `shared` is free again
-/// after it.
-template <class Combine>
-__device__ double combined(double value, double* shared, Combine combine) {
-  value = combined_in_warp(value, combine);
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
-  __syncthreads();
-  value = shared[0];
-  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) value = combine(value, shared[warp]);
-  __syncthreads();
-  return value;
-}
-
 /// One query and its block. A thread owns every document whose number is its own modulo the block's size,
 /// or a warp does.
 struct Query {
@@ -415,8 +391,8 @@ void ndcg_weights(Stream stream, const ImpressionView& impressions, const PairOb
            dim3{kWeightThreads}, 0, stream, impressions, observations, observation_count, docs, scores,
            changes);
   }
-  launch(fold_changes_kernel, dim3{group_blocks(terms), stacked}, dim3{kWeightThreads}, 0, stream,
-         observations, observation_count, terms, offsets, items, changes, weights, labels);
+  launch_each<kWeightThreads>(fold_changes_kernel, terms, members, stream, observations, observation_count,
+                              terms, offsets, items, changes, weights, labels);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

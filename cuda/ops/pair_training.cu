@@ -7,7 +7,6 @@
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/live_units.cuh"
 #include "cuda/ops/pair_terms.cuh"
@@ -20,6 +19,7 @@ constexpr unsigned kThreads = 256;
 constexpr std::int64_t kLeastDocsPerPart = 32;
 constexpr std::int64_t kWantedBlocks = 132;
 constexpr std::int64_t kColumns = 32;  // of a block of column sums
+constexpr std::int64_t kDocsStep = 16;
 
 /// How the documents are split for sums of outer products. Depends on sizes only, so that sums have a fixed
 /// order.
@@ -36,7 +36,7 @@ std::int64_t wanted_parts(const NetworkShape& shape, std::int64_t members) {
 
 DocParts cut_docs(const NetworkShape& shape, std::int64_t members, std::int64_t docs) {
   const std::int64_t of_part = parts_of(docs, wanted_parts(shape, members));
-  std::int64_t size = parts_of(of_part, FloatTile::kDepth) * FloatTile::kDepth;
+  std::int64_t size = parts_of(of_part, kDocsStep) * kDocsStep;
   size = std::clamp(size, kLeastDocsPerPart, kMostDocsPerFloatSum);
   return {size, parts_of(docs, size)};
 }
@@ -125,20 +125,23 @@ __device__ SummedColumn summed_column(const LayerTable& layers, std::int64_t num
   return {layer.bias + row, member_rows + layer.delta + row, stride, false};
 }
 
-/// The output layer's weights and all biases, by groups of 32: sums over documents [begin, end) by the
-/// calling block. Each of its warps takes its share of the documents in order, and their sums are added in
-/// order.
-__device__ void sum_columns(const LayerTable& layers, std::int64_t group, const float* features,
-                            const float* member_rows, std::int64_t stride, std::int64_t begin,
-                            std::int64_t end, float* out) {
+// The output layer's weights and all biases: sums over the documents of a part. Grid: groups of 32 columns,
+// parts, members. Each of a block's warps takes its share of the documents in order, and their sums are
+// added in order.
+__global__ void __launch_bounds__(kThreads)
+    sum_columns_kernel(const __grid_constant__ LayerTable layers, const float* features,
+                       const FactorRows rows, const PartialSums partial) {
+  const std::int64_t begin = std::int64_t{blockIdx.y} * partial.docs_per_part;
+  const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
+  const float* member_rows = rows.values + blockIdx.z * rows.docs * rows.stride;
   const SummedColumn column =
-      summed_column(layers, group * kColumns + threadIdx.x % 32, features, member_rows, stride);
+      summed_column(layers, blockIdx.x * kColumns + threadIdx.x % 32, features, member_rows, rows.stride);
   const float* output_delta = member_rows + layers.layer[layers.depth - 1].delta;
   float sum = 0.0F;
   if (column.parameter >= 0) {
 #pragma unroll 4
-    for (std::int64_t doc = begin + threadIdx.x / 32; doc < end; doc += blockDim.x / 32) {
-      const float factor = column.times_output ? output_delta[doc * stride] : 1.0F;
+    for (std::int64_t doc = begin + threadIdx.x / 32; doc < end; doc += kThreads / 32) {
+      const float factor = column.times_output ? output_delta[doc * rows.stride] : 1.0F;
       sum += factor * column.values[doc * column.stride];
     }
   }
@@ -146,58 +149,8 @@ __device__ void sum_columns(const LayerTable& layers, std::int64_t group, const 
   sums[threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.x >= 32 || column.parameter < 0) return;
-  for (unsigned lane = threadIdx.x + 32; lane < blockDim.x; lane += 32) sum += sums[lane];
-  out[column.parameter] = sum;
-}
-
-/// A layer's outer products: its inputs and its tiles. Groups of column sums follow the tiles in the grid.
-struct OuterProducts {
-  NetworkLayer layer;
-  const float* inputs;
-  std::int64_t input_stride;
-  std::int64_t input_member_stride;
-  FloatTile tile;
-  std::int64_t column_tiles;
-  std::int64_t tiles;
-};
-
-// Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32, documents in order. Grid: tiles of
-// (units × inputs) and groups of columns, parts, members; a block owns a tile, a thread some numbers of it,
-// or a group.
-template <class Fragment>
-__global__ void __launch_bounds__(FloatTile::kMostThreads)
-    outer_product_kernel(const __grid_constant__ OuterProducts task,
-                         const __grid_constant__ LayerTable layers, const float* features,
-                         const FactorRows rows, const PartialSums partial) {
-  const std::int64_t begin = std::int64_t{blockIdx.y} * partial.docs_per_part;
-  const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
-  const std::int64_t member = blockIdx.z;
-  const float* member_rows = rows.values + member * rows.docs * rows.stride;
-  float* sums = partial.of(member, blockIdx.y);
-  if (blockIdx.x >= task.tiles) {
-    sum_columns(layers, blockIdx.x - task.tiles, features, member_rows, rows.stride, begin, end, sums);
-    return;
-  }
-  const FloatTile& tile = task.tile;
-  const NetworkLayer& layer = task.layer;
-  const std::int64_t unit = blockIdx.x / task.column_tiles * tile.rows();
-  const std::int64_t column = blockIdx.x % task.column_tiles * tile.columns();
-  const FloatOperand<false> deltas{member_rows + layer.delta, rows.stride, layer.rows, end, unit};
-  const FloatOperand<false> hidden{task.inputs + member * task.input_member_stride, task.input_stride,
-                                   layer.columns, end, column};
-  Fragment fragment;
-  multiply_tile(tile, begin, end, deltas, hidden, fragment);
-  fragment.for_each(tile, [&](int i, int j, float value) {
-    if (unit + i >= layer.rows || column + j >= layer.columns) return;
-    sums[layer.weight + (unit + i) * layer.columns + column + j] = value;
-  });
-}
-
-using OuterProductKernel = void (*)(OuterProducts, LayerTable, const float*, FactorRows, PartialSums);
-
-OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
-  return for_fragment_of(
-      tile, [](auto fragment) -> OuterProductKernel { return outer_product_kernel<decltype(fragment)>; });
+  for (unsigned lane = threadIdx.x + 32; lane < kThreads; lane += 32) sum += sums[lane];
+  partial.of(blockIdx.z, blockIdx.y)[column.parameter] = sum;
 }
 
 // gradient [members × p] in double: parts in order, then what depends on parameters alone. A thread owns a
@@ -245,33 +198,6 @@ FactorRows rows_of(const NetworkShape& shape, const PairHistoryView& history,
   return {workspace.rows, history.docs, training_row_stride(shape)};
 }
 
-/// A layer's outer products, and with the first layer's all column sums: one launch. Without tiles, the
-/// column sums only.
-void launch_outer_products(Stream stream, const NetworkStack& stack, std::int64_t l, bool with_tiles,
-                           const float* features, const FactorRows& rows, const LayerTable& layers,
-                           const PartialSums& partial) {
-  const NetworkShape& shape = stack.shape;
-  const NetworkLayer& layer = layers.layer[l];
-  OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
-  // Column sums are split over the tile's threads, so members must get the same tile in any stack.
-  task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.all());
-  if (with_tiles) {
-    task.column_tiles = task.tile.column_tiles(layer.columns);
-    task.tiles = task.tile.row_tiles(layer.rows) * task.column_tiles;
-  }
-  if (l > 0) {
-    task.inputs = rows.values + layer.input;
-    task.input_stride = rows.stride;
-    task.input_member_stride = rows.docs * rows.stride;
-  }
-  const std::int64_t columns = layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);
-  const std::int64_t groups = l == 0 ? parts_of(columns, kColumns) : 0;
-  launch(outer_product_kernel_for(task.tile),
-         dim3{count_of(task.tiles + groups), count_of(partial.parts), count_of(stack.members)},
-         dim3{count_of(task.tile.threads())}, task.tile.shared_bytes(), stream, task, layers, features,
-         rows, partial);
-}
-
 /// A layer's outer products by the library. The whole parts of one member are a batch, or else a part of
 /// all members is; bits are the same in either.
 void multiply_outer_products(Products& products, const NetworkStack& stack, std::int64_t l,
@@ -310,14 +236,13 @@ void multiply_outer_products(Products& products, const NetworkStack& stack, std:
 void sum_over_docs(Products& products, const NetworkStack& stack, const float* features,
                    const FactorRows& rows, const PartialSums& partial) {
   const LayerTable layers(stack.shape);
-  const bool by_library = stack.by_library();
-  for (std::int64_t l = 0; l == 0 || l + 1 < stack.shape.depth; ++l) {
-    const bool hidden = l + 1 < stack.shape.depth;
-    if (hidden && by_library) multiply_outer_products(products, stack, l, features, rows, partial);
-    if (l > 0 && by_library) continue;
-    launch_outer_products(products.stream(), stack, l, hidden && !by_library, features, rows, layers,
-                          partial);
-  }
+  for (std::int64_t l = 0; l + 1 < stack.shape.depth; ++l)
+    multiply_outer_products(products, stack, l, features, rows, partial);
+  const std::int64_t columns =
+      layers.layer[layers.depth - 1].columns + (stack.shape.biases ? layers.units() : 0);
+  launch(sum_columns_kernel,
+         dim3{count_of(parts_of(columns, kColumns)), count_of(partial.parts), count_of(stack.members)},
+         dim3{kThreads}, kThreads * sizeof(float), products.stream(), layers, features, rows, partial);
 }
 
 /// Gradients from δ_L and δ_{L−1} of all documents.
@@ -363,7 +288,9 @@ void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_cou
 void forward_history(Products& products, const NetworkStack& stack, const PairHistoryView& history,
                      const TrainingWorkspace& workspace) {
   const FactorRows rows = rows_of(stack.shape, history, workspace);
-  forward(products, stack, history.features, rows, {workspace.scores, nullptr});
+  NetworkStack of_many = stack;
+  of_many.many_docs = true;
+  forward(products, of_many, history.features, rows, {workspace.scores, nullptr});
 }
 
 void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,

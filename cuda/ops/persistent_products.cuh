@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "core/ops/relu_network.h"
-#include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/live_units.cuh"
 #include "cuda/ops/optimizer_step.cuh"
 #include "cuda/ops/pair_terms.cuh"
@@ -14,6 +13,12 @@
 // The blocks of the persistent training kernel share these: its argument, a block's shared memory, and how
 // documents and weights come there.
 namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent {
+
+/// Numbers moved by one instruction.
+template <int count>
+struct alignas(count * sizeof(float)) FloatGroup {
+  float value[count];
+};
 
 constexpr int kThreads = 256;
 constexpr int kUnits = 8;    // of a thread's tile

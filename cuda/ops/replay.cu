@@ -32,34 +32,23 @@ __global__ void __launch_bounds__(kTermThreads)
   parts.labels[place] = labels.own + labels.drawn;
 }
 
-/// Whether a member's gradient is finite, for the whole block.
-__device__ bool is_finite(std::int64_t parameters, const double* gradient, double* shared) {
+// A block owns a member, in double: sum += gradient if all of it is finite, or with `whole` gradient =
+// whole − gradient, and 0 if it is not.
+__global__ void __launch_bounds__(kGradientThreads)
+    use_finite_gradient_kernel(std::int64_t parameters, const double* whole, double* gradient,
+                               double* sum) {
+  const std::int64_t first = blockIdx.x * parameters;
   double bad = 0.0;
   for (std::int64_t k = threadIdx.x; k < parameters; k += kGradientThreads)
-    bad += std::isfinite(gradient[k]) ? 0.0 : 1.0;
-  bad = block_sum(bad, shared);
-  __syncthreads();
-  if (threadIdx.x == 0) shared[0] = bad;
-  __syncthreads();
-  return shared[0] == 0.0;
-}
-
-// A block owns a member. Double.
-__global__ void __launch_bounds__(kGradientThreads)
-    add_finite_gradient_kernel(std::int64_t parameters, const double* gradient, double* sum) {
-  const std::int64_t first = blockIdx.x * parameters;
-  if (!is_finite(parameters, gradient + first, dynamic_shared<double>())) return;
-  for (std::int64_t k = threadIdx.x; k < parameters; k += kGradientThreads)
-    sum[first + k] += gradient[first + k];
-}
-
-// A block owns a member here, too. Double.
-__global__ void __launch_bounds__(kGradientThreads)
-    subtract_from_whole_kernel(std::int64_t parameters, const double* whole, double* gradient) {
-  const std::int64_t first = blockIdx.x * parameters;
-  const bool finite = is_finite(parameters, gradient + first, dynamic_shared<double>());
-  for (std::int64_t k = threadIdx.x; k < parameters; k += kGradientThreads)
-    gradient[first + k] = finite ? whole[first + k] - gradient[first + k] : 0.0;
+    bad += std::isfinite(gradient[first + k]) ? 0.0 : 1.0;
+  const bool finite = combined(bad, dynamic_shared<double>(), Larger{}) == 0.0;
+  for (std::int64_t k = first + threadIdx.x; k < first + parameters; k += kGradientThreads) {
+    if (whole != nullptr) {
+      gradient[k] = finite ? whole[k] - gradient[k] : 0.0;
+    } else if (finite) {
+      sum[k] += gradient[k];
+    }
+  }
 }
 
 constexpr std::size_t kGradientShared = kGradientThreads / 32 * sizeof(double);
@@ -76,15 +65,15 @@ void split_sample(Stream stream, const SampledTerm* sources, std::int64_t count,
 void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t parameters,
                          const double* gradient, double* sum) {
   if (members == 0) return;
-  launch(add_finite_gradient_kernel, dim3{count_of(members)}, dim3{kGradientThreads}, kGradientShared,
-         stream, parameters, gradient, sum);
+  launch(use_finite_gradient_kernel, dim3{count_of(members)}, dim3{kGradientThreads}, kGradientShared,
+         stream, parameters, nullptr, const_cast<double*>(gradient), sum);
 }
 
 void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
                          double* gradient) {
   if (members == 0) return;
-  launch(subtract_from_whole_kernel, dim3{count_of(members)}, dim3{kGradientThreads}, kGradientShared,
-         stream, parameters, whole, gradient);
+  launch(use_finite_gradient_kernel, dim3{count_of(members)}, dim3{kGradientThreads}, kGradientShared,
+         stream, parameters, whole, gradient, nullptr);
 }
 
 namespace {

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/work.h"
 
 // Sorts items by group, keeping their order within a group: a counting sort whose result does not depend on
 // the order of threads.
@@ -10,16 +11,6 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 constexpr unsigned kGroupThreads = 256;
 constexpr unsigned kScanThreads = 1024;
-
-inline unsigned group_blocks(std::int64_t n) {
-  return static_cast<unsigned>((n + kGroupThreads - 1) / kGroupThreads);
-}
-
-static __global__ void __launch_bounds__(kGroupThreads)
-    zero_counts_kernel(std::int64_t groups, std::int32_t* counts) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kGroupThreads + threadIdx.x;
-  if (i < groups) counts[i] = 0;
-}
 
 // Counts the items of each group. Integers, so that the order of atomic additions does not matter.
 template <class GroupOf>
@@ -110,20 +101,15 @@ void group_stably(Stream stream, const GroupOf& group_of, std::int64_t count, st
                   std::int32_t* workspace, std::int32_t* offsets, std::int32_t* items) {
   std::int32_t* counts = workspace;
   std::int32_t* unordered = workspace + groups;
-  if (groups > 0) {
-    launch(zero_counts_kernel, dim3{group_blocks(groups)}, dim3{kGroupThreads}, 0, stream, groups, counts);
-  }
-  if (count > 0) {
-    launch(count_items_kernel<GroupOf>, dim3{group_blocks(count)}, dim3{kGroupThreads}, 0, stream, group_of,
-           count, counts);
-  }
+  fill_bytes(stream, counts, 0, static_cast<std::size_t>(groups) * sizeof(std::int32_t));
+  launch_each<kGroupThreads>(count_items_kernel<GroupOf>, count, 1, stream, group_of, count, counts);
   launch(scan_counts_kernel, dim3{1}, dim3{kScanThreads}, kScanThreads * sizeof(std::int32_t), stream,
          groups, counts, offsets);
-  if (count == 0) return;
-  launch(place_items_kernel<GroupOf>, dim3{group_blocks(count)}, dim3{kGroupThreads}, 0, stream, group_of,
-         count, offsets, counts, unordered);
-  launch(order_items_kernel, dim3{group_blocks(32 * groups)}, dim3{kGroupThreads}, 0, stream, groups,
-         offsets, unordered, items);
+  launch_each<kGroupThreads>(place_items_kernel<GroupOf>, count, 1, stream, group_of, count, offsets,
+                             counts, unordered);
+  if (count > 0)
+    launch_each<kGroupThreads>(order_items_kernel, 32 * groups, 1, stream, groups, offsets, unordered,
+                               items);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

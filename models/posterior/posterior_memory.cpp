@@ -133,7 +133,7 @@ PosteriorBytes dual_bytes(const PosteriorLoad& load) {
       std::min(std::max(n * v * n / 512.0, (v + kRows) * v * (n / 64.0 + 1.0)), kPartialSums + v * v);
   const double appended = n + k;
   const double of_append =
-      2.0 * k * k + kRows * (std::min(appended * appended / 256.0, kInvertedSums) + appended);
+      2.0 * k * k + kRows * (std::min(appended * appended / 256.0, kInvertedSums) + 2.0 * appended);
   // K_nV and S; the sums of widths and appends share their memory.
   bytes.workspace = doubling((2.0 * n * v + std::max(of_widths, of_append)) * kDoubleBytes);
   return bytes;

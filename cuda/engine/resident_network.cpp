@@ -129,7 +129,7 @@ class ResidentNetwork : public DeviceNetwork {
       const ProfiledRange range("fetch");
       view_.fetch(stream_.get());
       if (query.handed != nullptr) view_.fetch_scores(stream_.get(), query.docs);
-      stream_.wait();
+      stream_.wait_in_step();
       timeline_.collect(waited_);
     } while (validate_or_retry());
     if (const std::int32_t bad = view_.figures().first_bad; bad >= 0) throw_bad_score(bad);

@@ -2,8 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/runtime/launch.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -32,29 +31,29 @@ __device__ inline T block_sum(T value, T* shared) {
 
 /// sums [rows × numbers] = Σ partial [rows × parts × numbers], part by part: a thread owns a number. Does
 /// nothing if `skip` points to a number other than 0.
-static __global__ void add_parts_kernel(std::int64_t numbers, std::int64_t parts, const double* partial,
-                                        double* sums, const std::int32_t* skip) {
+static __device__ void add_parts_kernel(const Grid& grid, std::int64_t numbers, std::int64_t parts,
+                                        const double* partial, double* sums, const std::int32_t* skip) {
   if (skip != nullptr && *skip != 0) return;
-  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t i = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
   if (i >= numbers) return;
-  partial += std::int64_t{blockIdx.y} * parts * numbers;
+  partial += std::int64_t{grid.block.y} * parts * numbers;
   double sum = 0.0;
 #pragma unroll 8
   for (std::int64_t part = 0; part < parts; ++part) sum += partial[part * numbers + i];
-  sums[std::int64_t{blockIdx.y} * numbers + i] = sum;
+  sums[std::int64_t{grid.block.y} * numbers + i] = sum;
 }
 
 static inline void add_parts(Stream stream, std::int64_t numbers, std::int64_t rows, std::int64_t parts,
                              const double* partial, double* sums, const std::int32_t* skip = nullptr) {
-  launch_each<256>(add_parts_kernel, numbers, rows, stream, numbers, parts, partial, sums, skip);
+  launch_each<256>(kernel<add_parts_kernel>, numbers, rows, stream, numbers, parts, partial, sums, skip);
 }
 
 /// m [n × n] (lower triangle) = Σ parts [parts × n × n], part by part: a thread owns a number, so that the
 /// order of the sum is fixed.
-static __global__ void sum_lower_parts_kernel(std::int64_t n, std::int64_t parts, const double* numbers,
-                                              double* m) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::int64_t row = blockIdx.y;
+static __device__ void sum_lower_parts_kernel(const Grid& grid, std::int64_t n, std::int64_t parts,
+                                              const double* numbers, double* m) {
+  const std::int64_t column = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
+  const std::int64_t row = grid.block.y;
   if (column > row) return;
   const std::int64_t at = row * n + column;
   double sum = 0.0;
@@ -66,7 +65,7 @@ static __global__ void sum_lower_parts_kernel(std::int64_t n, std::int64_t parts
 static inline void sum_lower_parts(Stream stream, std::int64_t n, std::int64_t parts, const double* numbers,
                                    double* m) {
   const dim3 grid{static_cast<unsigned>((n + 127) / 128), static_cast<unsigned>(n)};
-  launch(sum_lower_parts_kernel, grid, dim3{128}, 0, stream, n, parts, numbers, m);
+  launch(kernel<sum_lower_parts_kernel>, grid, dim3{128}, 0, stream, n, parts, numbers, m);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

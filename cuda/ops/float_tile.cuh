@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cuda/ops/float_tile.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

@@ -6,7 +6,7 @@
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/rank_update.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -17,9 +17,9 @@ constexpr unsigned kFinishColumns = 32;
 constexpr std::int64_t kColumnsPerPass = 8;  // whose sums a warp keeps while it reads a row of A⁻¹
 
 // A thread owns a parameter.
-__global__ void __launch_bounds__(kThreads)
-    fill_parameter_table_kernel(const __grid_constant__ LayerTable layers, ParameterTable table) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void fill_parameter_table_kernel(const Grid& grid, const LayerTable& layers,
+                                            const ParameterTable& table) {
+  const std::int64_t k = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (k >= layers.parameters) return;
   std::int64_t l = layers.depth - 1;
   while (layers.layer[l].weight > k) --l;
@@ -30,33 +30,31 @@ __global__ void __launch_bounds__(kThreads)
   table.input[k] = is_bias ? -1 : static_cast<std::int32_t>(layer.input + at % layer.columns);
 }
 
-__global__ void __launch_bounds__(kThreads)
-    reset_inverse_kernel(std::int64_t parameters, double lambda, double* inverse) {
-  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
-  const std::int64_t row = blockIdx.x;  // a grid's y would be too small
+__device__ void reset_inverse_kernel(const Grid& grid, std::int64_t parameters, double lambda,
+                                     double* inverse) {
+  const std::int64_t column = std::int64_t{grid.block.y} * kThreads + threadIdx.x;
+  const std::int64_t row = grid.block.x;  // a grid's y would be too small
   if (column < parameters) inverse[row * parameters + column] = column == row ? 1.0 / lambda : 0.0;
 }
 
 // g [docs × p]. Grid: parts of the parameters, documents; a thread owns a number.
-__global__ void __launch_bounds__(kThreads)
-    expand_gradients_kernel(const __grid_constant__ FactorRows rows,
-                            const __grid_constant__ ParameterTable table, std::int64_t parameters,
-                            double* g) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t doc = blockIdx.y;
+__device__ void expand_gradients_kernel(const Grid& grid, const FactorRows& rows,
+                                        const ParameterTable& table, std::int64_t parameters, double* g) {
+  const std::int64_t k = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
+  const std::int64_t doc = grid.block.y;
   if (k < parameters) g[doc * parameters + k] = gradient_number(table, rows.values + doc * rows.stride, k);
 }
 
 // q [count × p] = √scale D⁻¹ Δw. A block owns 32 columns: its threads gather the pairs' differences into
 // shared memory, then take the rows.
-__global__ void __launch_bounds__(kThreads)
-    whiten_pairs_kernel(std::int64_t parameters, const double* w, double root_scale,
-                        const PreferencePair* pairs, std::int64_t count, const double* inverse_corner,
-                        double* q, const CovarianceStatus* status) {
+__device__ void whiten_pairs_kernel(const Grid& grid, std::int64_t parameters, const double* w,
+                                    double root_scale, const PreferencePair* pairs, std::int64_t count,
+                                    const double* inverse_corner, double* q,
+                                    const CovarianceStatus* status) {
   if (status->failed != 0) return;
   auto* differences = dynamic_shared<double>();
   const std::int64_t near = threadIdx.x % kFinishColumns;
-  const std::int64_t column = std::int64_t{blockIdx.x} * kFinishColumns + near;
+  const std::int64_t column = std::int64_t{grid.block.x} * kFinishColumns + near;
   const std::int64_t lane = threadIdx.x / kFinishColumns;
   constexpr std::int64_t kLanes = kThreads / kFinishColumns;
   for (std::int64_t s = lane; s < count && column < parameters; s += kLanes) {
@@ -75,20 +73,18 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // A⁻¹ ← A⁻¹ − qᵀq.
-__global__ void __launch_bounds__(RankUpdate::kThreads)
-    subtract_gram_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* inverse,
-                         const CovarianceStatus* status) {
-  if (status->failed == 0) rank_update<RankUpdate::kSubtractFromBoth>(parameters, q, count, inverse);
+__device__ void subtract_gram_kernel(const Grid& grid, std::int64_t parameters, const double* q,
+                                     std::int64_t count, double* inverse, const CovarianceStatus* status) {
+  if (status->failed == 0) rank_update<RankUpdate::kSubtractFromBoth>(grid, parameters, q, count, inverse);
 }
 
 // y = x A⁻¹. Grid: rows of A⁻¹, groups of columns. A warp owns a row and a group's sums.
-__global__ void __launch_bounds__(kThreads)
-    apply_inverse_kernel(std::int64_t parameters, const double* inverse, std::int64_t columns,
-                         const double* x, double* y) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+__device__ void apply_inverse_kernel(const Grid& grid, std::int64_t parameters, const double* inverse,
+                                     std::int64_t columns, const double* x, double* y) {
+  const std::int64_t k = std::int64_t{grid.block.x} * (kThreads / 32) + threadIdx.x / 32;
   if (k >= parameters) return;
-  const std::int64_t first = std::int64_t{blockIdx.y} * kColumnsPerPass * parameters;
-  const int taken = static_cast<int>(min(columns - blockIdx.y * kColumnsPerPass, kColumnsPerPass));
+  const std::int64_t first = std::int64_t{grid.block.y} * kColumnsPerPass * parameters;
+  const int taken = static_cast<int>(min(columns - grid.block.y * kColumnsPerPass, kColumnsPerPass));
   double sums[kColumnsPerPass] = {};
   for (std::int64_t j = threadIdx.x % 32; j < parameters; j += 32) {
     const double value = inverse[k * parameters + j];
@@ -121,13 +117,14 @@ GramParts gram_parts(std::int64_t parameters, std::int64_t docs) {
 }  // namespace
 
 void fill_parameter_table(Stream stream, const TangentShape& shape, const ParameterTable& table) {
-  launch_each<kThreads>(fill_parameter_table_kernel, shape.parameters(), 1, stream, LayerTable(shape),
-                        table);
+  launch_each<kThreads>(kernel<fill_parameter_table_kernel, kThreads>, shape.parameters(), 1, stream,
+                        LayerTable(shape), table);
 }
 
 void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lambda, double* inverse) {
-  launch(reset_inverse_kernel, dim3{count_of(parameters), count_of(parts_of(parameters, kThreads))},
-         dim3{kThreads}, 0, stream, parameters, lambda, inverse);
+  launch(kernel<reset_inverse_kernel, kThreads>,
+         dim3{count_of(parameters), count_of(parts_of(parameters, kThreads))}, dim3{kThreads}, 0, stream,
+         parameters, lambda, inverse);
 }
 
 std::int64_t inverse_gram_workspace(const TangentShape& shape, std::int64_t docs) {
@@ -142,7 +139,8 @@ void inverse_covariance_gram(Products& products, const TangentShape& shape, cons
   const std::int64_t p = shape.parameters();
   const GramParts parts = gram_parts(p, docs);
   double* g = workspace + parts.numbers();
-  launch_each<kThreads>(expand_gradients_kernel, p, docs, products.stream(), rows, table, p, g);
+  launch_each<kThreads>(kernel<expand_gradients_kernel, kThreads>, p, docs, products.stream(), rows, table,
+                        p, g);
   const MatrixPlaces of_docs{0, p, 0};
   products.multiply({.rows = docs, .columns = p, .inner = p, .a = of_docs, .b = of_docs, .c = of_docs}, g,
                     inverse, w);
@@ -181,17 +179,18 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
   double* inverse_corner = corner + count * count;
   double* q = inverse_corner + count * count;
   factor_pair_corner(stream, docs, m, pairs, count, corner, inverse_corner, status);
-  launch(whiten_pairs_kernel, dim3{count_of(parts_of(parameters, kFinishColumns))}, dim3{kThreads},
-         static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream, parameters, w,
-         std::sqrt(scale), pairs, count, inverse_corner, q, status);
-  launch(subtract_gram_kernel, RankUpdate::grid(parameters), dim3{RankUpdate::kThreads},
-         RankUpdate::kSharedBytes, stream, parameters, q, count, inverse, status);
+  launch(kernel<whiten_pairs_kernel, kThreads>, dim3{count_of(parts_of(parameters, kFinishColumns))},
+         dim3{kThreads}, static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream,
+         parameters, w, std::sqrt(scale), pairs, count, inverse_corner, q, status);
+  launch(kernel<subtract_gram_kernel, RankUpdate::kThreads>, RankUpdate::grid(parameters),
+         dim3{RankUpdate::kThreads}, RankUpdate::kSharedBytes, stream, parameters, q, count, inverse,
+         status);
 }
 
 void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
                               std::int64_t columns, const double* x, double* y) {
   if (columns == 0) return;
-  launch(apply_inverse_kernel,
+  launch(kernel<apply_inverse_kernel, kThreads>,
          dim3{count_of(parts_of(parameters, kThreads / 32)), count_of(parts_of(columns, kColumnsPerPass))},
          dim3{kThreads}, 0, stream, parameters, inverse, columns, x, y);
 }

@@ -5,7 +5,7 @@
 
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -74,12 +74,12 @@ struct FactorCut {
 
 // A part of y = L⁻¹ x: the first in y, the others in the workspace. Grid: tiles of columns, tiles of rows,
 // the longest first, parts. A block owns a tile [64 × 64], its k's in order. Double; deterministic.
-__global__ void __launch_bounds__(DoubleTile::kThreads)
-    apply_factor_kernel(std::int64_t n, const double* factor, std::int64_t columns, const double* x,
-                        double* y, std::int64_t stride, const FactorCut cut, double* workspace) {
-  const std::int64_t row = std::int64_t{gridDim.y - 1 - blockIdx.y} * DoubleTile::kSide;
-  const std::int64_t column = std::int64_t{blockIdx.x} * DoubleTile::kSide;
-  const std::int64_t part = blockIdx.z;
+__device__ void apply_factor_kernel(const Grid& grid, std::int64_t n, const double* factor,
+                                    std::int64_t columns, const double* x, double* y, std::int64_t stride,
+                                    const FactorCut& cut, double* workspace) {
+  const std::int64_t row = std::int64_t{grid.extent.y - 1 - grid.block.y} * DoubleTile::kSide;
+  const std::int64_t column = std::int64_t{grid.block.x} * DoubleTile::kSide;
+  const std::int64_t part = grid.block.z;
   const std::int64_t begin = part * cut.depth;
   const std::int64_t end = min(min(n, row + DoubleTile::kSide), begin + cut.depth);
   if (begin >= end) return;
@@ -96,10 +96,10 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
 }
 
 // Adds the other parts to y, in order. A thread owns a number of a row that has several parts.
-__global__ void __launch_bounds__(kThreads)
-    add_factor_parts_kernel(std::int64_t n, std::int64_t columns, double* y, std::int64_t stride,
-                            const FactorCut cut, const double* workspace) {
-  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void add_factor_parts_kernel(const Grid& grid, std::int64_t n, std::int64_t columns, double* y,
+                                        std::int64_t stride, const FactorCut& cut,
+                                        const double* workspace) {
+  const std::int64_t at = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   const std::int64_t row = cut.depth + at / columns;
   if (row >= n) return;
   double& number = y[row * stride + at % columns];
@@ -120,13 +120,12 @@ std::int64_t gram_rows_per_part(std::int64_t n, std::int64_t docs) {
 
 // parts [parts × docs × docs]: sᵀs over a part of the rows, tiles of the lower triangle. Grid: tiles,
 // parts.
-__global__ void __launch_bounds__(DoubleTile::kThreads)
-    gram_part_kernel(std::int64_t n, std::int64_t docs, const double* s, std::int64_t stride,
-                     std::int64_t rows_per_part, double* parts) {
+__device__ void gram_part_kernel(const Grid& grid, std::int64_t n, std::int64_t docs, const double* s,
+                                 std::int64_t stride, std::int64_t rows_per_part, double* parts) {
   std::int64_t row = 0;
   std::int64_t column = 0;
-  lower_tile(blockIdx.x, row, column);
-  const std::int64_t begin = std::int64_t{blockIdx.y} * rows_per_part;
+  lower_tile(grid.block.x, row, column);
+  const std::int64_t begin = std::int64_t{grid.block.y} * rows_per_part;
   const std::int64_t end = min(n, begin + rows_per_part);
   DoubleOperand<false> a{s, stride, docs, end, row};
   DoubleTile tile;
@@ -136,17 +135,17 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
     DoubleOperand<false> b{s, stride, docs, end, column};
     multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
   }
-  double* out = parts + std::int64_t{blockIdx.y} * docs * docs;
+  double* out = parts + std::int64_t{grid.block.y} * docs * docs;
   tile.for_each([&](int i, int j, double sum) {
     if (row + i < docs && column + j <= row + i) out[(row + i) * docs + column + j] = sum;
   });
 }
 
 // A thread owns a number of M and subtracts the parts in order.
-__global__ void finish_gram_kernel(std::int64_t docs, std::int64_t parts, const double* numbers,
-                                   double lambda, double* m) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::int64_t row = blockIdx.y;
+__device__ void finish_gram_kernel(const Grid& grid, std::int64_t docs, std::int64_t parts,
+                                   const double* numbers, double lambda, double* m) {
+  const std::int64_t column = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
+  const std::int64_t row = grid.block.y;
   if (column > row) return;
   const std::int64_t at = row * docs + column;
   double sum = 0.0;
@@ -164,10 +163,9 @@ struct AppendParts {
 };
 
 // u = s(winner) − s(loser). A thread owns a number.
-__global__ void __launch_bounds__(kThreads)
-    pair_columns_kernel(std::int64_t n, const double* s, std::int64_t stride, const PreferencePair* pairs,
-                        std::int64_t count, double* u) {
-  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void pair_columns_kernel(const Grid& grid, std::int64_t n, const double* s, std::int64_t stride,
+                                    const PreferencePair* pairs, std::int64_t count, double* u) {
+  const std::int64_t at = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (at >= n * count) return;
   const PreferencePair& pair = pairs[at % count];
   const double* row = s + at / count * stride;
@@ -177,14 +175,14 @@ __global__ void __launch_bounds__(kThreads)
 // products = uᵀ L⁻¹, the rows cut into parts. Grid: blocks of columns, parts, groups of pairs. A thread
 // owns a column of the group's pairs and reads L⁻¹ down it, in order; 32 rows of u at a time lie in shared
 // memory.
-__global__ void __launch_bounds__(kColumns)
-    apply_from_right_kernel(std::int64_t n, const double* factor, std::int64_t count,
-                            std::int64_t rows_per_part, AppendParts work) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * kColumns + threadIdx.x;
+__device__ void apply_from_right_kernel(const Grid& grid, std::int64_t n, const double* factor,
+                                        std::int64_t count, std::int64_t rows_per_part,
+                                        const AppendParts& work) {
+  const std::int64_t column = std::int64_t{grid.block.x} * kColumns + threadIdx.x;
   const std::int64_t begin =
-      max(std::int64_t{blockIdx.y} * rows_per_part, std::int64_t{blockIdx.x} * kColumns);
-  const std::int64_t end = min(n, std::int64_t{blockIdx.y} * rows_per_part + rows_per_part);
-  const std::int64_t first_pair = std::int64_t{blockIdx.z} * kPairsPerPass;
+      max(std::int64_t{grid.block.y} * rows_per_part, std::int64_t{grid.block.x} * kColumns);
+  const std::int64_t end = min(n, std::int64_t{grid.block.y} * rows_per_part + rows_per_part);
+  const std::int64_t first_pair = std::int64_t{grid.block.z} * kPairsPerPass;
   auto* staged = dynamic_shared<double>();
   double sums[kPairsPerPass] = {};
   for (std::int64_t row = begin; row < end; row += kStagedRows) {
@@ -222,18 +220,18 @@ __global__ void __launch_bounds__(kColumns)
   }
   if (column >= n) return;
   for (int pair = 0; pair < kPairsPerPass && first_pair + pair < count; ++pair) {
-    work.products[(blockIdx.y * count + first_pair + pair) * n + column] = sums[pair];
+    work.products[(grid.block.y * count + first_pair + pair) * n + column] = sums[pair];
   }
 }
 
 // Writes the new rows (−D⁻¹uᵀL⁻¹, D⁻¹)/√λ. A block owns 32 columns: it adds the parts of uᵀL⁻¹ in order
 // into shared memory, then its threads take the rows. Writes nothing if the corner was indefinite.
-__global__ void __launch_bounds__(kThreads)
-    write_rows_kernel(std::int64_t n, double* factor, std::int64_t count, std::int64_t parts,
-                      double root_lambda, AppendParts work, const CovarianceStatus* status) {
+__device__ void write_rows_kernel(const Grid& grid, std::int64_t n, double* factor, std::int64_t count,
+                                  std::int64_t parts, double root_lambda, const AppendParts& work,
+                                  const CovarianceStatus* status) {
   if (status->failed != 0) return;
   auto* product = dynamic_shared<double>();
-  const std::int64_t column = std::int64_t{blockIdx.x} * kFinishColumns + threadIdx.x % kFinishColumns;
+  const std::int64_t column = std::int64_t{grid.block.x} * kFinishColumns + threadIdx.x % kFinishColumns;
   const std::int64_t lane = threadIdx.x / kFinishColumns;
   constexpr std::int64_t kLanes = kThreads / kFinishColumns;
   for (std::int64_t pair = lane; pair < count; pair += kLanes) {
@@ -270,7 +268,7 @@ std::int64_t apply_from_right(Stream stream, std::int64_t n, const double* facto
                               const AppendParts& work) {
   const std::int64_t rows_per_part = append_rows_per_part(n);
   const std::int64_t parts = parts_of(n, rows_per_part);
-  launch(apply_from_right_kernel,
+  launch(kernel<apply_from_right_kernel, kColumns>,
          dim3{count_of(parts_of(n, kColumns)), count_of(parts), count_of(parts_of(count, kPairsPerPass))},
          dim3{kColumns}, kStagedRows * kPairsPerPass * sizeof(double), stream, n, factor, count,
          rows_per_part, work);
@@ -289,12 +287,12 @@ void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int6
                   const double* x, double* workspace, double* y, std::int64_t stride) {
   if (n == 0 || columns == 0) return;
   const FactorCut cut(n, columns);
-  launch(apply_factor_kernel, dim3{double_tiles(columns), double_tiles(n), count_of(cut.parts)},
-         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride,
-         cut, workspace);
+  launch(kernel<apply_factor_kernel, DoubleTile::kThreads>,
+         dim3{double_tiles(columns), double_tiles(n), count_of(cut.parts)}, dim3{DoubleTile::kThreads},
+         DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride, cut, workspace);
   if (cut.parts == 1) return;
-  launch_each<kThreads>(add_factor_parts_kernel, (n - cut.depth) * columns, 1, stream, n, columns, y,
-                        stride, cut, workspace);
+  launch_each<kThreads>(kernel<add_factor_parts_kernel, kThreads>, (n - cut.depth) * columns, 1, stream, n,
+                        columns, y, stride, cut, workspace);
 }
 
 std::int64_t apply_factor_transposed_workspace(std::int64_t n, std::int64_t columns) {
@@ -318,10 +316,11 @@ void dual_gram(Stream stream, std::int64_t n, std::int64_t docs, const double* s
   const std::int64_t rows_per_part = gram_rows_per_part(n, docs);
   const std::int64_t parts = parts_of(n, rows_per_part);
   if (parts > 0) {
-    launch(gram_part_kernel, dim3{count_of(lower_tiles(docs)), count_of(parts)}, dim3{DoubleTile::kThreads},
+    launch(kernel<gram_part_kernel, DoubleTile::kThreads>,
+           dim3{count_of(lower_tiles(docs)), count_of(parts)}, dim3{DoubleTile::kThreads},
            DoubleTile::kSharedBytes, stream, n, docs, s, stride, rows_per_part, workspace);
   }
-  launch_each<128>(finish_gram_kernel, docs, docs, stream, docs, parts, workspace, lambda, m);
+  launch_each<128>(kernel<finish_gram_kernel>, docs, docs, stream, docs, parts, workspace, lambda, m);
 }
 
 std::int64_t append_workspace(std::int64_t n, std::int64_t pairs) {
@@ -340,12 +339,13 @@ void append_pairs(Stream stream, std::int64_t n, double* factor, std::int64_t do
   factor_pair_corner(stream, docs, m, pairs, count, work.corner, work.inverse, status);
   std::int64_t parts = 0;
   if (n > 0) {
-    launch_each<kThreads>(pair_columns_kernel, n * count, 1, stream, n, s, stride, pairs, count, work.u);
+    launch_each<kThreads>(kernel<pair_columns_kernel, kThreads>, n * count, 1, stream, n, s, stride, pairs,
+                          count, work.u);
     parts = apply_from_right(stream, n, factor, count, work);
   }
-  launch(write_rows_kernel, dim3{count_of(parts_of(n + count, kFinishColumns))}, dim3{kThreads},
-         static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream, n, factor, count, parts,
-         std::sqrt(lambda), work, status);
+  launch(kernel<write_rows_kernel, kThreads>, dim3{count_of(parts_of(n + count, kFinishColumns))},
+         dim3{kThreads}, static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream, n,
+         factor, count, parts, std::sqrt(lambda), work, status);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

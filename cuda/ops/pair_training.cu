@@ -11,7 +11,7 @@
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/live_units.cuh"
 #include "cuda/ops/pair_terms.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -42,25 +42,25 @@ DocParts cut_docs(const NetworkShape& shape, std::int64_t members, std::int64_t 
 }
 
 // A thread owns a term of a member.
-__global__ void __launch_bounds__(kThreads)
-    perturb_labels_kernel(const PairTerm* terms, std::int64_t terms_count, const PhiloxKey* keys,
-                          const std::uint32_t* round, double noise, double* labels) {
-  const std::int64_t t = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void perturb_labels_kernel(const Grid& grid, const PairTerm* terms, std::int64_t terms_count,
+                                      const PhiloxKey* keys, const std::uint32_t* round, double noise,
+                                      double* labels) {
+  const std::int64_t t = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (t >= terms_count) return;
-  const std::int64_t member = blockIdx.y;
+  const std::int64_t member = grid.block.y;
   RngStream coins(keys[member], *round, static_cast<std::uint32_t>(t));
   labels[member * terms_count + t] = noisy_labels(terms[t].labels, terms[t].weight, noise, coins.normal());
 }
 
 // δ_L and δ_{L−1} of a document from the derivatives of its terms, summed in double by the warp that owns
-// it; blockIdx.y is the member. Deterministic: each lane's terms and the lanes are summed in a fixed
+// it; grid.block.y is the member. Deterministic: each lane's terms and the lanes are summed in a fixed
 // order.
-__global__ void __launch_bounds__(kThreads)
-    output_slopes_kernel(const OutputLayer output, PairHistoryView history, const float* theta,
-                         const float* scores, FactorRows rows) {
-  const std::int64_t doc = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+__device__ void output_slopes_kernel(const Grid& grid, const OutputLayer& output,
+                                     const PairHistoryView& history, const float* theta,
+                                     const float* scores, const FactorRows& rows) {
+  const std::int64_t doc = std::int64_t{grid.block.x} * (kThreads / 32) + threadIdx.x / 32;
   if (doc >= history.docs) return;
-  const std::int64_t member = blockIdx.y;
+  const std::int64_t member = grid.block.y;
   const std::int32_t stop = history.incidence.offsets[doc + 1];
   double sum = 0.0;
   for (std::int32_t i = history.incidence.offsets[doc] + static_cast<std::int32_t>(threadIdx.x % 32);
@@ -76,10 +76,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Computes the rows from derivatives that are known, of one network.
-__global__ void __launch_bounds__(kThreads)
-    known_slopes_kernel(const OutputLayer output, const double* slopes, const float* theta,
-                        FactorRows rows) {
-  const std::int64_t doc = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+__device__ void known_slopes_kernel(const Grid& grid, const OutputLayer& output, const double* slopes,
+                                    const float* theta, const FactorRows& rows) {
+  const std::int64_t doc = std::int64_t{grid.block.x} * (kThreads / 32) + threadIdx.x / 32;
   if (doc >= rows.docs) return;
   write_output_deltas(output, theta, static_cast<float>(slopes[doc]), rows.values + doc * rows.stride);
 }
@@ -165,23 +164,22 @@ struct OuterProducts {
 // (units × inputs) and groups of columns, parts, members; a block owns a tile, a thread some numbers of it,
 // or a group.
 template <class Fragment>
-__global__ void __launch_bounds__(FloatTile::kMostThreads)
-    outer_product_kernel(const __grid_constant__ OuterProducts task,
-                         const __grid_constant__ LayerTable layers, const float* features,
-                         const FactorRows rows, const PartialSums partial) {
-  const std::int64_t begin = std::int64_t{blockIdx.y} * partial.docs_per_part;
+__device__ void outer_product_kernel(const Grid& grid, const OuterProducts& task, const LayerTable& layers,
+                                     const float* features, const FactorRows& rows,
+                                     const PartialSums& partial) {
+  const std::int64_t begin = std::int64_t{grid.block.y} * partial.docs_per_part;
   const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
-  const std::int64_t member = blockIdx.z;
+  const std::int64_t member = grid.block.z;
   const float* member_rows = rows.values + member * rows.docs * rows.stride;
-  float* sums = partial.of(member, blockIdx.y);
-  if (blockIdx.x >= task.tiles) {
-    sum_columns(layers, blockIdx.x - task.tiles, features, member_rows, rows.stride, begin, end, sums);
+  float* sums = partial.of(member, grid.block.y);
+  if (grid.block.x >= task.tiles) {
+    sum_columns(layers, grid.block.x - task.tiles, features, member_rows, rows.stride, begin, end, sums);
     return;
   }
   const FloatTile& tile = task.tile;
   const NetworkLayer& layer = task.layer;
-  const std::int64_t unit = blockIdx.x / task.column_tiles * tile.rows();
-  const std::int64_t column = blockIdx.x % task.column_tiles * tile.columns();
+  const std::int64_t unit = grid.block.x / task.column_tiles * tile.rows();
+  const std::int64_t column = grid.block.x % task.column_tiles * tile.columns();
   const FloatOperand<false> deltas{member_rows + layer.delta, rows.stride, layer.rows, end, unit};
   const FloatOperand<false> hidden{task.inputs + member * task.input_member_stride, task.input_stride,
                                    layer.columns, end, column};
@@ -193,21 +191,21 @@ __global__ void __launch_bounds__(FloatTile::kMostThreads)
   });
 }
 
-using OuterProductKernel = void (*)(OuterProducts, LayerTable, const float*, FactorRows, PartialSums);
+using OuterProductKernel = Kernel<OuterProducts, LayerTable, const float*, FactorRows, PartialSums>;
 
 OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
-  return for_fragment_of(
-      tile, [](auto fragment) -> OuterProductKernel { return outer_product_kernel<decltype(fragment)>; });
+  return for_fragment_of(tile, [](auto fragment) -> OuterProductKernel {
+    return kernel<outer_product_kernel<decltype(fragment)>, FloatTile::kMostThreads>;
+  });
 }
 
 // gradient [members × p] in double: parts in order, then what depends on parameters alone. A thread owns a
 // parameter. Deterministic.
-__global__ void __launch_bounds__(kThreads)
-    finish_gradient_kernel(PartialSums partial, const float* theta, StackedObjective objective,
-                           GradientUse use) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void finish_gradient_kernel(const Grid& grid, const PartialSums& partial, const float* theta,
+                                       const StackedObjective& objective, const GradientUse& use) {
+  const std::int64_t k = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (k >= partial.parameters) return;
-  const std::int64_t member = blockIdx.y;
+  const std::int64_t member = grid.block.y;
   const std::int64_t place = member * partial.parameters + k;
   const float* numbers = partial.of(member, 0) + k;
   double sum = 0.0;
@@ -222,21 +220,22 @@ __global__ void __launch_bounds__(kThreads)
     use.theta[place] = static_cast<float>(gradient_descent_element(use.step[member], sum, own));
 }
 
-// A block owns a sum of the loss, blockIdx.y is the member.
-__global__ void __launch_bounds__(kThreads)
-    loss_sums_kernel(PairHistoryView history, const float* scores, const float* theta,
-                     std::int64_t parameters, StackedObjective objective, const LossBlocks blocks,
-                     double* sums) {
-  const std::int64_t member = blockIdx.y;
-  const double sum = loss_sum(history, scores, theta, parameters, objective, blocks, member, blockIdx.x,
+// A block owns a sum of the loss, grid.block.y is the member.
+__device__ void loss_sums_kernel(const Grid& grid, const PairHistoryView& history, const float* scores,
+                                 const float* theta, std::int64_t parameters,
+                                 const StackedObjective& objective, const LossBlocks& blocks,
+                                 double* sums) {
+  const std::int64_t member = grid.block.y;
+  const double sum = loss_sum(history, scores, theta, parameters, objective, blocks, member, grid.block.x,
                               dynamic_shared<double>());
-  if (threadIdx.x == 0) sums[member * blocks.all + blockIdx.x] = sum;
+  if (threadIdx.x == 0) sums[member * blocks.all + grid.block.x] = sum;
 }
 
 // A thread owns a member.
-__global__ void finish_losses_kernel(std::int64_t members, const LossBlocks blocks, const double* sums,
-                                     StackedObjective objective, double* losses) {
-  const std::int64_t member = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+__device__ void finish_losses_kernel(const Grid& grid, std::int64_t members, const LossBlocks& blocks,
+                                     const double* sums, const StackedObjective& objective,
+                                     double* losses) {
+  const std::int64_t member = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
   if (member < members) losses[member] = loss_of_sums(blocks, sums + member * blocks.all, objective);
 }
 
@@ -332,8 +331,8 @@ void finish_gradients(Products& products, const NetworkStack& stack, const float
     backward_hidden(products, stack, rows);
     sum_over_docs(products, stack, features, rows, partial);
   }
-  launch_each<kThreads>(finish_gradient_kernel, shape.parameters(), stack.members, products.stream(),
-                        partial, stack.theta, objective, use);
+  launch_each<kThreads>(kernel<finish_gradient_kernel, kThreads>, shape.parameters(), stack.members,
+                        products.stream(), partial, stack.theta, objective, use);
 }
 
 }  // namespace
@@ -356,8 +355,8 @@ std::int64_t most_partial_sums(const NetworkShape& shape, std::int64_t members, 
 
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
                     const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels) {
-  launch_each<kThreads>(perturb_labels_kernel, terms_count, members, stream, terms, terms_count, keys,
-                        round, noise, labels);
+  launch_each<kThreads>(kernel<perturb_labels_kernel, kThreads>, terms_count, members, stream, terms,
+                        terms_count, keys, round, noise, labels);
 }
 
 void forward_history(Products& products, const NetworkStack& stack, const PairHistoryView& history,
@@ -371,12 +370,12 @@ void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView
   if (stack.members == 0) return;
   const LossBlocks blocks(history.count, stack.shape.parameters(), objective);
   if (blocks.all > 0) {
-    launch(loss_sums_kernel, dim3{count_of(blocks.all), count_of(stack.members)}, dim3{kThreads},
-           kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
+    launch(kernel<loss_sums_kernel, kThreads>, dim3{count_of(blocks.all), count_of(stack.members)},
+           dim3{kThreads}, kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
            stack.shape.parameters(), objective, blocks, workspace.losses);
   }
-  launch_each<32>(finish_losses_kernel, stack.members, 1, stream, stack.members, blocks, workspace.losses,
-                  objective, losses);
+  launch_each<32>(kernel<finish_losses_kernel>, stack.members, 1, stream, stack.members, blocks,
+                  workspace.losses, objective, losses);
 }
 
 void pair_gradients(Products& products, const NetworkStack& stack, const PairHistoryView& history,
@@ -385,7 +384,7 @@ void pair_gradients(Products& products, const NetworkStack& stack, const PairHis
   if (stack.members == 0) return;
   const FactorRows rows = rows_of(stack.shape, history, workspace);
   if (history.docs > 0) {
-    launch(output_slopes_kernel,
+    launch(kernel<output_slopes_kernel, kThreads>,
            dim3{count_of(parts_of(history.docs, kThreads / 32)), count_of(stack.members)}, dim3{kThreads},
            0, products.stream(), OutputLayer(stack.shape), history, stack.theta, workspace.scores, rows);
   }
@@ -397,8 +396,8 @@ void score_gradient(Products& products, const NetworkStack& stack, const PairHis
                     double* gradient) {
   const FactorRows rows = rows_of(stack.shape, documents, workspace);
   if (documents.docs > 0) {
-    launch(known_slopes_kernel, dim3{count_of(parts_of(documents.docs, kThreads / 32))}, dim3{kThreads}, 0,
-           products.stream(), OutputLayer(stack.shape), slopes, stack.theta, rows);
+    launch(kernel<known_slopes_kernel, kThreads>, dim3{count_of(parts_of(documents.docs, kThreads / 32))},
+           dim3{kThreads}, 0, products.stream(), OutputLayer(stack.shape), slopes, stack.theta, rows);
   }
   finish_gradients(products, stack, documents.features, rows, {scale, 0.0, nullptr, nullptr}, workspace,
                    {gradient, nullptr, nullptr});

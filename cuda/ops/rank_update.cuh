@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -41,15 +41,16 @@ static __device__ void write_mirror(std::int64_t n, std::int64_t row, std::int64
 // tiles of rows; those above the diagonal return. A block owns a tile [64 × 64] and its mirror image, a
 // thread 16 numbers of a column; q's part lies in shared memory, then the tile. Double; deterministic.
 template <RankUpdate::Kind kind>
-static __device__ void rank_update(std::int64_t n, const double* q, std::int64_t count, double* a) {
-  if (blockIdx.x > blockIdx.y) return;
+static __device__ void rank_update(const Grid& grid, std::int64_t n, const double* q, std::int64_t count,
+                                   double* a) {
+  if (grid.block.x > grid.block.y) return;
   constexpr int kSide = RankUpdate::kSide;
   constexpr int kRowsAtATime = static_cast<int>(RankUpdate::kThreads) / kSide;
   constexpr int kHeld = kSide / kRowsAtATime;
   auto* of_rows = dynamic_shared<double>();
   double* of_columns = of_rows + RankUpdate::kRowsOfQ * kSide;
-  const std::int64_t row = std::int64_t{blockIdx.y} * kSide;
-  const std::int64_t column = std::int64_t{blockIdx.x} * kSide;
+  const std::int64_t row = std::int64_t{grid.block.y} * kSide;
+  const std::int64_t column = std::int64_t{grid.block.x} * kSide;
   const int near = static_cast<int>(threadIdx.x) % kSide;
   const int far = static_cast<int>(threadIdx.x) / kSide;
   // The matrix is read first and arrives while q is. No load depends on a branch: what lies outside reads

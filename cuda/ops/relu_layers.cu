@@ -2,7 +2,7 @@
 
 #include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/live_units.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -28,12 +28,11 @@ struct LayerPass {
 // documents, members; a block owns a tile, a thread a few numbers of it. Deterministic: no sum is shared.
 // Where h_l is the last layer and one tile holds all of it, the block's warps go on to the scores.
 template <class Fragment>
-__global__ void __launch_bounds__(FloatTile::kMostThreads)
-    forward_layer_kernel(const LayerPass pass, const FloatTile tile, const OutputLayer output,
-                         const ScoreArrays out) {
-  const std::int64_t doc = blockIdx.y * tile.rows();
-  const std::int64_t unit = blockIdx.x * tile.columns();
-  const std::int64_t member = blockIdx.z;
+__device__ void forward_layer_kernel(const Grid& grid, const LayerPass& pass, const FloatTile& tile,
+                                     const OutputLayer& output, const ScoreArrays& out) {
+  const std::int64_t doc = grid.block.y * tile.rows();
+  const std::int64_t unit = grid.block.x * tile.columns();
+  const std::int64_t member = grid.block.z;
   const float* theta = pass.theta + member * pass.parameters;
   const FloatOperand<true> inputs{pass.inputs + member * pass.input_member_stride, pass.input_stride,
                                   pass.docs, pass.layer.columns, doc};
@@ -55,32 +54,33 @@ __global__ void __launch_bounds__(FloatTile::kMostThreads)
   }
 }
 
-// δ_l ← φ'(h_l) ⊙ δ_l. A thread owns a number; blockIdx.y is the member.
-__global__ void __launch_bounds__(kGateThreads)
-    gate_kernel(FactorRows rows, std::int64_t units, std::int64_t hidden, std::int64_t delta) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kGateThreads + threadIdx.x;
+// δ_l ← φ'(h_l) ⊙ δ_l. A thread owns a number; grid.block.y is the member.
+__device__ void gate_kernel(const Grid& grid, const FactorRows& rows, std::int64_t units,
+                            std::int64_t hidden, std::int64_t delta) {
+  const std::int64_t i = std::int64_t{grid.block.x} * kGateThreads + threadIdx.x;
   if (i >= rows.docs * units) return;
   const std::int64_t unit = i % units;
-  float* row = rows.values + (blockIdx.y * rows.docs + i / units) * rows.stride;
+  float* row = rows.values + (grid.block.y * rows.docs + i / units) * rows.stride;
   if (!(row[hidden + unit] > 0.0F)) row[delta + unit] = 0.0F;
 }
 
-// Scores alone. A warp owns a document, blockIdx.y is the member. Deterministic.
-__global__ void __launch_bounds__(kWarpsPerBlock * 32)
-    score_kernel(const OutputLayer output, const float* theta, const float* inputs, std::int64_t stride,
-                 std::int64_t member_stride, std::int64_t docs, const ScoreArrays out) {
-  const std::int64_t doc = std::int64_t{blockIdx.x} * kWarpsPerBlock + threadIdx.x / 32;
+// Scores alone. A warp owns a document, grid.block.y is the member. Deterministic.
+__device__ void score_kernel(const Grid& grid, const OutputLayer& output, const float* theta,
+                             const float* inputs, std::int64_t stride, std::int64_t member_stride,
+                             std::int64_t docs, const ScoreArrays& out) {
+  const std::int64_t doc = std::int64_t{grid.block.x} * kWarpsPerBlock + threadIdx.x / 32;
   if (doc >= docs) return;
-  const std::int64_t member = blockIdx.y;
+  const std::int64_t member = grid.block.y;
   write_score(output, theta + member * output.parameters, inputs + member * member_stride + doc * stride,
               member * docs + doc, out);
 }
 
-using ForwardKernel = void (*)(LayerPass, FloatTile, OutputLayer, ScoreArrays);
+using ForwardKernel = Kernel<LayerPass, FloatTile, OutputLayer, ScoreArrays>;
 
 ForwardKernel forward_kernel(const FloatTile& tile) {
-  return for_fragment_of(
-      tile, [](auto fragment) -> ForwardKernel { return forward_layer_kernel<decltype(fragment)>; });
+  return for_fragment_of(tile, [](auto fragment) -> ForwardKernel {
+    return kernel<forward_layer_kernel<decltype(fragment)>, FloatTile::kMostThreads>;
+  });
 }
 
 void score(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows,
@@ -88,9 +88,9 @@ void score(Stream stream, const NetworkStack& stack, const float* features, cons
   const OutputLayer output(stack.shape);
   const bool hidden = stack.shape.depth > 1;
   const dim3 grid{count_of(parts_of(rows.docs, kWarpsPerBlock)), count_of(stack.members)};
-  launch(score_kernel, grid, dim3{kWarpsPerBlock * 32}, 0, stream, output, stack.theta,
-         hidden ? rows.values + output.layer.input : features, hidden ? rows.stride : stack.shape.inputs,
-         hidden ? rows.docs * rows.stride : 0, rows.docs, out);
+  launch(kernel<score_kernel, kWarpsPerBlock * 32>, grid, dim3{kWarpsPerBlock * 32}, 0, stream, output,
+         stack.theta, hidden ? rows.values + output.layer.input : features,
+         hidden ? rows.stride : stack.shape.inputs, hidden ? rows.docs * rows.stride : 0, rows.docs, out);
 }
 
 /// Layer `l` by our kernel, which scores too if `out` has arrays and one tile covers the layer's units.
@@ -178,8 +178,8 @@ void backward_hidden(Products& products, const NetworkStack& stack, const Factor
     products.multiply(backward_product(stack, l, rows), rows.values, stack.theta, rows.values);
     const NetworkLayer above = stack.shape.layer(l + 1);
     const std::int64_t numbers = rows.docs * above.columns;
-    launch_each<kGateThreads>(gate_kernel, numbers, stack.members, products.stream(), rows, above.columns,
-                              above.input, stack.shape.layer(l).delta);
+    launch_each<kGateThreads>(kernel<gate_kernel, kGateThreads>, numbers, stack.members, products.stream(),
+                              rows, above.columns, above.input, stack.shape.layer(l).delta);
   }
 }
 

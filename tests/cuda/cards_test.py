@@ -52,6 +52,7 @@ class Cards(unittest.TestCase):
             ("cuda:all", 4, "forward", {"cuda:0", "cuda:1", "cuda:2"}),
             ("cuda:1-2", 1, "backward", {"cuda:1", "cuda:2"}),
             ("cuda:2,0", 3, "random", {"cuda:0", "cuda:2"}),
+            ("cuda:1", 4, "random", {"cuda:1"}),  # in one batch
         ):
             with self.subTest(device=device):
                 found, made = self.run_on(device, device, "--jobs", jobs, OLRANK_EMULATED_SCHEDULE=schedule)

@@ -59,7 +59,7 @@ class Cards(unittest.TestCase):
                 self.assertEqual(found, one)
                 # Which card plays a trial is chance, as trials end; most cards get one.
                 self.assertLessEqual(set(made), cards)
-                self.assertGreater(len(made), 1)
+                self.assertGreater(len(made), min(1, len(cards) - 1))
                 self.assertEqual((self.root / device / "summary.csv").read_bytes(), (self.root / "one" / "summary.csv").read_bytes())
         manifest = json.loads((self.root / "cuda:2,0" / "manifest.json").read_text())
         self.assertEqual(manifest["device"], "cuda:0,2")

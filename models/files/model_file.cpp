@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
@@ -326,23 +328,60 @@ class Model {
   ModelTensors module_tensors_;  // what a module's file has to hold
 };
 
-/// Trees take raw values.
-LoadedModel model_of_trees(BoostedTrees trees) {
+/// Such a model takes raw values.
+LoadedModel model_of(std::shared_ptr<const ExternalModel> external) {
   LoadedModel model;
-  model.shape.inputs = model.normaliser.features = trees.features();
-  model.feature_names = trees.feature_names();
+  model.shape.inputs = model.normaliser.features = external->features();
+  model.feature_names = external->feature_names();
   model.metadata = {{"normalisation", normaliser_text(model.normaliser)}};
-  model.trees = std::make_shared<const BoostedTrees>(std::move(trees));
+  model.external = std::move(external);
   return model;
+}
+
+/// The first field of ONNX is a version, and that of its producer, a graph or operators follows. A
+/// safetensors file has a brace where its header begins.
+bool is_onnx(std::string_view bytes) {
+  constexpr std::string_view kSecondFields = "\x12\x3a\x42";
+  return bytes.size() > 8 && bytes[0] == '\x08' && kSecondFields.find(bytes[2]) != std::string_view::npos &&
+         bytes[8] != '{';
+}
+
+struct OnnxRegistry {
+  std::mutex mutex;
+  OnnxReader reader;
+};
+
+/// It stays when the process ends: what a reader holds may be gone by then.
+OnnxRegistry& onnx_registry() {
+  static auto& registry = *new OnnxRegistry;
+  return registry;
+}
+
+LoadedModel model_of_onnx(std::string_view bytes, const std::string& origin) {
+  const OnnxReader reader = [] {
+    const std::lock_guard lock(onnx_registry().mutex);
+    return onnx_registry().reader;
+  }();
+  if (reader) return model_of(reader(bytes, origin));
+  throw DataError(
+      origin, 0, 0,
+      "This is an ONNX model, which olrank reads in Python alone: use the Python package, with onnxruntime "
+      "installed, or give rankers the score of each document as a further feature.");
 }
 
 }  // namespace
 
 void require_own_function(const LoadedModel& model, std::string_view use) {
-  if (!model.trees && !model.start) return;
+  if (!model.external && !model.start) return;
   throw_error<InvalidArgument>("{} cannot hold {}: use the model's own file.", use,
-                               model.trees ? "trees of LightGBM or XGBoost"
-                                           : "a model that adds to the score of the one it started from");
+                               model.external
+                                   ? model.external->what()
+                                   : "a model that adds to the score of the one it started from");
+}
+
+void register_onnx_reader(OnnxReader reader) {
+  const std::lock_guard lock(onnx_registry().mutex);
+  onnx_registry().reader = std::move(reader);
 }
 
 LoadedModel load_model(const std::filesystem::path& path, ModelCode code) {
@@ -352,13 +391,7 @@ LoadedModel load_model(const std::filesystem::path& path, ModelCode code) {
 }
 
 LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code) {
-  // A safetensors file has a brace where its header begins.
-  if (bytes.size() > 8 && bytes[0] == '\x08' && bytes[2] == '\x12' && bytes[8] != '{') {
-    throw DataError(
-        origin, 0, 0,
-        "This is an ONNX model, which olrank does not read: score the documents with onnxruntime, "
-        "and give rankers the score as a further feature.");
-  }
+  if (is_onnx(bytes)) return model_of_onnx(bytes, origin);
   if (bytes.starts_with(R"({"format":"olrank-model")") || bytes.starts_with("PK\x03\x04")) {
     throw DataError(origin, 0, 0,
                     "This is JSON or PyTorch's format, which olrank writes for other programs and does not "
@@ -366,7 +399,8 @@ LoadedModel parse_model(std::string_view bytes, const std::string& origin, Model
                     "setting module.");
   }
   if (StateReader::is_state(bytes)) return model_of_snapshot(std::string(bytes), origin, code);
-  if (BoostedTrees::is_file(bytes)) return model_of_trees(BoostedTrees::parse(bytes, origin));
+  if (BoostedTrees::is_file(bytes))
+    return model_of(std::make_shared<const BoostedTrees>(BoostedTrees::parse(bytes, origin)));
   return Model(parse_safetensors(bytes, origin), origin, code).read();
 }
 

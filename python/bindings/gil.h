@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <functional>
+#include <memory>
 
 namespace olrank::python {
 
@@ -37,6 +38,9 @@ class Acquired {
  private:
   PyGILState_STATE state_;
 };
+
+/// An object of Python's that any thread may let go of.
+std::shared_ptr<nanobind::object> shared(nanobind::object object);
 
 /// Runs when the interpreter begins to end: waits for work that was left, and from then on no other thread
 /// comes back to it.

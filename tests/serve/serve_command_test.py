@@ -377,7 +377,7 @@ class ServeCommand(ServiceTest):
         trees.write_text(text[:text.index("Tree=1")])
         self.assertIn("It is cut short after 1 tree.", self.refused("--state", self.state, "--model", trees, code=1))
         trees.write_text(text)
-        self.assertIn("holds trees, from which only clickgp starts",
+        self.assertIn("holds trees of LightGBM or XGBoost, from which only clickgp starts",
                       self.refused("--state", self.state, "--model", trees, "--ranker", "olranknet"))
         self.assertIn("contradicts the model", self.refused("--state", self.state, "--model", trees, "--normalise", "query-minmax"))
         service = self.start("--model", trees)

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "models/files/external_model.h"
 #include "models/files/model_file.h"
 #include "models/files/model_scorer.h"
 #include "models/linear/linear_belief.h"
@@ -120,6 +121,42 @@ TEST_F(ModelFileTest, NamesTheFormatsThatAreWrittenForOtherPrograms) {
         "m: This is JSON or PyTorch's format, which olrank writes for other programs and does not read: "
         "name the model file that was exported. A TorchScript module of your own is the setting module.");
   }
+}
+
+/// Scores a document by how many documents its query has.
+class CountingModel : public ExternalModel {
+ public:
+  std::string_view what() const override { return "a model that counts"; }
+  std::int64_t features() const override { return 2; }
+  const std::vector<std::string>& feature_names() const override { return names_; }
+  void score_docs(std::span<const float> docs, std::span<double> scores) const override {
+    ASSERT_EQ(docs.size(), 2 * scores.size());
+    std::fill(scores.begin(), scores.end(), static_cast<double>(scores.size()));
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+TEST_F(ModelFileTest, ReadsOnnxByARegisteredReaderAlone) {
+  const std::string file("\x08\x08\x3a\x10some nodes", 14);
+  EXPECT_NE(message_of([&] {
+              parse_model(file, "m.onnx", ModelCode::kRefuse);
+            }).find("m.onnx: This is an ONNX model, which olrank reads in Python alone"),
+            std::string::npos);
+  register_onnx_reader([&](std::string_view bytes, const std::string& name) {
+    EXPECT_EQ(bytes, file);
+    EXPECT_EQ(name, "m.onnx");
+    return std::make_shared<const CountingModel>();
+  });
+  const ModelScorer scorer(parse_model(file, "m.onnx", ModelCode::kRefuse));
+  register_onnx_reader({});
+  const std::vector<float> docs(10);
+  const std::int64_t offsets[] = {0, 2, 5};
+  std::vector<double> scores(5);
+  Scratch scratch;
+  scorer.score(scratch, {docs.data(), 5, 2}, offsets, scores);
+  EXPECT_EQ(scores, (std::vector<double>{2.0, 2.0, 3.0, 3.0, 3.0}));
 }
 
 TEST_F(ModelFileTest, RefusesOtherArchitectures) {

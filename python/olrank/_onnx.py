@@ -1,7 +1,5 @@
 """Models in ONNX, whose scores onnxruntime computes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -25,39 +23,29 @@ def read(data: bytes) -> tuple[int, Callable[[npt.NDArray[np.float32]], npt.NDAr
     try:
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise DataError(
-            "onnxruntime cannot read this ONNX model: it is damaged, cut short, or has its weights in another file, where "
-            f"external_data=False of torch.onnx.export makes one ({_first_line(error)})."
-        ) from None
+        where = "another file, where external_data=False of torch.onnx.export makes one"
+        raise DataError(f"onnxruntime cannot read this ONNX model: it is damaged, cut short, or has its weights in {where} ({_short(error)}).") from None
     taken, given = session.get_inputs(), session.get_outputs()
     if len(taken) != 1 or len(taken[0].shape) != 2 or taken[0].type not in _TYPES or not isinstance(taken[0].shape[1], int):
-        raise DataError(
-            f"This ONNX model takes {_described(taken)}: export it with one input, documents × features, float or double, whose "
-            "number of features is fixed."
-        )
+        wanted = "export it with one input, documents × features, float or double, whose number of features is fixed"
+        raise DataError(f"This ONNX model takes {_described(taken)}: {wanted}.")
     name = next((output.name for output in given if output.name == "scores" or len(given) == 1), None)
     if name is None:
         raise DataError(f"This ONNX model gives {_described(given)}: export it with one output, or call that of the scores 'scores'.")
     kind, features = _TYPES[taken[0].type], taken[0].shape[1]
 
     def score(docs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        scores = np.asarray(session.run([name], {taken[0].name: docs.astype(kind, copy=False)})[0])
+        try:
+            scores = np.asarray(session.run([name], {taken[0].name: docs.astype(kind, copy=False)})[0])
+        except Exception as error:
+            raise DataError(f"This ONNX model does not score a table of documents: export it with a free number of rows ({_short(error)}).") from None
         if scores.size != len(docs) or scores.dtype.kind not in "fiu":
             raise DataError(f"This ONNX model gives {scores.size} numbers for {len(docs)} documents: export the score of each document alone.")
-        if not np.isfinite(scores).all():
+        if docs.any() and not np.isfinite(scores).all():
             raise NumericError("The ONNX model gives a score that is not finite: check the features and the model.")
         return np.ascontiguousarray(scores, dtype=np.float64).ravel()
 
-    try:
-        score(np.zeros((2, features), dtype=np.float32))
-    except NumericError:
-        pass  # of documents that are none
-    except DataError:
-        raise
-    except Exception as error:
-        raise DataError(
-            f"This ONNX model does not score a table of documents: export it with a free number of rows ({_first_line(error)})."
-        ) from None
+    score(np.zeros((2, features), dtype=np.float32))  # raises what each call would raise
     return features, score
 
 
@@ -65,5 +53,5 @@ def _described(values: list[Any]) -> str:
     return " and ".join(f"'{value.name}' ({value.type} of {value.shape})" for value in values)
 
 
-def _first_line(error: Exception) -> str:
+def _short(error: Exception) -> str:
     return str(error).partition("\n")[0].rstrip(".")

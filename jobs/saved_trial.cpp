@@ -155,7 +155,7 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
     throw_error<InvalidArgument>(
         "{} holds {}, from which only clickgp starts: choose kind = \"clickgp\", a linear model or a "
         "network.",
-        origin, model.external ? model.external->what() : "an additive model");
+        origin, model.external ? model.external->what : "an additive model");
   }
   ranker.network.network = model.settings.network;
   if (model.is_linear()) return;

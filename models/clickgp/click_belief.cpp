@@ -24,29 +24,25 @@ double in_lanes(std::int64_t count, const double* a, const double* b) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-// Few columns lie in lanes, so that a row of them stays in vector registers. BLAS takes twice to five times
-// as long for such a solution.
-
-/// B ← L⁻¹ B with L [n × n] lower triangular, B [n × kLanes].
+/// B ← L⁻¹ B with L [n × n] lower triangular, B [n × kLanes]. A row of B stays in vector registers: BLAS
+/// takes several times as long for so few columns.
 OLRANK_VECTOR_CLONES
 void solve_in_lanes(std::int64_t n, const double* l, double* b) {
-  constexpr std::int64_t kRows = 2;  // at a time
-  for (std::int64_t first = 0; first < n; first += kRows) {
-    const std::int64_t second = std::min(first + 1, n - 1);
-    const double* const rows[kRows] = {l + first * n, l + second * n};
-    double sums[kRows][kLanes] = {};
+  for (std::int64_t first = 0; first < n; first += 2) {
+    const double* const rows[2] = {l + first * n, l + std::min(first + 1, n - 1) * n};
+    double sums[2][kLanes] = {};
     for (std::int64_t k = 0; k < first; ++k) {
-      for (std::int64_t row = 0; row < kRows; ++row) {
+      for (std::int64_t row = 0; row < 2; ++row) {
         for (std::int64_t lane = 0; lane < kLanes; ++lane)
           sums[row][lane] += rows[row][k] * b[k * kLanes + lane];
       }
     }
-    for (std::int64_t lane = 0; lane < kLanes; ++lane)
-      b[first * kLanes + lane] = (b[first * kLanes + lane] - sums[0][lane]) / rows[0][first];
-    if (second == first) break;
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const double sum = sums[1][lane] + rows[1][first] * b[first * kLanes + lane];
-      b[second * kLanes + lane] = (b[second * kLanes + lane] - sum) / rows[1][second];
+    for (std::int64_t row = 0; row < std::min<std::int64_t>(2, n - first); ++row) {
+      double* const solved = b + (first + row) * kLanes;
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        if (row == 1) sums[1][lane] += rows[1][first] * b[first * kLanes + lane];
+        solved[lane] = (solved[lane] - sums[row][lane]) / rows[row][first + row];
+      }
     }
   }
 }

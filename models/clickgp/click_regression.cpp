@@ -168,24 +168,20 @@ void ClickRegression::exchange(const ClickView& view, const Change& change, cons
   const std::vector<double> own_after = own_evidence(after);
   const std::size_t first = collected_weights_.size();
   if (first == 0) find_whole_evidence(solved_);
-  AlignedVector<double>& steps = work_.steps;
-  AlignedVector<double>& weights_before = work_.weights_before;
-  AlignedVector<double>& weights_after = work_.weights_after;
-  AlignedVector<double>& pull = work_.pull;
-  steps.clear();
+  work_.steps.clear();
   const auto collect = [&](const double* row, double weight, double step) {
     collected_.insert(collected_.end(), row, row + width);
     collected_weights_.push_back(weight);
-    steps.push_back(step);
+    work_.steps.push_back(step);
   };
   const auto row_of = [&](std::int32_t row) { return view.rows.data() + row * width; };
-  weights_before.assign(view.model.size(), 0.0);
-  weights_after.assign(view.model.size(), 0.0);
+  work_.weights_before.assign(view.model.size(), 0.0);
+  work_.weights_after.assign(view.model.size(), 0.0);
   for (std::size_t doc = 0; doc < change.now.size(); ++doc) {
     const std::int32_t now = change.now[doc];
     const std::int32_t had = doc < change.before.size() ? change.before[doc] : now;
-    weights_before[had] += before.curvature[doc];
-    weights_after[now] += after.curvature[doc];
+    work_.weights_before[had] += before.curvature[doc];
+    work_.weights_after[now] += after.curvature[doc];
     if (had == now) {
       if (change.changed[doc] == 0) continue;
       collect(row_of(now), after.curvature[doc] - before.curvature[doc], own_after[doc] - own_before[doc]);
@@ -194,18 +190,18 @@ void ClickRegression::exchange(const ClickView& view, const Change& change, cons
       collect(row_of(now), after.curvature[doc], own_after[doc]);
     }
   }
-  pull.resize(width);
+  work_.pull.resize(width);
   const auto collect_pull = [&](const KnownQuery::Site& site, std::span<const double> weights,
                                 std::span<const double> own, double sign) {
     blas::gemv(blas::Transpose::kYes, std::ssize(weights), width, 1.0, view.rows.data(), width,
-               weights.data(), 0.0, pull.data());
+               weights.data(), 0.0, work_.pull.data());
     const double sum = std::accumulate(own.begin(), own.end(), 0.0);
-    collect(pull.data(), -sign * site.coupling, -sign * site.coupling * sum);
+    collect(work_.pull.data(), -sign * site.coupling, -sign * site.coupling * sum);
   };
-  collect_pull(before, weights_before, own_before, -1.0);
-  collect_pull(after, weights_after, own_after, 1.0);
-  blas::gemv(blas::Transpose::kYes, std::ssize(steps), width, 1.0,
-             collected_.data() + static_cast<std::int64_t>(first) * width, width, steps.data(), 1.0,
+  collect_pull(before, work_.weights_before, own_before, -1.0);
+  collect_pull(after, work_.weights_after, own_after, 1.0);
+  blas::gemv(blas::Transpose::kYes, std::ssize(work_.steps), width, 1.0,
+             collected_.data() + static_cast<std::int64_t>(first) * width, width, work_.steps.data(), 1.0,
              evidence_.data());
 }
 

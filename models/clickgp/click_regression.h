@@ -161,15 +161,9 @@ class ClickRegression {
   AlignedVector<double> collected_;        // rows r of which Λ has Σ w r rᵀ more
   std::vector<double> collected_weights_;  // w
   AlignedVector<double> solved_;           // A θ̂, A = L Lᵀ of the belief; while something is collected
-  /// A list's steps need memory many times, which stays.
+  /// A list needs memory for these, which stays: steps of the evidence, weights by rows, Σ h φ and so on.
   struct Work {
-    AlignedVector<double> steps;  // of the evidence, by the rows
-    AlignedVector<double> weights_before;
-    AlignedVector<double> weights_after;
-    AlignedVector<double> pull;  // Σ h φ
-    AlignedVector<double> slope;
-    AlignedVector<double> of_rows;
-    AlignedVector<double> direction;
+    AlignedVector<double> steps, weights_before, weights_after, pull, slope, of_rows, direction;
     ClickSite site;
   };
   Work work_;

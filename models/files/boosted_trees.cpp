@@ -258,11 +258,6 @@ BoostedTrees BoostedTrees::parse(std::string_view bytes, const std::string& orig
   return bytes.starts_with('{') ? reader.xgboost(bytes) : reader.lightgbm(bytes);
 }
 
-void BoostedTrees::score_docs(std::span<const float> docs, std::span<double> scores) const {
-  for (std::size_t doc = 0; doc < scores.size(); ++doc)
-    scores[doc] = score(docs.data() + static_cast<std::int64_t>(doc) * features_);
-}
-
 double BoostedTrees::score(const float* doc) const {
   constexpr double kZero = 1e-35F;  // LightGBM takes less for 0
   double sum = offset_;

@@ -1,29 +1,24 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "models/files/external_model.h"
 
 namespace olrank {
 
 /// The trees of a model that LightGBM saved as text or XGBoost as JSON. Its score of a raw document is that
 /// program's raw score (LightGBM's raw_score, XGBoost's output_margin): the sum of a leaf of each tree.
-class BoostedTrees : public ExternalModel {
+class BoostedTrees {
  public:
   /// Whether a file begins as one of these do.
   static bool is_file(std::string_view bytes);
   /// Throws DataError, naming `origin`, for a file that is damaged or has trees of another kind.
   static BoostedTrees parse(std::string_view bytes, const std::string& origin);
 
-  std::string_view what() const override { return "trees of LightGBM or XGBoost"; }
-  std::int64_t features() const override { return features_; }
+  std::int64_t features() const { return features_; }
   /// Returns the names in the file, or none if the program made them up.
-  const std::vector<std::string>& feature_names() const override { return feature_names_; }
-  void score_docs(std::span<const float> docs, std::span<double> scores) const override;
+  const std::vector<std::string>& feature_names() const { return feature_names_; }
   double score(const float* doc) const;
 
  private:

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,24 +9,20 @@
 
 namespace olrank {
 
-/// A function of raw documents that another program made. Any number of threads may use one at once.
-class ExternalModel {
- public:
-  virtual ~ExternalModel() = default;
-
-  /// Says what it is, for messages, such as "an ONNX model".
-  virtual std::string_view what() const = 0;
-  virtual std::int64_t features() const = 0;
-  /// Returns the features' names, or none.
-  virtual const std::vector<std::string>& feature_names() const = 0;
-  /// Writes a score for each of one query's documents, whose features follow one another.
-  virtual void score_docs(std::span<const float> docs, std::span<double> scores) const = 0;
+/// A function of raw documents that another program made.
+struct ExternalModel {
+  std::string what;  // for messages, such as "an ONNX model"
+  std::int64_t features = 0;
+  std::vector<std::string> feature_names;  // or none
+  /// Writes a score for each of one query's documents, whose features follow one another. Any number of
+  /// threads may call it at once.
+  std::function<void(std::span<const float> docs, std::span<double> scores)> score;
 };
 
 /// Makes a model of the bytes of an ONNX file, whose name is for messages. Several threads may call it.
-using OnnxReader =
-    std::function<std::shared_ptr<const ExternalModel>(std::string_view bytes, const std::string& name)>;
-/// Files in ONNX are model files from here on, read by this; without a reader they are refused.
+using OnnxReader = std::function<ExternalModel(std::string_view bytes, const std::string& name)>;
+/// Files in ONNX are model files from here on, read by this. Without a reader, which programs register
+/// before they have threads that read models, they are refused.
 void register_onnx_reader(OnnxReader reader);
 
 }  // namespace olrank

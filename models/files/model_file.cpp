@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "core/throw_error.h"
 #include "models/baselines/baselines.h"
 #include "models/files/boosted_trees.h"
+#include "models/files/external_model.h"
 #include "models/files/model_scorer.h"
 #include "models/files/snapshot_file.h"
 #include "models/linear/linear_belief.h"
@@ -329,40 +329,37 @@ class Model {
 };
 
 /// Such a model takes raw values.
-LoadedModel model_of(std::shared_ptr<const ExternalModel> external) {
+LoadedModel model_of(ExternalModel external) {
   LoadedModel model;
-  model.shape.inputs = model.normaliser.features = external->features();
-  model.feature_names = external->feature_names();
+  model.shape.inputs = model.normaliser.features = external.features;
+  model.feature_names = external.feature_names;
   model.metadata = {{"normalisation", normaliser_text(model.normaliser)}};
-  model.external = std::move(external);
+  model.external = std::make_shared<const ExternalModel>(std::move(external));
   return model;
 }
 
-/// The first field of ONNX is a version, and that of its producer, a graph or operators follows. A
-/// safetensors file has a brace where its header begins.
-bool is_onnx(std::string_view bytes) {
-  constexpr std::string_view kSecondFields = "\x12\x3a\x42";
-  return bytes.size() > 8 && bytes[0] == '\x08' && kSecondFields.find(bytes[2]) != std::string_view::npos &&
-         bytes[8] != '{';
+LoadedModel model_of_trees(BoostedTrees trees) {
+  const auto score = [trees](std::span<const float> docs, std::span<double> scores) {
+    for (std::size_t doc = 0; doc < scores.size(); ++doc)
+      scores[doc] = trees.score(docs.data() + static_cast<std::int64_t>(doc) * trees.features());
+  };
+  return model_of({"trees of LightGBM or XGBoost", trees.features(), trees.feature_names(), score});
 }
 
-struct OnnxRegistry {
-  std::mutex mutex;
-  OnnxReader reader;
-};
+/// ONNX begins with a version, and a producer, a graph or operators follow; a safetensors file has a brace.
+bool is_onnx(std::string_view bytes) {
+  return bytes.size() > 8 && bytes[0] == '\x08' && bytes[8] != '{' &&
+         std::string_view("\x12\x3a\x42").find(bytes[2]) != std::string_view::npos;
+}
 
-/// It stays when the process ends: what a reader holds may be gone by then.
-OnnxRegistry& onnx_registry() {
-  static auto& registry = *new OnnxRegistry;
-  return registry;
+/// It stays when the process ends: what it holds may be gone by then.
+OnnxReader& onnx_reader() {
+  static auto& reader = *new OnnxReader;
+  return reader;
 }
 
 LoadedModel model_of_onnx(std::string_view bytes, const std::string& origin) {
-  const OnnxReader reader = [] {
-    const std::lock_guard lock(onnx_registry().mutex);
-    return onnx_registry().reader;
-  }();
-  if (reader) return model_of(reader(bytes, origin));
+  if (onnx_reader()) return model_of(onnx_reader()(bytes, origin));
   throw DataError(
       origin, 0, 0,
       "This is an ONNX model, which olrank reads in Python alone: use the Python package, with onnxruntime "
@@ -373,15 +370,13 @@ LoadedModel model_of_onnx(std::string_view bytes, const std::string& origin) {
 
 void require_own_function(const LoadedModel& model, std::string_view use) {
   if (!model.external && !model.start) return;
-  throw_error<InvalidArgument>("{} cannot hold {}: use the model's own file.", use,
-                               model.external
-                                   ? model.external->what()
-                                   : "a model that adds to the score of the one it started from");
+  throw_error<InvalidArgument>(
+      "{} cannot hold {}: use the model's own file.", use,
+      model.external ? model.external->what : "a model that adds to the score of the one it started from");
 }
 
 void register_onnx_reader(OnnxReader reader) {
-  const std::lock_guard lock(onnx_registry().mutex);
-  onnx_registry().reader = std::move(reader);
+  onnx_reader() = std::move(reader);
 }
 
 LoadedModel load_model(const std::filesystem::path& path, ModelCode code) {
@@ -399,8 +394,7 @@ LoadedModel parse_model(std::string_view bytes, const std::string& origin, Model
                     "setting module.");
   }
   if (StateReader::is_state(bytes)) return model_of_snapshot(std::string(bytes), origin, code);
-  if (BoostedTrees::is_file(bytes))
-    return model_of(std::make_shared<const BoostedTrees>(BoostedTrees::parse(bytes, origin)));
+  if (BoostedTrees::is_file(bytes)) return model_of_trees(BoostedTrees::parse(bytes, origin));
   return Model(parse_safetensors(bytes, origin), origin, code).read();
 }
 

@@ -18,7 +18,7 @@ namespace olrank {
 
 class ModelScorer;
 class ModuleModel;
-class ExternalModel;
+struct ExternalModel;
 
 /// Whether a model file may bring code, that of a TorchScript module. LibTorch runs it with all rights of
 /// its user, so that a file from somebody else can read and write others.

@@ -108,8 +108,8 @@ void ModelScorer::score_inputs(Scratch& scratch, FeatureMatrix docs, std::span<c
     for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
       const std::int64_t first = offsets[query] - offsets.front();
       const std::int64_t count = offsets[query + 1] - offsets[query];
-      model_.external->score_docs(values.subspan(first * docs.features, count * docs.features),
-                                  scores.subspan(first, count));
+      model_.external->score(values.subspan(first * docs.features, count * docs.features),
+                             scores.subspan(first, count));
     }
     return;
   }

@@ -53,13 +53,6 @@ Acquired::~Acquired() {
   entering.fetch_sub(1);
 }
 
-std::shared_ptr<nanobind::object> shared(nanobind::object object) {
-  return {new nanobind::object(std::move(object)), [](nanobind::object* held) {
-            const Acquired acquired;
-            delete held;
-          }};
-}
-
 void wait_at_end(std::function<void()> wait) {
   left_work().push_back(std::move(wait));
 }

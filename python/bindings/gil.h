@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace olrank::python {
 
@@ -40,7 +41,12 @@ class Acquired {
 };
 
 /// An object of Python's that any thread may let go of.
-std::shared_ptr<nanobind::object> shared(nanobind::object object);
+inline std::shared_ptr<nanobind::object> shared(nanobind::object object) {
+  return {new nanobind::object(std::move(object)), [](nanobind::object* held) {
+            const Acquired acquired;
+            delete held;
+          }};
+}
 
 /// Runs when the interpreter begins to end: waits for work that was left, and from then on no other thread
 /// comes back to it.

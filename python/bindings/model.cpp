@@ -26,35 +26,20 @@
 namespace olrank::python {
 namespace {
 
-/// A model in ONNX, behind what reads it in Python: the number of features and a function of documents.
-class PythonModel : public ExternalModel {
- public:
-  PythonModel(std::int64_t features, std::shared_ptr<nb::object> score)
-      : features_(features), score_(std::move(score)) {}
-
-  std::string_view what() const override { return "an ONNX model"; }
-  std::int64_t features() const override { return features_; }
-  const std::vector<std::string>& feature_names() const override { return names_; }
-  void score_docs(std::span<const float> docs, std::span<double> scores) const override {
-    const Acquired acquired;
-    const auto columns = static_cast<std::size_t>(features_);
-    const nb::object table = to_array(std::vector(docs.begin(), docs.end()), {scores.size(), columns});
-    const auto given = nb::cast<Values<double>>((*score_)(table));
-    std::copy_n(given.data(), scores.size(), scores.begin());  // of as many, as checked
-  }
-
- private:
-  std::int64_t features_;
-  std::shared_ptr<nb::object> score_;
-  std::vector<std::string> names_;
-};
-
-std::shared_ptr<const ExternalModel> model_of_onnx(const nb::object& read, std::string_view bytes,
-                                                   const std::string& name) {
+/// A model in ONNX by what reads it in Python, which returns the number of features and a function.
+ExternalModel model_of_onnx(const nb::object& read, std::string_view bytes, const std::string& name) {
   const Acquired acquired;
   try {
     const auto made = nb::cast<nb::tuple>(read(nb::bytes(bytes.data(), bytes.size())));
-    return std::make_shared<const PythonModel>(nb::cast<std::int64_t>(made[0]), shared(made[1]));
+    const auto columns = nb::cast<std::size_t>(made[0]);
+    const auto score = [columns, of = shared(made[1])](std::span<const float> docs,
+                                                       std::span<double> scores) {
+      const Acquired during;
+      const nb::object table = to_array(std::vector(docs.begin(), docs.end()), {scores.size(), columns});
+      const auto given = nb::cast<Values<double>>((*of)(table));
+      std::copy_n(given.data(), scores.size(), scores.begin());  // of as many, as checked
+    };
+    return {"an ONNX model", static_cast<std::int64_t>(columns), {}, score};
   } catch (const nb::python_error& error) {
     if (!error.matches(nb::module_::import_("olrank.errors").attr("DataError"))) throw;
     throw DataError(name, 0, 0, nb::cast<std::string>(nb::str(error.value())));

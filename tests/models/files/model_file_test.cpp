@@ -123,21 +123,6 @@ TEST_F(ModelFileTest, NamesTheFormatsThatAreWrittenForOtherPrograms) {
   }
 }
 
-/// Scores a document by how many documents its query has.
-class CountingModel : public ExternalModel {
- public:
-  std::string_view what() const override { return "a model that counts"; }
-  std::int64_t features() const override { return 2; }
-  const std::vector<std::string>& feature_names() const override { return names_; }
-  void score_docs(std::span<const float> docs, std::span<double> scores) const override {
-    ASSERT_EQ(docs.size(), 2 * scores.size());
-    std::fill(scores.begin(), scores.end(), static_cast<double>(scores.size()));
-  }
-
- private:
-  std::vector<std::string> names_;
-};
-
 TEST_F(ModelFileTest, ReadsOnnxByARegisteredReaderAlone) {
   const std::string file("\x08\x08\x3a\x10some nodes", 14);
   EXPECT_NE(message_of([&] {
@@ -147,7 +132,12 @@ TEST_F(ModelFileTest, ReadsOnnxByARegisteredReaderAlone) {
   register_onnx_reader([&](std::string_view bytes, const std::string& name) {
     EXPECT_EQ(bytes, file);
     EXPECT_EQ(name, "m.onnx");
-    return std::make_shared<const CountingModel>();
+    // Each document has the number of its query's documents.
+    return ExternalModel{
+        "a model that counts", 2, {}, [](std::span<const float> docs, std::span<double> scores) {
+          EXPECT_EQ(docs.size(), 2 * scores.size());
+          std::fill(scores.begin(), scores.end(), static_cast<double>(scores.size()));
+        }};
   });
   const ModelScorer scorer(parse_model(file, "m.onnx", ModelCode::kRefuse));
   register_onnx_reader({});

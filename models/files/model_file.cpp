@@ -15,6 +15,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "core/version.h"
 #include "models/baselines/baselines.h"
 #include "models/files/boosted_trees.h"
 #include "models/files/model_scorer.h"
@@ -82,9 +83,17 @@ class Model {
  private:
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> sentence, Args&&... args) const {
-    throw DataError(
-        origin_, 0, 0,
-        "olrank cannot use this model file. " + fmt::format(sentence, std::forward<Args>(args)...));
+    throw DataError(origin_, 0, 0,
+                    "olrank cannot use this model file. " +
+                        fmt::format(sentence, std::forward<Args>(args)...) + advice());
+  }
+  /// Where another version wrote the file, which may know what this one does not.
+  std::string advice() const {
+    const std::string* writer = find_text("producer");
+    const std::string here = fmt::format("olrank {}", version());
+    if (writer == nullptr || *writer == here) return "";
+    return fmt::format(" {} wrote it, and this is {}: use that one, or make the file again with this one.",
+                       excerpt(*writer), here);
   }
 
   const std::string* find_text(std::string_view key) const {

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/version.h"
 #include "models/files/model_file.h"
 #include "models/files/model_scorer.h"
 #include "models/linear/linear_belief.h"
@@ -138,6 +139,10 @@ TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   };
   expect_refusal(with("architecture", "transformer"),
                  "'transformer'; olrank knows 'linear', 'additive', 'relu' and 'module'.");
+  ModelTensors newer = with("architecture", "transformer");
+  newer.architecture.emplace_back("producer", "olrank 99.0.0");
+  expect_refusal(newer, fmt::format("'module'. olrank 99.0.0 wrote it, and this is olrank {}: use that one",
+                                    version()));
   expect_refusal(with("architecture", "linear"), "tensor 'linear.weight' is missing");
   expect_refusal(with("width", "6"), "the shape [4, 3] instead of [6, 3]");
   expect_refusal(with("width", "4x"), "'4x'");

@@ -13,7 +13,10 @@ from olrank import _libraries
 
 _libraries.load()
 
-from olrank import _core  # noqa: E402
+try:
+    from olrank import _core
+except ImportError as error:
+    raise _libraries.explained(error) from None
 
 # Threads that are still in the engine then stay there, instead of ending the process with an abort.
 atexit.register(_core.end_interpreter)

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/math/any_cpu.h"
 #include "core/math/normal.h"
 #include "core/ops/blas.h"
 
@@ -114,7 +115,7 @@ void ClickRegression::read_list(const ClickView& view, std::span<const std::int3
                                 std::span<const std::uint8_t> clicks, double worth,
                                 Examination::Reading& reading) {
   std::vector<double> attraction(shown.size());
-  const double log_worth = std::log(worth);
+  const double log_worth = log_of(worth);
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
     const double left = variance_left(belief_.departures(), view.curvature[shown[rank]], view.coupling);
     // The mean of σ over a normal score, by MacKay's approximation.

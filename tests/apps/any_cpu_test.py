@@ -41,6 +41,15 @@ class AnyCpu(InFolder):
                   for cpu in (CPUS[0], None)}
         self.assertEqual(len(clicks), 1)
 
+    def test_cpus_without_fma_give_the_same_bits(self):
+        without = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA"}  # as the C library computes on such a CPU
+        rankers = (("clickgp",), ("intervention-aware",))
+        usual, asked = ([[self.fingerprint(f"{name}-{ranker[0]}-{len(environment)}", *more, "--force", "--rounds", 60, "--clicks", "navigational",
+                                           ranker=("--ranker", *ranker), environment=environment) for environment in ({}, without)]
+                         for ranker in rankers] for name, more in (("usual", ()), ("asked", ("--same-bits-on", "any-cpu"))))
+        self.assertTrue(any(one != other for one, other in usual), "they agree anyway, so this test shows nothing")
+        self.assertTrue(all(one == other for one, other in asked), asked)
+
     def test_plain_loops_are_right_and_have_the_same_bits_on_different_cpus(self):
         plain = {"OLRANK_BLAS": "plain"}
         algebra = subprocess.run([pathlib.Path(PROGRAM).resolve().parent / "tests/ops_test", "--gtest_filter=GemmTest*:BlasTest.*"],

@@ -52,7 +52,6 @@ class Client:
         tls = None
         if secure:
             import ssl  # which not every Python has
-
             tls = ssl.create_default_context(cafile=ca)
 
         def connect() -> http.client.HTTPConnection:

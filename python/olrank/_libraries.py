@@ -67,9 +67,6 @@ def load() -> None:
 def explained(error: ImportError) -> ImportError:
     """The error of a build for newer systems in a sentence that says what to do, and any other as it is."""
     needed = re.search(r"`GLIBC_([\d.]+)' not found", str(error))
-    if not needed:
-        return error
-    return ImportError(
-        f"This olrank was built for glibc {needed[1]} or newer, and this system has {platform.libc_ver()[1]}: "
-        "build olrank on this system, or use a newer one."
-    )
+    system = platform.libc_ver()[1]
+    advice = f"This olrank was built for glibc {needed[1]} or newer, and this system has {system}: " if needed else ""
+    return ImportError(advice + "build olrank on this system, or use a newer one.") if needed else error

@@ -53,6 +53,7 @@ def parsed(arguments):
 
 options = parsed(sys.argv[1:])
 os.environ["OLRANK_PROGRAM"] = str((options.bin / "olrank").resolve())
+os.environ.setdefault("OLRANK_BUILD", str(options.bin.resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "serve"))
 from replicas_test import Redis  # noqa: E402
 from running_service import RunningService, processor_seconds, resident_bytes  # noqa: E402

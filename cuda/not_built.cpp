@@ -29,6 +29,10 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec&) {
   throw NotBuiltWithCuda("A network on a device");
 }
 
+std::shared_ptr<DeviceBatch> make_device_batch(int, std::int64_t) {
+  throw NotBuiltWithCuda("Trials on a device");
+}
+
 std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec&) {
   throw NotBuiltWithCuda("Lists on a device");
 }

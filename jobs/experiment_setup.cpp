@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
+#include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
 #include "core/fair/dataset_groups.h"
 #include "core/io/atomic_file.h"
@@ -296,13 +300,38 @@ ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t c
   };
 }
 
+/// The batches of an experiment whose GPUs play several trials at once; each is made when a trial needs it.
+class GpuBatches {
+ public:
+  explicit GpuBatches(const GpuSlots& slots) : slots_(slots) {}
+
+  std::shared_ptr<DeviceBatch> of_slot(std::int64_t slot) {
+    const std::int64_t place = slot % std::ssize(slots_.gpus());
+    if (slots_.slots_on(place) == 1) return nullptr;
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<DeviceBatch>& batch = batches_[place];
+    if (!batch) batch = make_device_batch(slots_.gpu_of(slot).index, slots_.slots_on(place));
+    return batch;
+  }
+
+ private:
+  GpuSlots slots_;
+  std::mutex mutex_;
+  std::map<std::int64_t, std::shared_ptr<DeviceBatch>> batches_;
+};
+
 ExperimentRanker::Make maker_on_gpus(const RankerSettings& ranker, std::int64_t cutoff,
-                                     const GpuSlots& slots, std::int64_t folds) {
-  return [ranker, cutoff, slots, folds](const RankerData& data, const TrialKeys& keys) {
+                                     const GpuSlots& slots, std::int64_t folds,
+                                     const std::shared_ptr<GpuBatches>& batches) {
+  return [ranker, cutoff, slots, folds, batches](const RankerData& data, const TrialKeys& keys) {
     const std::int64_t documents = data.train.bytes() + data.eval_docs.bytes();
     const std::int64_t memory = slots.bytes_on(slots.tightest(documents, folds), documents, folds);
-    const RankerDevice place{slots.gpu_of(data.slot).index, data.train, data.most_docs, data.eval_docs,
-                             std::max<std::int64_t>(1, memory)};
+    const RankerDevice place{slots.gpu_of(data.slot).index,
+                             data.train,
+                             data.most_docs,
+                             data.eval_docs,
+                             std::max<std::int64_t>(1, memory),
+                             batches->of_slot(data.slot)};
     return make_ranker(ranker, data.train.features, keys, cutoff,
                        {.device = &place, .sparse = data.train.is_sparse()});
   };
@@ -328,6 +357,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   if (jobs >= available_threads()) {
     for (const GpuDescription& gpu : device.gpus) sleep_while_waiting(gpu);
   }
+  const auto batches = std::make_shared<GpuBatches>(slots);
   for (const RankerSettings& given : configuration.rankers) {
     RankerSettings ranker = given;
     ranker.network = with_module_file(given.network);
@@ -336,13 +366,13 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
     const bool on_gpus = device.takes(ranker);
     if (device.on_gpus() && !on_gpus)
       log_info("Ranker '{}' runs on the CPU: {}.", ranker.name, *why_not_on_device(ranker));
-    plan.rankers.push_back(
-        {ranker.name,
-         ranker_recipe(ranker, device),
-         on_gpus ? maker_on_gpus(ranker, cutoff, slots, folds) : maker_on_cpu(ranker, cutoff, jobs),
-         {},
-         row_of(ranker.kind).needs_labels,
-         exploration_advice(ranker, configuration.data)});
+    plan.rankers.push_back({ranker.name,
+                            ranker_recipe(ranker, device),
+                            on_gpus ? maker_on_gpus(ranker, cutoff, slots, folds, batches)
+                                    : maker_on_cpu(ranker, cutoff, jobs),
+                            {},
+                            row_of(ranker.kind).needs_labels,
+                            exploration_advice(ranker, configuration.data)});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {

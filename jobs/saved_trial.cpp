@@ -16,6 +16,7 @@
 #include "jobs/device_choice.h"
 #include "jobs/trial_job.h"
 #include "models/clickgp/click_belief.h"
+#include "models/files/external_model.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_kinds.h"
@@ -150,11 +151,11 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
 
 void take_network(const LoadedModel& model, const std::string& origin, RankerSettings& ranker) {
   if (ranker.kind == RankerKind::kClickGp) return;
-  if (model.is_additive() || model.trees) {
+  if (model.is_additive() || model.external) {
     throw_error<InvalidArgument>(
         "{} holds {}, from which only clickgp starts: choose kind = \"clickgp\", a linear model or a "
         "network.",
-        origin, model.trees ? "trees" : "an additive model");
+        origin, model.external ? model.external->what : "an additive model");
   }
   ranker.network.network = model.settings.network;
   if (model.is_linear()) return;

@@ -125,16 +125,14 @@ DocumentVersions::DocumentVersions(std::filesystem::path file)
 bool DocumentVersions::load(std::int64_t end, const Visit& visit) {
   const std::shared_ptr<const LogText> text = this->text();
   TextLines lines = TextLines::of_stream(log_stream(text), file_.string(), kLongestLine);
-  std::vector<Line> held;
   for (std::int64_t position = text->begin(); position < end && lines.next();) {
-    take(lines.line(), position, held, visit);
+    take_line(lines.line(), position, visit);
     position += std::ssize(lines.line()) + 1;
   }
-  return !held.empty();
+  return !held_.empty();
 }
 
-void DocumentVersions::take(std::string_view line, std::int64_t begin, std::vector<Line>& held,
-                            const Visit& visit) {
+void DocumentVersions::take_line(std::string_view line, std::int64_t begin, const Visit& visit) {
   ++lines_;
   const auto refuse = [&](const std::string& message) {
     throw DataError(file_.string(), lines_, 1, message);
@@ -142,7 +140,7 @@ void DocumentVersions::take(std::string_view line, std::int64_t begin, std::vect
   if (!has_valid_check(line)) refuse("The line has changed since it was written: restore it from a copy.");
   if (line.substr(std::min(line.find(','), line.size())).starts_with(kNormalisation)) {
     // After a request that a kill has cut short, the head comes again.
-    held.clear();
+    held_.clear();
     if (!heads_.empty() && heads_.back().text == text_of_head(line)) return;
     add_head(line, begin);
     if (visit) visit(nullptr, line);
@@ -157,14 +155,14 @@ void DocumentVersions::take(std::string_view line, std::int64_t begin, std::vect
   next.begin = begin;
   next.more = reader.more();
   // A kill within a request leaves its first documents, which were not acknowledged.
-  if (!held.empty() && held.back().more != next.more + 1) held.clear();
-  held.push_back(std::move(next));
-  if (held.back().more > 0) return;
-  for (Line& one : held) {
+  if (!held_.empty() && held_.back().more != next.more + 1) held_.clear();
+  held_.push_back(std::move(next));
+  if (held_.back().more > 0) return;
+  for (Line& one : held_) {
     add(one.document, one.begin);
     if (visit) visit(&one.document, line);
   }
-  held.clear();
+  held_.clear();
 }
 
 void DocumentVersions::add_head(std::string_view line, std::int64_t begin) {
@@ -173,7 +171,7 @@ void DocumentVersions::add_head(std::string_view line, std::int64_t begin) {
 }
 
 void DocumentVersions::add(const StoredDocument& document, std::int64_t begin) {
-  if (!document.is_deleted) places_[document.id.text].push_back({document.version, begin});
+  if (!document.is_deleted && begin >= 0) places_[document.id.text].push_back({document.version, begin});
 }
 
 std::shared_ptr<const StoredDocument> DocumentVersions::read(std::int64_t begin) const {
@@ -193,6 +191,17 @@ std::shared_ptr<const StoredDocument> DocumentVersions::read(std::int64_t begin)
   return read_.emplace(begin, std::move(document)).first->second;
 }
 
+bool DocumentVersions::Head::is_of(std::string_view schema) const {
+  return text.ends_with(fmt::format("\"schema\":\"{}\"", schema));
+}
+
+const DocumentVersions::Head& DocumentVersions::head_of(const Place& place) const {
+  const auto after =
+      std::upper_bound(heads_.begin(), heads_.end(), place.begin,
+                       [](std::int64_t begin, const Head& head) { return begin < head.begin; });
+  return *std::prev(after);
+}
+
 std::string DocumentVersions::apply(FeedbackRecord& record) const {
   if (record.versions.empty()) return "";
   const std::shared_lock lock(mutex_);
@@ -208,23 +217,24 @@ std::string DocumentVersions::apply(FeedbackRecord& record) const {
     const auto known = places_.find(id);
     const std::span<const Place> places =
         known == places_.end() ? std::span<const Place>() : std::span<const Place>(known->second);
-    const auto place =
+    auto place =
         std::lower_bound(places.begin(), places.end(), version,
                          [](const Place& one, std::int64_t wanted) { return one.version < wanted; });
+    // Each schema may have one of the same version.
+    while (place != places.end() && std::next(place) != places.end() &&
+           std::next(place)->version == version && !head_of(*place).is_of(record.schema))
+      ++place;
     if (place == places.end() || place->version != version)
       return fmt::format(
           "The record has version {} of document '{}', which {} lacks: put the file there that belongs to "
           "this log.",
           version, excerpt(id), file_.string());
-    const auto after =
-        std::upper_bound(heads_.begin(), heads_.end(), place->begin,
-                         [](std::int64_t begin, const Head& head) { return begin < head.begin; });
-    const FittedNormaliser& own_normaliser = std::prev(after)->normaliser;
+    const FittedNormaliser& own_normaliser = head_of(*place).normaliser;
     if (normaliser == nullptr) raw.resize(docs * own_normaliser.features);
     if (normaliser != nullptr && normaliser != &own_normaliser)
       return "The record has documents of different schemas.";
     normaliser = &own_normaliser;
-    const StoredDocument* stored = in_memory(id, version);
+    const StoredDocument* stored = std::next(place) == places.end() ? newest_in_memory(id) : nullptr;
     if (stored == nullptr) stored = (from_disk = read(place->begin)).get();
     const std::vector<float>& columns = stored->columns;
     std::copy(columns.begin(), columns.end(),

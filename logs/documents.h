@@ -59,13 +59,14 @@ class DocumentVersions : public Interface {
   using Visit = std::function<void(StoredDocument* document, std::string_view line)>;
   /// Reads the file up to this byte. Returns whether it ends within the documents of a request.
   bool load(std::int64_t end, const Visit& visit);
-  /// Adds what begins at this byte of the file. The mutex is held.
+  /// Takes the next line, which begins at this byte of the file. Documents of one request wait for its last
+  /// one. The mutex is held if others read.
+  void take_line(std::string_view line, std::int64_t begin, const Visit& visit);
+  /// Adds what begins at this byte of the file. The mutex is held. Below 0 nobody will ask for the version.
   void add_head(std::string_view line, std::int64_t begin);
   void add(const StoredDocument& document, std::int64_t begin);
-  /// Returns a version that is in memory, or null. The mutex is held.
-  virtual const StoredDocument* in_memory(const std::string&, std::int64_t /*version*/) const {
-    return nullptr;
-  }
+  /// Returns what was added last of a document, if it is in memory. The mutex is held.
+  virtual const StoredDocument* newest_in_memory(const std::string&) const { return nullptr; }
 
   mutable std::shared_mutex mutex_;
 
@@ -78,16 +79,16 @@ class DocumentVersions : public Interface {
     std::int64_t begin = 0;
     std::string text;
     FittedNormaliser normaliser;
+    bool is_of(std::string_view schema) const;
   };
   struct Line {
     StoredDocument document;
     std::int64_t begin = 0;
     std::int64_t more = 0;  // documents of the same request that follow
   };
-  /// Takes the next line of the file; documents of one request wait in `held` for its last one.
-  void take(std::string_view line, std::int64_t begin, std::vector<Line>& held, const Visit& visit);
   /// Remembers what it has read, within a limit, as a log names the same versions again and again.
   std::shared_ptr<const StoredDocument> read(std::int64_t begin) const;
+  const Head& head_of(const Place& place) const;
   /// The files of the documents' log as they are now.
   virtual std::shared_ptr<const LogText> text() const { return text_; }
 
@@ -96,6 +97,7 @@ class DocumentVersions : public Interface {
   std::int64_t lines_ = 0;
   std::unordered_map<std::string, std::vector<Place>> places_;  // by ID, in the order of their versions
   std::vector<Head> heads_;
+  std::vector<Line> held_;
   mutable std::mutex read_mutex_;
   mutable std::unordered_map<std::int64_t, std::shared_ptr<const StoredDocument>> read_;  // by begin
   mutable std::size_t read_bytes_ = 0;

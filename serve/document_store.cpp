@@ -10,6 +10,7 @@
 
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "serve/api_error.h"
 
 namespace olrank {
@@ -17,6 +18,20 @@ namespace {
 
 /// A place in the index, which each version has for good, with room to grow.
 constexpr std::size_t kBytesOfVersion = 32;
+
+std::string line_of(std::uint64_t number, std::string_view body) {
+  std::string line = record_line(number, body);
+  line.pop_back();
+  return line;
+}
+
+StoredDocument removed_document(DocId id, std::int64_t version) {
+  StoredDocument removed;
+  removed.id = std::move(id);
+  removed.version = version;
+  removed.is_deleted = true;
+  return removed;
+}
 
 /// Calls `write` and turns what a disk refuses into an answer.
 template <class Write>
@@ -32,18 +47,19 @@ void write_or_reject(const Write& write) {
 
 DocumentStore::DocumentStore(const Settings& settings)
     : DocumentVersions(settings.folder / kFile, nullptr),
-      log_(settings.folder / kFile, 0, settings.accept_loss),
       head_(documents_head(settings.schema, settings.normalisation)),
-      before_(settings.before) {
+      before_(settings.before),
+      shared_(settings.shared) {
   counts_.byte_limit = settings.bytes;
-  log_.say_of_disk({"Documents are refused until there is space.", "Documents are stored again."});
+  if (settings.folder.empty()) {
+    load_newest();
+    return;
+  }
+  log_.emplace(settings.folder / kFile, 0, settings.accept_loss);
+  log_->say_of_disk({"Documents are refused until there is space.", "Documents are stored again."});
   // After a request that a kill has cut short, the head says again where the documents begin.
-  writes_head_ = load(log_.bytes(), [this](StoredDocument* document, std::string_view line) {
-    if (document != nullptr) return take(std::move(*document));
-    const std::string head(body_of(line));
-    if (head != head_ || last_head_ != before_.head) forget_all();
-    last_head_ = head;
-  });
+  writes_head_ = load(log_->bytes(), [this](auto* document, auto line) { take(document, line); });
+  if (shared_ != nullptr) known_ = RecordChain::of(*log_, 0, lines_ = log_->rounds());
   writes_head_ = writes_head_ || last_head_ != head_;
   if (last_head_ == head_ || last_head_ == before_.head || counts_.documents == 0) return;
   log_warning("{}: Requests cannot name {} of another schema: put them again.",
@@ -51,10 +67,10 @@ DocumentStore::DocumentStore(const Settings& settings)
   forget_all();
 }
 
-void DocumentStore::begin_writing(std::function<void()> guard) {
-  if (log_.rounds() > 0) log_.begin_writing();
-  log_.guard_writes(std::move(guard));
-  if (before_.convert) convert();
+bool DocumentStore::begin_writing(std::function<void()> guard) {
+  if (log_->rounds() > 0) log_->begin_writing();
+  log_->guard_writes(std::move(guard));
+  return !before_.convert || convert_or_forget();
 }
 
 bool DocumentStore::change_schema(std::string head, Conversion before) {
@@ -62,11 +78,17 @@ bool DocumentStore::change_schema(std::string head, Conversion before) {
   writes_head_ = true;
   before_ = std::move(before);
   for (auto& [id, latest] : latest_) latest.is_of_before = true;
+  return convert_or_forget();
+}
+
+bool DocumentStore::convert_or_forget() {
   std::string failure = "The service had no schema before.";
   try {
     if (before_.convert) return convert(), true;
+  } catch (const StateLost&) {
+    throw;
   } catch (const Error& error) {
-    failure = error.what();
+    failure = fmt::format("{} The next start gives them the present one.", error.what());
   }
   if (counts_.documents > 0)
     log_warning("Requests cannot name {} of the schema before: put them again. {}",
@@ -76,7 +98,8 @@ bool DocumentStore::change_schema(std::string head, Conversion before) {
   return !before_.convert;
 }
 
-/// A record has documents of one schema, so that all get versions of the present one.
+/// A record has documents of one schema, so that all get the present one. Their versions, which are the
+/// caller's, stay: records tell which schema they mean.
 void DocumentStore::convert() {
   std::unique_lock writing(writing_);
   constexpr std::size_t kAtOnce = 10'000;  // a kill leaves the rest for the next start
@@ -86,12 +109,15 @@ void DocumentStore::convert() {
   }
   for (std::size_t i = 0; i < ids.size();) {
     std::vector<StoredDocument> converted;
-    for (const std::size_t end = std::min(ids.size(), i + kAtOnce); i < end; ++i) {
+    for (const std::size_t end = std::min(ids.size(), i + kAtOnce); i < end; ++i)
       before_.convert(converted.emplace_back(*latest_.at(ids[i]).document));
-      ++converted.back().version;
-    }
     append(std::move(converted), 0, writing);
   }
+}
+
+/// A replica has no places.
+std::size_t DocumentStore::bytes_of_version() const {
+  return log_ ? kBytesOfVersion : 0;
 }
 
 /// Two maps have the ID for good, each with a node of its own.
@@ -104,13 +130,20 @@ std::size_t DocumentStore::bytes_of(const StoredDocument& document) {
          heap_bytes(document.columns) + heap_bytes(document.fields) + heap_bytes(document.times);
 }
 
+void DocumentStore::take(StoredDocument* document, std::string_view line) {
+  if (document != nullptr) return take(std::move(*document));
+  const std::string head(body_of(line));
+  if (head != head_ || last_head_ != before_.head) forget_all();
+  last_head_ = head;
+}
+
 void DocumentStore::take(StoredDocument&& document) {
   const auto [place, is_new] = latest_.try_emplace(document.id.text);
   Latest& latest = place->second;
   if (is_new) counts_.bytes += bytes_of_name(place->first);
   if (!document.is_deleted) {
     ++counts_.versions;
-    counts_.bytes += kBytesOfVersion;
+    counts_.bytes += bytes_of_version();
   }
   if (latest.document) {
     --counts_.documents;
@@ -136,85 +169,100 @@ void DocumentStore::forget_all() {
   counts_.documents = 0;
 }
 
-std::vector<std::int64_t> DocumentStore::put(std::vector<StoredDocument> documents) {
-  std::unique_lock writing(writing_);  // nothing else changes the maps
-  settled_.wait(writing, [&] {
-    return std::none_of(documents.begin(), documents.end(),
-                        [this](const StoredDocument& one) { return pending_.contains(one.id.text); });
-  });
-  std::vector<std::int64_t> versions;
-  std::size_t bytes = counts_.bytes + pending_bytes_;
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    StoredDocument& document = documents[i];
-    const auto refuse = [&](const std::string& message) {
-      throw ApiError(409, fmt::format("documents[{}].version", i), message).with_code("version_goes_back");
-    };
-    const auto known = latest_.find(document.id.text);
-    const Latest before = known == latest_.end() ? Latest() : known->second;
-    if (document.version == 0) {
-      document.version = before.version;
-      if (!before.document || *before.document != document) ++document.version;
-    }
-    if (document.version < before.version)
-      refuse(fmt::format("Document '{}' has version {}, which is newer than {}.", excerpt(document.id.text),
-                         before.version, document.version));
-    if (document.version == before.version && !before.document)
-      refuse(fmt::format("Document '{}' was deleted after version {}: give it a higher one, or none.",
-                         excerpt(document.id.text), before.version));
-    if (document.version == before.version && !(before.document && *before.document == document))
-      refuse(fmt::format(
-          "Document '{}' has another content in version {}: give the new content a higher version.",
-          excerpt(document.id.text), before.version));
-    versions.push_back(document.version);
-    if (document.version == before.version) continue;
-    if (known == latest_.end()) bytes += bytes_of_name(document.id.text);
-    bytes += bytes_of(document) + kBytesOfVersion - (before.document ? bytes_of(*before.document) : 0);
-  }
-  const std::size_t before = counts_.bytes + pending_bytes_;
-  if (bytes > counts_.byte_limit && bytes > before)
-    throw ApiError(
-        507, "documents",
-        fmt::format(
-            "All documents would need {}, of them {} for the places of all versions, which "
-            "stay, but --max-document-memory is {}: nothing was stored. Start with a higher limit, "
-            "or delete documents.",
-            readable_bytes(static_cast<double>(bytes)),
-            readable_bytes(static_cast<double>(kBytesOfVersion) * static_cast<double>(counts_.versions)),
-            readable_bytes(static_cast<double>(counts_.byte_limit))));
-  std::erase_if(documents, [this](const StoredDocument& document) {
-    const auto known = latest_.find(document.id.text);
-    return known != latest_.end() && known->second.version == document.version;
-  });
-  append(std::move(documents), bytes > before ? bytes - before : 0, writing);
-  return versions;
-}
-
-std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
-  std::unique_lock writing(writing_);
+void DocumentStore::settle(std::unique_lock<std::mutex>& writing, std::span<const std::string> ids) {
+  if (shared_ != nullptr) return write_or_reject([this] { catch_up_now(); });
   settled_.wait(writing, [&] {
     return std::none_of(ids.begin(), ids.end(),
                         [this](const std::string& id) { return pending_.contains(id); });
   });
-  std::vector<StoredDocument> removed;
-  std::unordered_set<std::string_view> seen;
-  for (const std::string& id : ids) {
-    const auto known = latest_.find(id);
-    if (known == latest_.end() || !known->second.document || !seen.insert(id).second) continue;
-    StoredDocument& one = removed.emplace_back();
-    one.id = known->second.document->id;
-    one.version = known->second.version;
-    one.is_deleted = true;
+}
+
+std::vector<std::int64_t> DocumentStore::put(const std::vector<StoredDocument>& given) {
+  std::vector<std::string> ids;
+  for (const StoredDocument& document : given) ids.push_back(document.id.text);
+  for (std::unique_lock writing(writing_);;) {  // nothing else changes the maps
+    settle(writing, ids);
+    std::vector<StoredDocument> documents = given;
+    std::vector<std::int64_t> versions;
+    std::size_t bytes = counts_.bytes + pending_bytes_;
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      StoredDocument& document = documents[i];
+      const auto refuse = [&](const std::string& message) {
+        throw ApiError(409, fmt::format("documents[{}].version", i), message)
+            .with_code("version_goes_back");
+      };
+      const auto known = latest_.find(document.id.text);
+      const Latest before = known == latest_.end() ? Latest() : known->second;
+      if (document.version == 0) {
+        document.version = before.version;
+        if (!before.document || *before.document != document) ++document.version;
+      }
+      if (document.version < before.version)
+        refuse(fmt::format("Document '{}' has version {}, which is newer than {}.",
+                           excerpt(document.id.text), before.version, document.version));
+      if (document.version == before.version && !before.document)
+        refuse(fmt::format("Document '{}' was deleted after version {}: give it a higher one, or none.",
+                           excerpt(document.id.text), before.version));
+      if (document.version == before.version && !(before.document && *before.document == document))
+        refuse(fmt::format(
+            "Document '{}' has another content in version {}: give the new content a higher version.",
+            excerpt(document.id.text), before.version));
+      versions.push_back(document.version);
+      if (document.version == before.version) continue;
+      if (known == latest_.end()) bytes += bytes_of_name(document.id.text);
+      bytes += bytes_of(document) + bytes_of_version() - (before.document ? bytes_of(*before.document) : 0);
+    }
+    const std::size_t before = counts_.bytes + pending_bytes_;
+    if (bytes > counts_.byte_limit && bytes > before)
+      throw ApiError(507, "documents",
+                     fmt::format("All documents would need {}, of them {} for the places of all versions, "
+                                 "which stay, but --max-document-memory is {}: nothing was stored. Start "
+                                 "with a higher limit, or delete documents.",
+                                 readable_bytes(static_cast<double>(bytes)),
+                                 readable_bytes(static_cast<double>(bytes_of_version()) *
+                                                static_cast<double>(counts_.versions)),
+                                 readable_bytes(static_cast<double>(counts_.byte_limit))));
+    std::erase_if(documents, [this](const StoredDocument& document) {
+      const auto known = latest_.find(document.id.text);
+      return known != latest_.end() && known->second.version == document.version;
+    });
+    if (append(std::move(documents), bytes > before ? bytes - before : 0, writing)) return versions;
   }
-  const std::int64_t count = std::ssize(removed);
-  append(std::move(removed), 0, writing);
-  return count;
+}
+
+std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
+  for (std::unique_lock writing(writing_);;) {
+    settle(writing, ids);
+    std::vector<StoredDocument> removed;
+    std::unordered_set<std::string_view> seen;
+    for (const std::string& id : ids) {
+      const auto known = latest_.find(id);
+      if (known == latest_.end() || !known->second.document || !seen.insert(id).second) continue;
+      removed.push_back(removed_document(known->second.document->id, known->second.version));
+    }
+    const std::int64_t count = std::ssize(removed);
+    if (append(std::move(removed), 0, writing)) return count;
+  }
 }
 
 /// Readers see the documents once they are on disk. Others may write meanwhile and share the flush, but not
 /// the same documents, whose versions depend on how it ends.
-void DocumentStore::append(std::vector<StoredDocument> documents, std::size_t bytes,
+bool DocumentStore::append(std::vector<StoredDocument> documents, std::size_t bytes,
                            std::unique_lock<std::mutex>& writing) {
-  if (documents.empty()) return;
+  if (shared_ != nullptr) {
+    std::vector<RedisDocuments::Line> lines;
+    if ((known_.round == 0 || writes_head_) && !documents.empty()) lines.push_back({"", head_});
+    for (std::size_t i = 0; i < documents.size(); ++i)
+      lines.push_back({documents[i].id.text, document_body(documents[i], documents.size() - 1 - i)});
+    bool is_next = false;
+    write_or_reject([&] {
+      is_next = shared_->append(known_, lines);
+      catch_up_now();
+    });
+    writes_head_ = writes_head_ && !is_next;
+    return is_next;
+  }
+  if (documents.empty()) return true;
   const bool begins = writes_head_;
   std::vector<std::string> bodies;
   if (begins) bodies.push_back(head_);
@@ -223,11 +271,11 @@ void DocumentStore::append(std::vector<StoredDocument> documents, std::size_t by
     pending_.insert(documents[i].id.text);
   }
   pending_bytes_ += bytes;
-  const FileLog::Ticket ticket = log_.enqueue(std::move(bodies));
+  const FileLog::Ticket ticket = log_->enqueue(std::move(bodies));
   if (!begins) writing.unlock();
   std::exception_ptr failure;
   try {
-    write_or_reject([&] { log_.await(ticket); });
+    write_or_reject([&] { log_->await(ticket); });
   } catch (...) {
     failure = std::current_exception();
   }
@@ -250,6 +298,154 @@ void DocumentStore::append(std::vector<StoredDocument> documents, std::size_t by
       take(std::move(documents[i]));
     }
   }
+  return true;
+}
+
+void DocumentStore::catch_up() {
+  const std::lock_guard writing(writing_);
+  catch_up_now();
+}
+
+void DocumentStore::send_missing() {
+  const std::lock_guard writing(writing_);
+  if (const RecordChain there = shared_->chain(); there.round < known_.round) send_missing_now(there);
+}
+
+void DocumentStore::catch_up_now() {
+  for (;;) {
+    const RecordChain there = shared_->chain();
+    if (there.round < known_.round) {
+      send_missing_now(there);
+      continue;
+    }
+    if (there.round == known_.round) {
+      if (there.hash == known_.hash) return;
+      if (log_) part("they differ");
+      load_newest();
+      continue;
+    }
+    std::vector<std::string> bodies;
+    RecordChain chain = known_;
+    std::string differs;
+    for (StreamRecord& line : shared_->lines(known_.round, there.round)) {
+      if (line.round != chain.round + 1) break;
+      if (line.before.value_or("") != chain.hash)
+        differs = fmt::format("line {} follows others", line.round);
+      if (!differs.empty()) break;
+      chain.add(line.body);
+      bodies.push_back(std::move(line.body));
+    }
+    if (!bodies.empty()) {
+      take_lines(std::move(bodies));
+    } else if (!log_) {
+      load_newest();  // the lines have left the stream
+    } else if (!differs.empty()) {
+      part(differs);
+    } else if (shared_->chain().round >= there.round) {
+      throw_error<StateLost>(
+          "{}: The stream was trimmed before {} had it: lines after {} are missing. Copy "
+          "documents*.jsonl*, feedback*.jsonl* and checkpoint of another learner of this prefix into the "
+          "folder.",
+          shared_->place(), log_->path().string(), known_.round);
+    }
+  }
+}
+
+void DocumentStore::part(const std::string& why) const {
+  throw_error<StateLost>(
+      "{} has other documents than {}, although both have line {}: {}. The server lost some, and other "
+      "processes went on, or the folder belongs to another prefix. Nothing was changed: begin another "
+      "prefix with --import-log, and put the documents again.",
+      shared_->place(), log_->path().string(), known_.round, why);
+}
+
+/// The server came back with fewer lines, or is new and the folder is not.
+void DocumentStore::send_missing_now(const RecordChain& there) {
+  if (!log_)
+    throw_error<IoError>(
+        "{}: The server came back with fewer documents than this process has: they are stored again once a "
+        "learner has sent the others.",
+        shared_->place());
+  if (RecordChain::of(*log_, 0, there.round).hash != there.hash) part("earlier ones differ");
+  log_warning("{}: The server has {} of documents, and this log {}: sending it the others.",
+              shared_->place(), counted(there.round, "line"), known_.round);
+  std::vector<RedisDocuments::Line> newest;
+  for (const auto& [id, latest] : latest_)
+    newest.push_back(
+        {id, document_body(
+                 latest.document ? *latest.document : removed_document({id, false}, latest.version), 0)});
+  shared_->set_newest(newest);
+  constexpr std::size_t kAtOnce = 1000;
+  RecordChain sent{0, 0, {}};
+  std::vector<RedisDocuments::Line> lines;
+  FileLog::Reader reader(*log_, 0);
+  for (std::string_view line; sent.round + lines.size() < known_.round && reader.next(line);) {
+    if (sent.round < there.round) {
+      sent.add(body_of(line));
+      continue;
+    }
+    lines.push_back({"", std::string(body_of(line))});
+    if (lines.size() < kAtOnce && sent.round + lines.size() < known_.round) continue;
+    if (!shared_->append(sent, lines)) return;  // so does another learner
+    for (const RedisDocuments::Line& one : lines) sent.add(one.body);
+    lines.clear();
+  }
+}
+
+void DocumentStore::take_lines(std::vector<std::string> bodies) {
+  FileLog::Ticket ticket;
+  if (log_) {
+    ticket = log_->enqueue(bodies);
+    log_->await(ticket);
+  }
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    known_.add(bodies[i]);
+    const std::unique_lock lock(mutex_);
+    take_line(line_of(known_.round, bodies[i]), log_ ? FileLog::begin_of(ticket, i) : -1,
+              [this](auto* document, auto text) { take(document, text); });
+  }
+  lines_ = known_.round;
+}
+
+void DocumentStore::load_newest() {
+  RecordChain chain = shared_->chain();  // what comes later is taken again
+  {
+    const std::unique_lock lock(mutex_);
+    latest_.clear();
+    counts_ = {0, 0, 0, counts_.byte_limit, 0};
+    take_line(line_of(0, head_), -1, {});
+    last_head_ = head_;
+  }
+  shared_->each_newest([this](std::string_view body) {
+    const std::unique_lock lock(mutex_);
+    take_line(line_of(0, body), -1, [this](auto* document, auto) { take(std::move(*document)); });
+  });
+  lines_ = chain.round;
+  known_ = std::move(chain);
+}
+
+void DocumentStore::start() {
+  if (shared_ == nullptr) return;
+  following_ = std::thread([this] {
+    std::string said;
+    while (!stopping_) {
+      try {
+        shared_->wait(lines_);
+        catch_up();
+        said.clear();
+        continue;
+      } catch (const RedisAway&) {  // the client has said so
+      } catch (const std::exception& error) {
+        if (std::exchange(said, error.what()) != error.what()) log_warning("{}", error.what());
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+}
+
+void DocumentStore::stop() {
+  stopping_ = true;
+  if (following_.joinable()) following_.join();
 }
 
 std::shared_ptr<const StoredDocument> DocumentStore::newest(const std::string& id) const {
@@ -258,10 +454,9 @@ std::shared_ptr<const StoredDocument> DocumentStore::newest(const std::string& i
   return known == latest_.end() ? nullptr : known->second.document;
 }
 
-const StoredDocument* DocumentStore::in_memory(const std::string& id, std::int64_t version) const {
+const StoredDocument* DocumentStore::newest_in_memory(const std::string& id) const {
   const auto known = latest_.find(id);
-  return known != latest_.end() && known->second.version == version ? known->second.document.get()
-                                                                    : nullptr;
+  return known == latest_.end() ? nullptr : known->second.document.get();
 }
 
 bool DocumentStore::is_empty() const {
@@ -272,7 +467,7 @@ bool DocumentStore::is_empty() const {
 DocumentStore::Counts DocumentStore::counts() const {
   const std::shared_lock lock(mutex_);
   Counts counts = counts_;
-  counts.log_bytes = log_.bytes();
+  if (log_) counts.log_bytes = log_->bytes();
   return counts;
 }
 

@@ -75,7 +75,7 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FileLog& log, LearnerSett
         counted(log_.rounds() - log_.dropped(), "round"));
   }
   log_.allow_dropping(restored_round_);
-  require_fitting_log();
+  if (settings_.checks_log) require_fitting_log();
   reader_ = std::make_unique<FileLog::Reader>(log_, position_);
   publish();
 }
@@ -92,7 +92,7 @@ Learner::~Learner() {
 }
 
 void Learner::restore() {
-  outdated_ = settings_.learns_again;  // also what another learner will have saved meanwhile
+  outdated_ = superseded_ = settings_.learns_again;  // also what another learner will have saved meanwhile
   auto bytes = read_own_file(settings_.checkpoint);
   if (!bytes) return;
   StateReader state(std::move(*bytes), settings_.checkpoint.string(),
@@ -119,6 +119,7 @@ void Learner::restore() {
                       wrong, counted(log_.rounds(), "record")));
     }
     outdated_ = true;
+    superseded_ = superseded_ && wrong.empty();
     round_ = 0;
     position_ = pairs_ = 0;
     last_check_.clear();
@@ -171,12 +172,17 @@ std::string Learner::contradiction(const std::string& last_check) const {
 void Learner::begin_writing() {
   log_.begin_writing();
   if (!std::exchange(outdated_, false) || !std::filesystem::exists(settings_.checkpoint)) return;
-  const std::filesystem::path aside = unused_path(settings_.checkpoint.string() + ".set-aside");
   std::error_code failed;
+  if (superseded_) {
+    std::filesystem::remove(settings_.checkpoint, failed);
+    if (failed) throw IoError("remove", settings_.checkpoint.string(), failed.value());
+    return log_info("{}: This checkpoint had other features. Removed it; learning all {} again.",
+                    settings_.checkpoint.string(), counted(log_.rounds(), "record"));
+  }
+  const std::filesystem::path aside = unused_path(settings_.checkpoint.string() + ".set-aside");
   std::filesystem::rename(settings_.checkpoint, aside, failed);
   if (failed) throw IoError("rename", settings_.checkpoint.string(), failed.value());
-  std::string why = settings_.learns_again ? "This checkpoint has other features."
-                                           : "The log does not cover this checkpoint.";
+  std::string why = "The log does not cover this checkpoint.";
   if (lost_ > 0)
     why = fmt::format("This checkpoint is newer than the log, which lacks {} that it has learned.",
                       counted(lost_, "list"));

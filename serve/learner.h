@@ -37,6 +37,7 @@ struct LearnerSettings {
   std::optional<ArmPlan> arms{};                // of a service with arms
   NamedInputs names{};                          // of the inputs
   bool learns_again = false;                    // whether the checkpoint has other inputs
+  bool checks_log = true;                       // before it learns, and not as it learns
   const DocumentVersions* documents = nullptr;  // that records name; null: they name none
   std::optional<FeatureSchema> schema{};        // of a service with one, for its counters
 };
@@ -160,9 +161,10 @@ class Learner : public RankerSource {
   StageClock clock_;
   std::unique_ptr<FileLog::Reader> reader_;
   FeedbackRecord record_;
-  std::string last_check_;  // of the last record learned
-  bool outdated_ = false;   // the checkpoint file, which is set aside
-  std::uint64_t lost_ = 0;  // rounds that it has learned and a log that ends earlier lacks
+  std::string last_check_;   // of the last record learned
+  bool outdated_ = false;    // the checkpoint file, which is set aside
+  bool superseded_ = false;  // by the log, which has all that it knows: it is removed
+  std::uint64_t lost_ = 0;   // rounds that it has learned and a log that ends earlier lacks
   std::uint64_t round_ = 0;
   std::uint64_t checkpoint_round_ = 0;                    // of the last one, or of an attempt that was due
   bool unsaved_ = false;                                  // that failed

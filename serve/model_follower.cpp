@@ -161,8 +161,9 @@ FeedbackRecord parsed(std::string_view line, std::uint64_t round, const std::str
 
 }  // namespace
 
-StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings)
-    : stream_(stream), log_(log), learner_(learner), settings_(std::move(settings)) {
+StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings,
+                             DocumentStore* documents)
+    : stream_(stream), log_(log), learner_(learner), settings_(std::move(settings)), documents_(documents) {
   log_.say_of_disk({"The shared log keeps what is not archived; learning waits for the disk.",
                     "The shared log is archived again."});
   while (!mend(true)) {
@@ -170,8 +171,13 @@ StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, S
   // Refuses a stream that was trimmed too far.
   stream_.read(log_.rounds(), 1, std::chrono::milliseconds(1));
   // Tells other learners what this one still needs.
-  stream_.trim(settings_.name, log_.rounds(), settings_.keep, stream_.server_milliseconds());
+  trim(log_.rounds());
   stream_.set_archived(log_.rounds(), false);
+}
+
+void StreamArchive::trim(std::uint64_t records) const {
+  const std::uint64_t documents = documents_ != nullptr ? documents_->lines() : 0;
+  stream_.trim(settings_.name, {records, documents}, settings_.keep, stream_.server_milliseconds());
 }
 
 StreamArchive::~StreamArchive() {
@@ -233,7 +239,7 @@ struct StreamArchive::Common {
 void StreamArchive::restore_counter() {
   if (stream_.mend_counter()) return;
   const std::uint64_t mine = log_.rounds();
-  stream_.begin_after(chain_of_archive(0, mine - std::min(mine, settings_.keep)));
+  stream_.begin_after(RecordChain::of(log_, 0, mine - std::min(mine, settings_.keep)));
   if (mine == 0) return;
   log_info("{}: The stream begins after the {} of this log.", stream_.client().address().text(),
            counted(mine, "record"));
@@ -243,21 +249,9 @@ bool StreamArchive::agrees(const StreamState& state) {
   const std::uint64_t mine = log_.rounds();
   if (state.rounds.value_or(0) < mine) return false;
   if (!state.chain || state.chain->begin > mine) return true;
-  if (!chain_ || chain_->begin != state.chain->begin) chain_ = chain_of_archive(state.chain->begin, mine);
+  if (!chain_ || chain_->begin != state.chain->begin)
+    chain_ = RecordChain::of(log_, state.chain->begin, mine);
   return state.chain->round != mine || state.chain->hash == chain_->hash;
-}
-
-RecordChain StreamArchive::chain_of_archive(std::uint64_t begin, std::uint64_t end) const {
-  RecordChain chain{begin, 0, {}};
-  FileLog::Reader reader(log_, 0);
-  for (std::string_view line; chain.round < end && reader.next(line);) {
-    if (chain.round < begin) {
-      ++chain.round;
-    } else {
-      chain.add(body_of(line));
-    }
-  }
-  return chain;
 }
 
 StreamArchive::Common StreamArchive::compare() {
@@ -306,6 +300,7 @@ StreamArchive::Common StreamArchive::compare() {
 
 /// Whether the stream continues the archive; if not, does what is possible.
 bool StreamArchive::mend(bool starts) {
+  if (documents_ != nullptr) documents_->send_missing();  // before records that name them
   restore_counter();
   Common both = compare();
   const std::uint64_t mine = log_.rounds();
@@ -377,7 +372,7 @@ void StreamArchive::send_elsewhere(const Common& both, bool starts) {
                                      : "was not sent again, as its list has an answer there");
   }
   // The records after the common ones stay for a day.
-  stream_.trim(settings_.name, both.records, settings_.keep, stream_.server_milliseconds());
+  trim(both.records);
   part(
       fmt::format("{0}: From record {1} on, this log and {2} differ: the server came back with fewer "
                   "records, and other processes went on without records {1} to {3} of this log. These are "
@@ -431,6 +426,7 @@ void StreamArchive::archive() {
     return;
   }
   try {
+    if (documents_ != nullptr) documents_->catch_up();  // has those that the records name
     if (!bodies.empty()) log_.append_all(bodies);
     stream_.set_archived(log_.rounds(), false);
   } catch (const IoError&) {
@@ -447,7 +443,7 @@ void StreamArchive::archive() {
   give_up_lost(state, !bodies.empty());
   const std::int64_t now = steady_milliseconds();
   if (now - told_ < kTellMs) return;
-  stream_.trim(settings_.name, log_.rounds(), settings_.keep, stream_.server_milliseconds());
+  trim(log_.rounds());
   told_ = now;
 }
 

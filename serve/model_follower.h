@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "serve/document_store.h"
 #include "serve/file_log.h"
 #include "serve/learner.h"
 #include "serve/redis_lists.h"
@@ -102,7 +103,9 @@ class StreamArchive {
     std::chrono::milliseconds patience{10'000};
   };
   /// Throws IoError for a stream that does not continue the log, and ArchiveDiffers if it did so once.
-  StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings);
+  /// Null `documents`: the records name none.
+  StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings,
+                DocumentStore* documents = nullptr);
   ~StreamArchive();
   StreamArchive(const StreamArchive&) = delete;
   StreamArchive& operator=(const StreamArchive&) = delete;
@@ -117,9 +120,9 @@ class StreamArchive {
 
   void run(const std::function<void()>& step);
   void restore_counter();
+  void trim(std::uint64_t records) const;
   /// Whether the stream has the records of the archive, as far as its state tells.
   bool agrees(const StreamState& state);
-  RecordChain chain_of_archive(std::uint64_t begin, std::uint64_t end) const;
   /// Compares record by record.
   Common compare();
   bool mend(bool starts);
@@ -136,6 +139,7 @@ class StreamArchive {
   FileLog& log_;
   Learner& learner_;
   Settings settings_;
+  DocumentStore* documents_;
   std::atomic<bool> stopping_ = false;
   std::int64_t told_ = 0;             // when it last told how far it is, in ms
   std::optional<RecordChain> chain_;  // of the archive; none while the stream's begins later

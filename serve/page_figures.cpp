@@ -200,8 +200,8 @@ std::vector<FeatureEffects::Effect> FeatureEffects::of(const ModelScorer& model)
     double value_squares = 0.0;
     double products = 0.0;
   };
-  // A score of trees takes about as many steps as a hundred numbers.
-  std::int64_t of_score = model.model().trees ? 100 : features;
+  // A score of another program's model takes about as many steps as a hundred numbers.
+  std::int64_t of_score = model.model().external ? 100 : features;
   for (const std::vector<float>& member : model.model().members) of_score += std::ssize(member);
   std::vector<Sums> sums(features);
   Scratch scratch;

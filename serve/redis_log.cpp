@@ -207,6 +207,19 @@ void RecordChain::add(std::string_view body) {
   ++round;
 }
 
+RecordChain RecordChain::of(const FileLog& log, std::uint64_t begin, std::uint64_t end) {
+  RecordChain chain{begin, 0, {}};
+  FileLog::Reader reader(log, 0);
+  for (std::string_view line; chain.round < end && reader.next(line);) {
+    if (chain.round < begin) {
+      ++chain.round;
+    } else {
+      chain.add(body_of(line));
+    }
+  }
+  return chain;
+}
+
 std::string RedisLog::known() const {
   const std::uint64_t cleared = cleared_;  // set after the records that belong to it
   return fmt::format("{} {}", rounds_.load(), cleared);
@@ -294,8 +307,9 @@ void RedisLog::stop_awaiting() const {
   client_.call_all({{"HDEL", key, "awaited"}, {"HSET", key, "cleared", fmt::format("{}", now)}});
 }
 
-std::vector<StreamRecord> RedisLog::records(std::uint64_t from, std::uint64_t to, std::int64_t most) const {
-  RedisReply entries = client_.call({"XRANGE", client_.key("log"), fmt::format("{}-0", from),
+std::vector<StreamRecord> RedisLog::records(std::uint64_t from, std::uint64_t to, std::int64_t most,
+                                            std::string_view stream) const {
+  RedisReply entries = client_.call({"XRANGE", client_.key(stream), fmt::format("{}-0", from),
                                      fmt::format("{}-0", to), "COUNT", fmt::format("{}", most)});
   return records_of(entries);
 }
@@ -339,28 +353,35 @@ std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
       client_.address().text(), after + 1, later - 1);
 }
 
-void RedisLog::trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep,
+void RedisLog::trim(const std::string& learner, Archived archived, std::uint64_t keep,
                     std::int64_t now_ms) const {
   const std::string key = client_.key("learners");
   // A server without memory refuses the first, and most of all needs the last.
   std::exception_ptr refusal;
   try {
-    client_.call({"HSET", key, learner, fmt::format("{} {}", archived, now_ms)});
+    client_.call(
+        {"HSET", key, learner, fmt::format("{} {} {}", archived.records, now_ms, archived.documents)});
   } catch (const RedisError&) {
     refusal = std::current_exception();
   }
   const RedisReply learners = client_.call({"HGETALL", key});
-  std::uint64_t all = archived;
+  Archived all = archived;
   for (std::size_t item = 1; item < learners.items.size(); item += 2) {
     const std::string& told = learners.items[item].text;
-    const std::size_t space = told.find(' ');
-    const auto seen =
-        whole_number(std::string_view(told).substr(std::min(space + 1, told.size()))).value_or(0);
-    if (now_ms - static_cast<std::int64_t>(seen) < kDayMs)
-      all = std::min(all, whole_number(told).value_or(0));
+    const auto part = [&told](std::size_t space) {  // earlier versions tell no documents
+      return whole_number(std::string_view(told).substr(std::min(space, told.size() - 1) + 1)).value_or(0);
+    };
+    if (now_ms - static_cast<std::int64_t>(part(told.find(' '))) >= kDayMs) continue;
+    all.records = std::min(all.records, whole_number(told).value_or(0));
+    all.documents = std::min(all.documents, told.find(' ') == told.rfind(' ') ? 0 : part(told.rfind(' ')));
   }
-  if (all > keep)
-    client_.call({"XTRIM", client_.key("log"), "MINID", "~", fmt::format("{}-0", all - keep + 1)});
+  const auto cut = [&](std::string_view stream, std::uint64_t archived_there) {
+    if (archived_there > keep)
+      client_.call(
+          {"XTRIM", client_.key(stream), "MINID", "~", fmt::format("{}-0", archived_there - keep + 1)});
+  };
+  cut("log", all.records);
+  if (all.records > keep) cut("documents", all.documents);
   if (refusal) std::rethrow_exception(refusal);
 }
 

@@ -48,6 +48,8 @@ struct RecordChain {
   std::string hash;         // empty before its first record
 
   void add(std::string_view body);  // as kAppendScript adds it
+  /// Covers the records of a log after round `begin` up to round `end`.
+  static RecordChain of(const FileLog& log, std::uint64_t begin, std::uint64_t end);
 };
 
 /// An entry of the stream.
@@ -158,17 +160,22 @@ class RedisLog : public FeedbackLog {
   /// The records that are missing will not come back: all processes go on without them.
   void stop_awaiting() const;
   /// The records from round `from` to `to` that the stream has, at most `most`.
-  std::vector<StreamRecord> records(std::uint64_t from, std::uint64_t to, std::int64_t most) const;
+  std::vector<StreamRecord> records(std::uint64_t from, std::uint64_t to, std::int64_t most,
+                                    std::string_view stream = "log") const;
   std::optional<std::uint64_t> first_round() const;
   /// The bodies of the records after round `after`, at most `most`; waits up to `wait` for one. Throws
   /// IoError, with the missing rounds, if the stream was trimmed behind them, and RecordsDiffer for one
   /// that does not continue `chain`.
   std::vector<std::string> read(std::uint64_t after, std::int64_t most, std::chrono::milliseconds wait,
                                 const RecordChain* chain = nullptr) const;
-  /// Tells how far `learner` has archived the stream, and cuts what every learner of the last day has
-  /// archived, but for `keep` records.
-  void trim(const std::string& learner, std::uint64_t archived, std::uint64_t keep,
-            std::int64_t now_ms) const;
+  /// A learner tells how far it has archived the stream and that of the documents. Cuts what every learner
+  /// of the last day has archived, but for `keep` records. The documents stay while all records are there,
+  /// as then a new learner can begin.
+  struct Archived {
+    std::uint64_t records = 0;
+    std::uint64_t documents = 0;  // lines
+  };
+  void trim(const std::string& learner, Archived archived, std::uint64_t keep, std::int64_t now_ms) const;
   /// Milliseconds since 1970 by the server's clock, as those of learners may differ.
   std::int64_t server_milliseconds() const;
 

@@ -290,12 +290,12 @@ class RankReader final : public RequestReader {
   bool text(std::string& value) override {
     if (is_ignored()) return true;
     if (place_ == kTop && field_ == kQuery) {
-      check_text(value, limits_.text_bytes);
       request_.query = limits_.normalise_query ? normalised_query(value) : value;
       if (request_.query.empty() && !value.empty())
         reject(
             "The text has nothing but white space, which --normalise-query removes: send a text that names "
             "the page.");
+      check_text(request_.query, limits_.text_bytes);
     } else if (place_ == kTop && field_ == kUser) {
       check_text(value, limits_.text_bytes);
       request_.user = value;

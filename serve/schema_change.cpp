@@ -70,7 +70,13 @@ void SchemaChange::begin(ResolvedService service) {
   if (stopping_) throw ApiError(503, "", "The service is stopping.").retry_after(1);
   try {
     const SchemaPair pair{parts_.present, service.identity.feature_schema};
-    if (SchemaPair::read(parts_.file) != pair) pair.write(parts_.file);
+    const auto pending = SchemaPair::read(parts_.file);
+    if (pending && pending->after == parts_.present)
+      throw ApiError(409, "",
+                     "The stored documents still have the schema before, as the disk was full: start the "
+                     "service again once it has space, and then change the schema.")
+          .with_code("schema_changing");
+    if (pending != pair) pair.write(parts_.file);
   } catch (const IoError& error) {
     throw ApiError(507, "", error.what());
   }

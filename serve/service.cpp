@@ -468,13 +468,9 @@ std::string Service::feedback(std::string_view body) {
 
 DocumentStore& Service::documents() const {
   if (parts_.documents != nullptr) return *parts_.documents;
-  throw ApiError(
-      404, "",
-      parts_.duty == Duty::kFollower
-          ? "This process only ranks (--follow) and stores no documents: send the features with "
-            "each request."
-          : "A service with a shared log (--log) stores no documents: send the features with each "
-            "request.");
+  throw ApiError(404, "",
+                 "This process only ranks (--follow) and stores no documents: send the features with each "
+                 "request.");
 }
 
 std::string Service::put_documents(std::string_view body) {

@@ -248,9 +248,16 @@ void refuse_counters(const ServiceIdentity& identity, std::string_view flag) {
   if (const auto schema = schema_of(identity); schema && schema->has_counters())
     throw_error<InvalidArgument>(
         "{}: The schema has counters, which the process that learns has alone: leave them out of the "
-        "schema, "
-        "or run one process.",
+        "schema, or run one process.",
         flag);
+}
+
+DocumentStore::Settings document_settings(const ServiceIdentity& identity, const ServiceOptions& options,
+                                          const RedisDocuments* shared) {
+  DocumentStore::Settings settings{{}, "", identity.normalisation, options.document_bytes};
+  if (const auto schema = schema_of(identity)) settings.schema = schema->digest();
+  settings.shared = shared;
+  return settings;
 }
 
 /// Lists of a ranker on a GPU come from the process that learns.
@@ -277,6 +284,7 @@ class LearnerProcess {
       client_.emplace(options.shared->server);
       stream_.emplace(*client_,
                       RedisLog::Durability{options.shared->assume_durable, options.shared->replicas});
+      shared_documents_.emplace(*stream_);
       reach(options, *client_, *stream_);
     }
     ::umask(077);  // whatever the service writes is for its owner only
@@ -297,7 +305,7 @@ class LearnerProcess {
     if (!options.import.log.empty())
       imported.emplace(folder_, options.import, parse_normaliser(identity.normalisation, "service"),
                        make_served_ranker(resolved_)->learns_from_unshown(), identity.groups.has_value(),
-                       named_inputs(identity));
+                       named_inputs(identity), identity.normalise_query);
     if (imported) {  // nothing can refuse a log that olrank has just written
       folder_.begin(identity, resolved_.model);
       imported->commit();
@@ -323,7 +331,6 @@ class LearnerProcess {
         open_log(differs.common);
         open_archive();
       }
-      client_->wait_with({});
     }
     const bool starts_over = options.accept_loss || options.to_round.has_value();
     if (serves && !starts_over) lists_ = make_lists();  // may refuse events of the journal
@@ -341,14 +348,16 @@ class LearnerProcess {
       learner_->begin_writing();  // without a checkpoint, either schema learns the whole log
       folder_.begin(identity, "");
     }
-    documents_->begin_writing([this] { folder_.require_lock(); });
-    if (schemas_) std::filesystem::remove(folder_.schemas());
+    const bool has_documents = documents_->begin_writing([this] { folder_.require_lock(); });
+    if (stream_) documents_->catch_up();
+    if (schemas_ && has_documents) std::filesystem::remove(folder_.schemas());
     folder_.accept();
     if (!resolved_.changes.empty()) {
       folder_.begin(identity, {});
       log_info("{}: The settings from this start on: {}.", options.state, resolved_.changes);
     }
     if (serves && starts_over) lists_ = make_lists();  // sets files aside, as the log is cut
+    if (client_) client_->wait_with({});
     if ((options.arms.arms || stream_) && !keeps_arms_) folder_.set_arms(arms_.plan, arms_.bytes);
   }
 
@@ -366,20 +375,19 @@ class LearnerProcess {
     if (log_->rounds() == 0 && identity.model.empty() && !arms_.plan && options_.warns_of_first_lists) {
       log_warning(
           "The first lists are in random order, as nothing was learned yet. To spare users, start from "
-          "--model FILE "
-          "or --import-log FILE, or show your own order first with --arms promote=auto.");
+          "--model FILE or --import-log FILE, or show your own order first with --arms promote=auto.");
     }
     Service::Parts parts = service_parts(options_, identity, arms_, start_model());
     parts.exposed = learner_->logged_exposure();
     parts.requests.counters = learner_->counters();
     if (stream_ && options_.shared->role == ServiceRole::kLearner) parts.duty = Service::Duty::kLearner;
     parts.start = start_;
+    parts.documents = &*documents_;
     if (!stream_) {
-      parts.documents = &*documents_;
       change_.emplace(SchemaChange::Parts{
           folder_.schemas(), identity.feature_schema,
           [this](const std::string& schema) { return planned(schema); },
-          [this](const ResolvedService& service) { return make_learner(service, true, false); },
+          [this](const ResolvedService& service) { return make_learner(service, true, false, false); },
           [this] { return log_->rounds(); }});
       parts.schemas = &*change_;
       parts.requests.other_schema = [this] { return change_->other(); };
@@ -399,6 +407,7 @@ class LearnerProcess {
               log_->keep_small(segments);
               documents_->keep_small({segments.bytes});
               learner_->start();
+              documents_->start();
               if (archive_) archive_->start();
               if (change_) change_->resume();
             },
@@ -410,6 +419,7 @@ class LearnerProcess {
             },
             [this](std::chrono::seconds most) {
               if (archive_) archive_->stop();
+              documents_->stop();
               if (change_) change_->stop();
               if (learner_->stop(most)) return std::string();
               return fmt::format(
@@ -435,29 +445,28 @@ class LearnerProcess {
     const ServiceIdentity& identity = resolved_.identity;
     log_.emplace(folder_.log(), options_.impressions.open, options_.accept_loss, FileLog::Access::kWrite,
                  to_round);
-    DocumentStore::Settings stored{folder_.path(), "", identity.normalisation, options_.document_bytes,
-                                   options_.accept_loss};
-    const std::optional<FeatureSchema> schema = schema_of(identity);
-    if (schema) stored.schema = schema->digest();
+    DocumentStore::Settings stored =
+        document_settings(identity, options_, shared_documents_ ? &*shared_documents_ : nullptr);
+    stored.folder = folder_.path();
+    stored.accept_loss = options_.accept_loss;
     if (schemas_ && !schemas_->before.empty()) stored.before = conversion(*schemas_, identity);
     documents_.emplace(stored);
     if (stream_ && (log_->dropped() > 0 || options_.segments.keep.what != LogKeep::What::kAll))
       throw_error<InvalidArgument>(
           "{}: The archive of a shared log needs all rounds: remove --keep, and begin another folder if "
-          "rounds "
-          "were dropped.",
+          "rounds were dropped.",
           options_.state);
     if (!resolved_.change.empty() && log_->dropped() > 0) refuse_dropped_rounds("--schema");
-    if (stream_ && !documents_->is_empty())
+    if (stream_ && schemas_)
       throw_error<InvalidArgument>(
-          "{}: Lists of this folder name documents that it stores, which a shared log does not have: begin "
-          "another folder with --log and --import-log.",
+          "{}: Its documents have the schema before: start once without --log, so that they get the "
+          "present one.",
           options_.state);
     learner_ = make_learner(resolved_, !resolved_.change.empty(), accepts_loss);
   }
 
   std::unique_ptr<Learner> make_learner(const ResolvedService& service, bool learns_again,
-                                        bool accepts_loss) {
+                                        bool accepts_loss, bool checks_log = true) {
     const ServiceIdentity& identity = service.identity;
     const FittedNormaliser normaliser =
         parse_normaliser(identity.normalisation, folder_.identity_file().string());
@@ -465,7 +474,8 @@ class LearnerProcess {
         make_served_ranker(service), *log_,
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
                         normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan,
-                        named_inputs(identity), learns_again, &*documents_, schema_of(identity)});
+                        named_inputs(identity), learns_again, checks_log, &*documents_,
+                        schema_of(identity)});
   }
 
   /// Makes documents of the schema before those of the one after it.
@@ -483,8 +493,7 @@ class LearnerProcess {
   [[noreturn]] void refuse_dropped_rounds(std::string_view what) const {
     throw_error<InvalidArgument>(
         "{}: A service under another schema learns its whole log again, of which --keep leaves a part: "
-        "begin "
-        "a new folder with --import-log {}.",
+        "begin a new folder with --import-log {}.",
         what, log_->path().string());
   }
 
@@ -550,7 +559,8 @@ class LearnerProcess {
   void open_archive() {
     archive_.emplace(
         *stream_, *log_, *learner_,
-        StreamArchive::Settings{learner_name(folder_), options_.shared->keep, redis_lists(options_)});
+        StreamArchive::Settings{learner_name(folder_), options_.shared->keep, redis_lists(options_)},
+        &*documents_);
   }
 
   /// How many lists an earlier start with --window has left open.
@@ -653,6 +663,7 @@ class LearnerProcess {
   StateFolder folder_;
   std::optional<RedisClient> client_;
   std::optional<RedisLog> stream_;
+  std::optional<RedisDocuments> shared_documents_;
   ResolvedService resolved_;
   ResolvedArms arms_;
   bool keeps_arms_ = false;  // of the prefix, in place of those that --arms names and the folder keeps
@@ -670,10 +681,18 @@ class LearnerProcess {
 /// Ranks with a model that comes from elsewhere.
 void run_replica(Service::Parts parts, const ServiceOptions& options, ImpressionStore* lists,
                  const FeedbackLog& log, ModelFollower& follower, Listener& listener) {
+  DocumentStore* documents = parts.documents;
   Service service(std::move(parts), lists, log, follower);
   serve({{"", &service}}, options, listener,
-        {{[&follower] { follower.start(); }, [&follower] { follower.require_running(); },
-          [&follower](std::chrono::seconds) { return follower.stop(), std::string(); }}});
+        {{[&] {
+            follower.start();
+            if (documents != nullptr) documents->start();
+          },
+          [&follower] { follower.require_running(); },
+          [&](std::chrono::seconds) {
+            if (documents != nullptr) documents->stop();
+            return follower.stop(), std::string();
+          }}});
 }
 
 /// A replica of a shared log: it has no state of its own.
@@ -686,15 +705,18 @@ void replicate(ServiceOptions options, Listener& listener) {
       options, [&] { return stream.settings(); },
       fmt::format("{} has no service yet: start its learner.", place));
   stream.begin(settings, false);
-  client.wait_with({});
   ResolvedService resolved =
       resolve_stored(parse_identity(settings.identity, place), options.request, place);
+  const RedisDocuments shared(stream);
+  DocumentStore documents(document_settings(resolved.identity, options, &shared));
+  client.wait_with({});
   resolved.model = settings.model;
   take_lists_text(settings.lists, options);
   ResolvedArms arms = arms_of(settings, resolved.identity, place);
   ModelFollower follower(SnapshotReader(make_served_ranker(resolved), arms.plan), models_of(stream), place);
   Service::Parts parts = service_parts(options, resolved.identity, std::move(arms), settings.model);
   parts.duty = Service::Duty::kReplica;
+  parts.documents = &documents;
   RedisLists lists(stream, redis_lists(options), parts.start);
   run_replica(std::move(parts), options, &lists, stream, follower, listener);
 }

@@ -35,6 +35,7 @@
 #include "serve/file_log.h"
 #include "serve/learner.h"
 #include "serve/own_file.h"
+#include "serve/query_text.h"
 #include "serve/requests.h"
 #include "serve/service.h"
 #include "serve/service_identity.h"
@@ -659,6 +660,7 @@ std::string stopped_service_file(const std::filesystem::path& state, bool with_m
                    {},
                    named_inputs(*identity),
                    false,
+                   true,
                    &documents,
                    schema_of(*identity)});
   if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
@@ -670,8 +672,8 @@ std::string stopped_service_file(const std::filesystem::path& state, bool with_m
 
 ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
                          const FittedNormaliser& normaliser, bool with_unshown, bool with_groups,
-                         NamedInputs names)
-    : file_(folder.log()) {
+                         NamedInputs names, bool normalise_query)
+    : file_(folder.log()), normalise_query_(normalise_query) {
   if (LogText(folder.log()).end() > 0 || std::filesystem::exists(folder.checkpoint())) {
     throw_error<InvalidArgument>(
         "{} already has a log: import into a new folder, so that no round is learned twice.",
@@ -690,7 +692,10 @@ ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
   }
 }
 
-void ImportedLog::write(const FeedbackRecord& record) {
+void ImportedLog::write(FeedbackRecord& record) {
+  if (normalise_query_) {
+    if (std::string text = normalised_query(record.query); !text.empty()) record.query = std::move(text);
+  }
   file_.write(record_line(++rounds_, record_body(record)));
 }
 

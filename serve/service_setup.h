@@ -115,14 +115,16 @@ class ImportedLog {
  public:
   /// Throws, and leaves nothing behind, for an invalid line and for a folder that already has a log.
   ImportedLog(const StateFolder& folder, const ImportSource& source, const FittedNormaliser& normaliser,
-              bool with_unshown, bool with_groups, NamedInputs names = {});
+              bool with_unshown, bool with_groups, NamedInputs names = {}, bool normalise_query = false);
 
-  void write(const FeedbackRecord& record);
+  /// The text of the query becomes that of requests.
+  void write(FeedbackRecord& record);
   std::uint64_t rounds() const { return rounds_; }
   void commit() { file_.commit(); }
 
  private:
   AtomicFile file_;
+  bool normalise_query_;
   std::uint64_t rounds_ = 0;
 };
 

@@ -109,6 +109,13 @@ class LineResolver {
   std::vector<std::int64_t> shown_in_;  // by doc, the last line that showed it
 };
 
+/// A service closes its log as segments, and the last one alone has the log's own name.
+bool is_later_segment(std::string_view first_line) {
+  constexpr std::string_view kRound = "{\"round\":";
+  return first_line.starts_with(kRound) && !first_line.substr(kRound.size()).starts_with("1,") &&
+         !check_of(first_line).empty();
+}
+
 }  // namespace
 
 RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const Dataset& train,
@@ -131,7 +138,10 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
   for (TextBlock block; blocks->next(block);) {
     for (std::string_view text = block.text; !text.empty();) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      ++number;
+      if (++number == 1 && is_later_segment(text.substr(0, end)))
+        resolver.fail(1, 1,
+                      "Earlier rounds of this log are in other files beside it: make one file of them with "
+                      "'olrank log cut --log FOLDER --from-round 1 --out FILE', and replay that.");
       if (const auto failure = parse_replay_line(text.substr(0, end), line, columns)) {
         resolver.fail(number, failure->column, failure->message);
       }

@@ -19,6 +19,7 @@
 namespace olrank {
 namespace {
 
+constexpr std::int64_t kTailRows = InverseFactor::kBlock / 2;  // of L, as many as there are on average
 constexpr double kLambda = 10.0;
 constexpr double kGramTolerance = 1e-9;  // sums in double, in another order, through differences
 constexpr CertaintyRule kRule{0.03, 0.0};
@@ -173,13 +174,15 @@ void add_diagonal(Launches& table) {
 
 // --- the full covariance by the factor of its kernel matrix, after n pairs ------------------------
 
-/// A history of n pairs: their factors, and L⁻¹ in two layouts, packed for the kernels and as a matrix.
+/// A history of n pairs: their factors, L⁻¹ in two layouts, packed for the kernels and as a matrix, and the
+/// newest rows of an L.
 struct Dual : Query {
   std::int64_t n;
   std::int64_t count;  // documents of the query
   std::shared_ptr<MadeDocs> seen;
   Array<double> inverse;  // [n × n]
   Array<double> factor;
+  Array<double> newest;  // [kBlock × (n + kBlock)]
   Array<double> kernel;  // [n × docs]
   Array<double> s;
   Array<double> apply_work;
@@ -192,11 +195,13 @@ struct Dual : Query {
         seen(make_docs(of, stream, 2 * n)),
         inverse{at::tril(make.randn<double>({n, n}).t * (1e-3 / std::sqrt(real(n))))},
         factor(make.full<double>({device::factor_numbers(n + kRoundPairs)}, 0.0)),
+        newest(make.randn<double>({InverseFactor::kBlock, n + InverseFactor::kBlock})),
         kernel(make.empty<double>({n, count})),
         s(make.empty<double>({n, count})),
         apply_work(make.empty<double>({device::apply_factor_workspace(n, count)})),
-        gram_work(make.empty<double>({device::dual_gram_workspace(n, count)})) {
+        gram_work(make.empty<double>({device::tail_workspace(all_inverted(), count, true)})) {
     inverse.t.diagonal().add_(0.01);
+    newest.t.mul_(1e-3);
     constexpr std::int64_t kBlock = InverseFactor::kBlock;
     for (std::int64_t b = 0; b * kBlock < n; ++b) {
       const std::int64_t of_block = std::min(kBlock, n - b * kBlock);
@@ -220,7 +225,22 @@ struct Dual : Query {
   void triangle(Stream on) const {
     device::apply_factor(on, n, factor, count, kernel, apply_work, s, count);
   }
-  void finish_gram(Stream on) const { device::dual_gram(on, n, count, s, count, kLambda, gram_work, m); }
+  void finish_gram(Stream on) const {
+    device::dual_gram(on, all_inverted(), count, nullptr, s, count, kLambda, gram_work, m);
+  }
+  /// No rows, below n rows of L⁻¹.
+  device::FactorTail all_inverted() const {
+    device::FactorTail tail;
+    tail.head = n;
+    return tail;
+  }
+  /// The rows of a tail as the kernels see them, and of its block's inverse.
+  at::Tensor rows_of(const device::FactorTail& tail) const {
+    return newest.t.view({-1}).narrow(0, 0, tail.numbers()).view({InverseFactor::kBlock, tail.stride()});
+  }
+  at::Tensor block_of(const device::FactorTail& tail) const {
+    return at::tril(rows_of(tail).narrow(0, 0, tail.rows).narrow(1, tail.head, tail.rows));
+  }
   void gram(Stream on) override {
     make_kernels(on, n);
     triangle(on);
@@ -283,24 +303,66 @@ DeviceWork append_work(const DeviceSizes& sizes, Stream stream, std::int64_t n) 
   const auto query = std::make_shared<Dual>(sizes, stream, n);
   query->m.t.copy_(at::eye(sizes.docs, query->m.t.options()));
   const auto scratch = query->make.empty<double>({device::append_workspace(n, kRoundPairs)});
+  const device::FactorTail tail(n, query->newest);
   const std::function<double(const at::Tensor&)> differs = [=](const at::Tensor& other) {
     query->require_sound();
-    std::vector<at::Tensor> rows;
-    for (std::int64_t row = n; row < n + kRoundPairs; ++row)
-      rows.push_back(query->factor.t.narrow(0, device::factor_row(row), n));
-    return disagreement_of(at::stack(rows), other);
+    const at::Tensor rows = query->rows_of(tail).narrow(0, tail.rows, kRoundPairs);
+    return disagreement_of(rows.narrow(1, 0, other.size(1)), other);
   };
   return compared(
       [=](Stream on) {
-        device::append_pairs(on, n, query->factor, sizes.docs, query->s, sizes.docs, query->m, kLambda,
-                             query->pairs, kRoundPairs, scratch, query->status);
+        device::append_pairs(on, n, query->factor, query->newest, sizes.docs, query->s, sizes.docs,
+                             query->m, kLambda, query->pairs, kRoundPairs, scratch, query->status);
       },
       [=] {
         const at::Tensor pairs = query->s.t.narrow(1, 0, 2 * kRoundPairs).view({n, kRoundPairs, 2});
-        const at::Tensor u = pairs.select(2, 0) - pairs.select(2, 1);
-        return at::mm(u.t(), query->inverse.t) * (-1.0 / std::sqrt(3.0 * kLambda));
+        const at::Tensor u = (pairs.select(2, 0) - pairs.select(2, 1)).t();
+        const double root = std::sqrt(3.0 * kLambda);
+        return at::cat({u.narrow(1, 0, tail.head),
+                        at::mm(u.narrow(1, tail.head, tail.rows), query->block_of(tail)) / -root,
+                        at::eye(kRoundPairs, u.options()) / root},
+                       1);
       },
       differs, 1e-10);
+}
+
+/// T (K − U S) for a tail of half a block below n rows.
+DeviceWork apply_tail_work(const DeviceSizes& sizes, Stream stream, std::int64_t n) {
+  const auto query = std::make_shared<Dual>(sizes, stream, n);
+  device::FactorTail tail = query->all_inverted();
+  tail.rows = kTailRows;
+  tail.values = query->newest;
+  const auto x = query->make.randn<double>({n + kTailRows, sizes.docs});
+  const auto s = query->make.randn<double>({n + kTailRows, sizes.docs});
+  const auto scratch = query->make.empty<double>({device::tail_workspace(tail, sizes.docs, false)});
+  return compared([=](Stream on) { device::apply_tail(on, tail, sizes.docs, x, scratch, s, sizes.docs); },
+                  [=] {
+                    const at::Tensor u = query->rows_of(tail).narrow(0, 0, kTailRows).narrow(1, 0, n);
+                    return at::mm(query->block_of(tail),
+                                  x.t.narrow(0, n, kTailRows) - at::mm(u, s.t.narrow(0, 0, n)));
+                  },
+                  s.t.narrow(0, n, kTailRows), 1e-10);
+}
+
+/// A whole block's rows −T U L⁻¹ and T below the whole blocks of n rows.
+DeviceWork close_tail_work(const DeviceSizes& sizes, Stream stream, std::int64_t n) {
+  constexpr std::int64_t kBlock = InverseFactor::kBlock;
+  const auto query = std::make_shared<Dual>(sizes, stream, n);
+  device::FactorTail tail(n, query->newest);
+  tail.rows = kBlock;
+  query->rows_of(tail).narrow(1, tail.head, kBlock).tril_();
+  const auto scratch = query->make.empty<double>({device::append_workspace(n, kBlock)});
+  const at::Tensor rows = query->factor.t.narrow(0, device::factor_offset(n / kBlock), tail.numbers())
+                              .view({kBlock, tail.stride()});
+  return compared([=](Stream on) { device::close_tail(on, tail, query->factor, scratch, query->status); },
+                  [=] {
+                    const at::Tensor block = query->block_of(tail);
+                    const at::Tensor u = query->rows_of(tail).narrow(1, 0, tail.head);
+                    const at::Tensor head =
+                        query->inverse.t.narrow(0, 0, tail.head).narrow(1, 0, tail.head);
+                    return at::cat({at::mm(block, at::mm(u, head)).neg(), block}, 1);
+                  },
+                  rows, 1e-10);
 }
 
 void add_dual(Launches& table, std::int64_t n) {
@@ -337,7 +399,7 @@ void add_dual(Launches& table, std::int64_t n) {
         const auto scratch =
             query->make.empty<double>({device::apply_factor_transposed_workspace(n, kProbes)});
         const auto run = [=](Stream on) {
-          device::apply_factor_transposed(on, n, query->factor, kProbes, x, scratch, y);
+          device::apply_factor_transposed(on, query->all_inverted(), query->factor, kProbes, x, scratch, y);
         };
         return compared(
             run, [=] { return at::mm(x.t.t(), query->inverse.t); }, y.t, 1e-10);
@@ -347,11 +409,16 @@ void add_dual(Launches& table, std::int64_t n) {
       "inverse_factor/dual_gram", {{"n", n}, {"V", sizes.docs}},
       {gram, s_bytes + 2.0 * kDoubleBytes * of_docs},
       [=](Stream stream) { return dual_gram_work(sizes, stream, n); }, wanted);
-  table.add(
-      "inverse_factor/append_pairs", {{"n", n}, {"k", kRoundPairs}, {"V", sizes.docs}},
-      {pairs * (pairs + 1.0) * real(kRoundPairs),
-       factor_bytes + 2.0 * kDoubleBytes * pairs * real(kRoundPairs)},
-      [=](Stream stream) { return append_work(sizes, stream, n); }, wanted);
+  table.add("inverse_factor/append_pairs", {{"n", n}, {"k", kRoundPairs}, {"V", sizes.docs}},
+            {pairs * real(kRoundPairs), 3.0 * kDoubleBytes * pairs * real(kRoundPairs)},
+            [=](Stream stream) { return append_work(sizes, stream, n); });
+  const double tail_rows = real(kTailRows), block = real(InverseFactor::kBlock);
+  table.add("inverse_factor/apply_tail", {{"n", n}, {"V", sizes.docs}},
+            {2.0 * pairs * tail_rows * docs, s_bytes + kDoubleBytes * pairs * tail_rows},
+            [=](Stream stream) { return apply_tail_work(sizes, stream, n); });
+  table.add("inverse_factor/close_tail", {{"n", n}},
+            {pairs * (pairs + 1.0) * block, factor_bytes + 2.0 * kDoubleBytes * pairs * block},
+            [=](Stream stream) { return close_tail_work(sizes, stream, n); });
   table.add("widths/full-dual", of_pairs, {kernels + triangle + gram, rows + factor_bytes + 2.0 * s_bytes},
             [=](Stream stream) { return whole_widths(std::make_shared<Dual>(sizes, stream, n)); },
             {wanted.share, kWantedWidthRatio});
@@ -361,8 +428,6 @@ void add_dual(Launches& table, std::int64_t n) {
 
 struct Primal : Query {
   Array<double> inverse;
-  Array<std::int32_t> delta;
-  Array<std::int32_t> input;
   Array<double> w;
   Array<double> gram_work;
   device::ProductPlans plans;
@@ -370,21 +435,17 @@ struct Primal : Query {
 
   Primal(const DeviceSizes& of, Stream stream)
       : Query(of, stream),
-        delta(make.empty<std::int32_t>({p})),
-        input(make.empty<std::int32_t>({p})),
         w(make.empty<double>({of.docs, p})),
         gram_work(make.empty<double>({device::inverse_gram_workspace(shape, of.docs)})),
         products(plans, stream) {
     const at::Tensor seen = make.randn<double>({p, 4}).t * (0.1 / std::sqrt(real(p)));
     inverse.t = at::mm(seen, seen.t());
     inverse.t.diagonal().add_(1.0 / kLambda);
-    device::fill_parameter_table(stream, shape, {delta, input});
     gram(stream);
   }
 
   void gram(Stream /*on*/) override {
-    device::inverse_covariance_gram(products, shape, {delta, input}, docs->view(), scale, inverse,
-                                    gram_work, w, m);
+    device::inverse_covariance_gram(products, shape, docs->view(), scale, inverse, gram_work, w, m);
   }
   at::Tensor gram_in_libtorch() const override {
     return libtorch::inverse_gram(shape, rows(), inverse.t, scale).m;

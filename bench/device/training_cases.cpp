@@ -226,7 +226,7 @@ DeviceWork curvature_work(const DeviceSizes& sizes, Stream stream, std::int64_t 
   // No quotient is negative, so the iteration never settles.
   const device::CurvatureTask task{
       shape, training->docs->view(), training->terms, n, training->incidence(), -1.0, vector};
-  device::begin_curvature(stream, task, vector, scratch, state);
+  device::begin_curvature(stream, task, vector, state);
   const auto own = [=](Stream on) { device::iterate_curvature(on, task, vector, scratch, state); };
   const libtorch::Terms terms = training->terms_in_libtorch();
   const auto form = [=](const at::Tensor& v) {
@@ -364,8 +364,9 @@ void add_adam(Launches& table, std::int64_t members) {
               const auto rates = make.these(std::vector{step_rates(3, 0.0)});
               return alone([=](Stream on) {
                 double* position = state;
-                device::adam_step(on, members, p, rates, gradient, step,
-                                  {position, position + members * p, position + 2 * members * p}, theta);
+                device::optimizer_step(on, device::Step::kAdam, members, p, rates, gradient, step,
+                                       {position, position + members * p, position + 2 * members * p},
+                                       theta);
               });
             });
 }

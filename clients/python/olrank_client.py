@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import ssl
 import time
 import urllib.parse
 from typing import Any
@@ -50,7 +49,10 @@ class Client:
         if ca and not secure:
             raise ValueError(f"ca is for a URL of https, not '{url}'")
         address, port = parts.hostname, parts.port or (443 if secure else 80)
-        tls = ssl.create_default_context(cafile=ca) if secure else None
+        tls = None
+        if secure:
+            import ssl  # which not every Python has
+            tls = ssl.create_default_context(cafile=ca)
 
         def connect() -> http.client.HTTPConnection:
             return http.client.HTTPSConnection(address, port, context=tls) if secure else http.client.HTTPConnection(address, port)

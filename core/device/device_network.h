@@ -163,6 +163,21 @@ class DeviceNetwork : public Interface {
 /// Throws NotBuiltWithCuda, or CudaError if the device is not available.
 std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec);
 
+/// The place of the calling thread in a batch.
+class DeviceSeat : public Interface {};
+
+/// Trials on one device in lock-step: the work that threads with a seat start for their networks begins
+/// when they wait for it, and what several of them start alike begins as one. Every network computes the
+/// bits that it computes alone.
+class DeviceBatch : public Interface {
+ public:
+  /// For the calling thread, which makes, uses and destroys its networks within it; null where it has one.
+  virtual std::unique_ptr<DeviceSeat> take_seat() = 0;
+};
+
+/// For so many trials at once. Throws NotBuiltWithCuda, or CudaError if the device is not available.
+std::shared_ptr<DeviceBatch> make_device_batch(int device, std::int64_t seats);
+
 /// Documents that others keep in the memory of a device, row by row.
 struct GivenDocs {
   const float* values = nullptr;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/math/any_cpu.h"
+
 namespace olrank {
 namespace {
 
@@ -12,7 +14,7 @@ constexpr double kLeast = 1e-9;  // probability of what was seen
 
 /// log(eᵃ + eᵇ). One of a and b may be −∞.
 double log_of_sum(double a, double b) {
-  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
+  return std::max(a, b) + std::log1p(exp_of(-std::abs(a - b)));
 }
 
 double surprise_of(std::span<const double> predicted, std::span<const std::uint8_t> clicks) {
@@ -22,7 +24,7 @@ double surprise_of(std::span<const double> predicted, std::span<const std::uint8
   double variance = 0.1;
   for (std::size_t rank = 0; rank < clicks.size(); ++rank) {
     const double p = std::clamp(predicted[rank], kLeast, 1.0 - kLeast);
-    const double logit = std::log(p / (1.0 - p));
+    const double logit = log_of(p / (1.0 - p));
     surprise += (p - (clicks[rank] != 0 ? 1.0 : 0.0)) * logit;
     variance += p * (1.0 - p) * logit * logit;
   }
@@ -51,7 +53,7 @@ double Examination::looks_by_rank(std::size_t rank) const {
 }
 
 double Examination::by_rank_share() const {
-  return 1.0 / (1.0 + std::exp(-by_rank_lead_));
+  return 1.0 / (1.0 + exp_of(-by_rank_lead_));
 }
 
 void Examination::learn(std::span<const double> attraction, std::span<const std::uint8_t> clicks,
@@ -62,7 +64,7 @@ void Examination::learn(std::span<const double> attraction, std::span<const std:
   const double steps = reading.log_likelihood;
   const double ranks = by_rank_.log_likelihood;
   reading.log_likelihood =
-      log_of_sum(steps - std::log1p(std::exp(by_rank_lead_)), ranks - std::log1p(std::exp(-by_rank_lead_)));
+      log_of_sum(steps - std::log1p(exp_of(by_rank_lead_)), ranks - std::log1p(exp_of(-by_rank_lead_)));
   constexpr double kMostLead = 50.0;  // users may read in another way one day
   by_rank_lead_ = std::clamp(by_rank_lead_ + ranks - steps, -kMostLead, kMostLead);
   const double share = by_rank_share();
@@ -90,7 +92,7 @@ void Examination::learn_by_ranks(std::span<const double> attraction, std::span<c
   for (std::size_t rank = 0; rank < shown; ++rank) {
     const double look = looks_by_rank(rank);
     const double click = look * attraction[rank];
-    reading.log_likelihood += std::log(std::max(clicks[rank] != 0 ? click : 1.0 - click, kLeast));
+    reading.log_likelihood += log_of(std::max(clicks[rank] != 0 ? click : 1.0 - click, kLeast));
     const double examined = clicks[rank] != 0 ? 1.0 : (look - click) / std::max(1.0 - click, kLeast);
     reading.examined[rank] = examined;
     looks_by_rank_[rank].yes += examined;
@@ -118,8 +120,8 @@ void Examination::learn_by_steps(std::span<const double> attraction, std::span<c
   if (any_click) {
     for (std::size_t rank = 0; rank <= last; ++rank) {
       const double click = looks(rank) * attraction[rank];
-      reading.log_likelihood += std::log(std::max(clicks[rank] != 0 ? click : 1.0 - click, kLeast));
-      if (rank < last) reading.log_likelihood += std::log(clicks[rank] != 0 ? after_click : after_skip);
+      reading.log_likelihood += log_of(std::max(clicks[rank] != 0 ? click : 1.0 - click, kLeast));
+      if (rank < last) reading.log_likelihood += log_of(clicks[rank] != 0 ? after_click : after_skip);
     }
   }
 
@@ -136,7 +138,7 @@ void Examination::learn_by_steps(std::span<const double> attraction, std::span<c
     reach *= on;
   }
   constexpr double kLeastTotal = 1e-12;
-  reading.log_likelihood += std::log(std::max(total, kLeastTotal));
+  reading.log_likelihood += log_of(std::max(total, kLeastTotal));
 
   // From the last rank up, `reached` is the probability that a rank was reached.
   double reached = 0.0;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/math/any_cpu.h"
 #include "core/math/host_device.h"
 #include "core/throw_error.h"
 
@@ -388,6 +389,7 @@ std::string restriction() {
 void compute_as_on_any_cpu() {
   // Its own kernels for every CPU round by where in memory a matrix begins.
   plain_loops() = true;
+  own_functions = true;
 }
 
 std::string library_name() {
@@ -403,6 +405,7 @@ std::string library_name() {
 void compute_as_on_any_cpu() {
   // MKL reads the variable at its first call. libtorch_cpu exports no function for it.
   if (!is_plain()) setenv(kRestrictedBy, "COMPATIBLE", 1);
+  own_functions = true;
 }
 
 std::string library_name() {

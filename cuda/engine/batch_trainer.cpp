@@ -235,13 +235,9 @@ class BatchTrainer : public ResidentTrainer {
     pair_gradients(products, stack(member), batch, objective, work, {gradient, nullptr, nullptr});
     const std::int64_t at = member * parameters_;
     const OptimizerState state = optimizer_state(at);
-    const double* step = steps_.data() + member;
-    const StepRates* rates = &cursor->rates;
-    if (spec_.training.optimizer == Optimizer::kAdam) {
-      adam_step(stream, 1, parameters_, rates, gradient, step, state, theta_ + at);
-    } else {
-      decayed_step(stream, 1, parameters_, rates, gradient, step, state, theta_ + at);
-    }
+    const Step kind = spec_.training.optimizer == Optimizer::kAdam ? Step::kAdam : Step::kDecayed;
+    optimizer_step(stream, kind, 1, parameters_, &cursor->rates, gradient, steps_.data() + member, state,
+                   theta_ + at);
     finish_batch(stream, count, place.loss.data(), corrections_.data(), cursor, bad_loss(member));
   }
 

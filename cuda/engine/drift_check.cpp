@@ -13,7 +13,8 @@ void DriftCheck::bring(Stream stream, const DriftProbes& probes, ResidentPairs& 
   columns_.vectors = std::ssize(probes.vectors) / columns_.parameters;
   columns_.pairs = pairs;
   const std::size_t of_pairs = probes.pairs.size() * sizeof(PreferencePair);
-  const std::size_t of_signs = 2 * probes.pairs.size() * probes.pairs.size() * sizeof(double);
+  // A library wants the vectors at a multiple of 16 bytes.
+  const std::size_t of_signs = (2 * probes.pairs.size() + 1) * probes.pairs.size() * sizeof(double);
   const std::size_t sent = of_pairs + of_signs + std::span(probes.vectors).size_bytes();
   static_assert(sizeof(PreferencePair) == sizeof(double));
   host_.reserve(sent);

@@ -16,15 +16,16 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// of the driver can be the reason, it is started as it is.
 class RecordedWork {
  public:
-  /// Records what `work` starts in this stream, unless that is done or fails. Returns whether it is
-  /// recorded.
+  /// Records what `work` starts in this stream, unless that is done or fails, or the thread's work waits
+  /// for that of others. Returns whether it is recorded.
   bool record(Stream stream, FunctionRef<void()> work) {
+    if (Seat::of_thread() != nullptr) return false;
     if (!current_) try_to_record(stream, work);
     return current_;
   }
   /// Starts what was recorded, or else `work` itself.
   void start(Stream stream, FunctionRef<void()> work) const {
-    if (current_) {
+    if (current_ && Seat::of_thread() == nullptr) {
       graph_.start(stream);
     } else {
       work();

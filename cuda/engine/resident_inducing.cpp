@@ -34,13 +34,17 @@ class ResidentInducing : public ResidentPosterior {
     kernel_.reserve(stream, dictionary_->padded_members() * docs.docs);
     const std::int64_t most_rows = covariance_.most_rows(dictionary_->members());
     applied_.reserve(stream, most_rows * docs.docs);
-    workspace_.reserve(
-        stream, std::max(dual_gram_workspace(rows, docs.docs), dual_gram_workspace(most_rows, docs.docs)));
+    FactorTail all;  // without rows of a tail
+    all.head = most_rows;
+    const std::int64_t most = tail_workspace(all, docs.docs, true);
+    all.head = rows;
+    workspace_.reserve(stream, std::max(tail_workspace(all, docs.docs, true), most));
     dictionary_->find_kernel(docs, m, kernel_.data());
     // M = (s K − λ κᵀRᵀRκ)/λ.
     covariance_.apply(dictionary_->padded_members(), docs.docs, kernel_.data(), std::sqrt(spec_.lambda),
                       applied_.data());
-    dual_gram(stream, rows, docs.docs, applied_.data(), docs.docs, spec_.lambda, workspace_.data(), m);
+    dual_gram(stream, all, docs.docs, nullptr, applied_.data(), docs.docs, spec_.lambda, workspace_.data(),
+              m);
   }
 
   void observe(Stream stream, const FactorRows& docs, const double*, const PreferencePair* pairs,

@@ -289,8 +289,9 @@ class ResidentLists : public DeviceLists {
       if (!is_one) add_numbers(stream, sum_.size(), gradient_.data(), sum_.data());
       if (!docs_) places_[1 - place_].used.record(stream);
     }
-    adam_step(stream, 1, theta_.size(), rates, is_one ? gradient_.data() : sum_.data(), step_.data(),
-              {position_.data(), first_moment_.data(), second_moment_.data()}, theta_.data());
+    optimizer_step(stream, Step::kAdam, 1, theta_.size(), rates, is_one ? gradient_.data() : sum_.data(),
+                   step_.data(), {position_.data(), first_moment_.data(), second_moment_.data()},
+                   theta_.data());
   }
   double sum_of_losses(std::int64_t queries) {
     const std::vector<double> losses = losses_.to_host(stream_.get(), queries);

@@ -129,7 +129,7 @@ class ResidentNetwork : public DeviceNetwork {
       const ProfiledRange range("fetch");
       view_.fetch(stream_.get());
       if (query.handed != nullptr) view_.fetch_scores(stream_.get(), query.docs);
-      stream_.wait();
+      stream_.wait_in_step();
       timeline_.collect(waited_);
     } while (validate_or_retry());
     if (const std::int32_t bad = view_.figures().first_bad; bad >= 0) throw_bad_score(bad);
@@ -292,11 +292,8 @@ class ResidentNetwork : public DeviceNetwork {
     eval_scores_.reserve(stream, spec_.members * at_once);
     eval_means_.reserve(stream, docs.docs);
     if (eval_answer_.size() < bytes) eval_answer_ = PinnedBytes(bytes);
-    // Many documents at once, at any width.
-    const NetworkStack copies{.shape = spec_.shape,
-                              .theta = theta_copy_.data(),
-                              .members = spec_.members,
-                              .multiplier = Multiplier::kLibrary};
+    const NetworkStack copies{
+        .shape = spec_.shape, .theta = theta_copy_.data(), .members = spec_.members, .many_docs = true};
     for (std::int64_t first = 0; first < docs.docs; first += at_once) {
       const std::int64_t count = std::min(at_once, docs.docs - first);
       forward(eval_products_, copies, from + first * docs.features,

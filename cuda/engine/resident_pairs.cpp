@@ -79,7 +79,8 @@ void ResidentPairs::load(Stream stream, StateReader& state) {
 }
 
 /// Brings values of a checkpoint to the host while rounds go on: a few pinned pieces at a time, in a stream
-/// of its own. The values may be appended to, and nothing else, until release() or the end.
+/// of its own, where they wait for no seat of a batch. The values may be appended to, and nothing else,
+/// until release() or the end.
 class SavedValues : public ByteArrival {
  public:
   /// `first` and what precedes it has been written and waited for.
@@ -88,10 +89,12 @@ class SavedValues : public ByteArrival {
         left_(bytes),
         piece_bytes_(std::min(kMostBytes, (bytes / (kTurns * kPieces * kAligned) + 1) * kAligned)),
         memory_(kPieces * piece_bytes_) {
+    const Unseated direct;
     start_copies();
   }
   /// Waits for copies, and until the pieces are no longer used.
   ~SavedValues() override {
+    const Unseated direct;
     try {
       stream_.wait();
     } catch (const Error&) {  // the device is gone
@@ -100,6 +103,7 @@ class SavedValues : public ByteArrival {
   }
 
   bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool wait) override {
+    const Unseated direct;
     if (lost_) throw Error("The rest of a checkpoint could not be fetched from the GPU.");
     for (;;) {
       if (wait) stream_.wait();
@@ -114,6 +118,7 @@ class SavedValues : public ByteArrival {
   }
   /// Fetches what is left, as the values are about to change or to move.
   void release() {
+    const Unseated direct;
     // Whatever happens, nothing is read from there later.
     const std::size_t left = std::exchange(left_, 0);
     lost_ = left > 0;

@@ -181,10 +181,17 @@ class DualPosterior : public ExactPosterior {
 
   void rebuild(Stream stream) override {
     change_factor();
+    change_tail();
     if (const auto fresh = fresh_factor(stream)) {
-      status_of_factor(stream, history_.pairs(), fresh->values(), spec_.lambda, status_.get());
+      const std::int64_t n = history_.pairs();
+      const FactorTail tail(n, tail_.data());
+      const double* rows = fresh->values() + tail.head * n;
+      status_of_factor(stream, n, fresh->values(), spec_.lambda, status_.get());
+      clear_numbers(stream, tail.values, tail.numbers());
+      copy_matrix(stream, tail.rows, tail.head, {rows, n}, tail.values, tail.stride());
       if (fresh->invert(stream)) {
-        pack_factor(stream, history_.pairs(), fresh->values(), factor_.data());
+        copy_lower(stream, tail.rows, {rows + tail.head, n}, 0.0, tail.values + tail.head, tail.stride());
+        pack_factor(stream, tail.head, fresh->values(), n, factor_.data());
         OwnedStream::wait_for(stream);  // `fresh` is freed
         return;
       }
@@ -201,33 +208,51 @@ class DualPosterior : public ExactPosterior {
   }
 
   std::int64_t bytes() const override {
-    return ExactPosterior::bytes() + factor_.bytes() + kernel_.bytes();
+    return ExactPosterior::bytes() + factor_.bytes() + tail_.bytes() + kernel_.bytes();
   }
 
   void save(StateWriter& state) const override {
     history_.save(state);
-    // The last block has room for more rows.
-    const std::int64_t n = history_.pairs();
+    const FactorTail tail(history_.pairs());
     state.put_growing<double>("device.factor", lineage_, DeviceSource(factor_.data(), latest_save_),
-                              factor_row(n), {}, factor_numbers(n) - factor_row(n));
+                              factor_numbers(tail.head));
+    state.put_growing<double>("device.tail", tail_lineage_, DeviceSource(tail_.data(), latest_tail_save_),
+                              tail.rows * tail.stride());
     status_.save(state);
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
-    std::vector<double> factor(factor_numbers(history_.pairs()));
-    state.get_into("device.factor", std::span(factor));
+    const FactorTail tail(history_.pairs());
+    std::vector<double> factor = state.get<double>("device.factor");
+    const bool has_tail = state.is_next("device.tail");
+    std::vector<double> newest(tail.rows * tail.stride());
+    if (has_tail && std::ssize(factor) != factor_numbers(tail.head))
+      state.fail("The covariance's factor does not have the size that its pairs need.");
+    if (has_tail) state.get_into("device.tail", std::span(newest));
     change_factor();
-    factor_.reserve(stream, std::ssize(factor));
+    change_tail();
+    factor_.reserve(stream, factor_numbers(tail.head));
+    tail_.reserve(stream, tail.numbers());
+    status_.load(state);
+    if (!has_tail) {  // of an earlier version
+      rebuild(stream);
+      return;
+    }
     OwnedStream::wait_for(stream);
     copy_to_device(std::span<const double>(factor), factor_.data());
-    status_.load(state);
+    copy_to_device(std::span<const double>(newest), tail_.data());
   }
 
  private:
-  /// It has to be called before rows that are there change.
+  /// It has to be called before rows of L⁻¹ that are there change.
   void change_factor() {
     latest_save_.release();
     lineage_.renew();
+  }
+  /// It has to be called before rows of the tail change, or make room for others.
+  void change_tail() {
+    latest_tail_save_.release();
+    tail_lineage_.renew();
   }
 
   /// Factorises s K + λI.
@@ -249,12 +274,15 @@ class DualPosterior : public ExactPosterior {
     } else {
       given_.reserve(stream, columns * n);
       checked_.reserve(stream, columns * n);
-      workspace_.reserve(stream, std::max(apply_factor_workspace(n, columns),
-                                          apply_factor_transposed_workspace(n, columns)));
+      const FactorTail tail(n, tail_.data());
+      workspace_.reserve(stream, std::max({apply_factor_workspace(tail.head, columns),
+                                           tail_workspace(tail, columns, false),
+                                           apply_factor_transposed_workspace(tail.head, columns)}));
       history_.products(stream, columns, check_.v(), 1.0, {given_.data(), columns, 1});
-      apply_factor(stream, n, factor_.data(), columns, given_.data(), workspace_.data(), checked_.data(),
-                   columns);
-      apply_factor_transposed(stream, n, factor_.data(), columns, checked_.data(), workspace_.data(),
+      apply_factor(stream, tail.head, factor_.data(), columns, given_.data(), workspace_.data(),
+                   checked_.data(), columns);
+      apply_tail(stream, tail, columns, given_.data(), workspace_.data(), checked_.data(), columns);
+      apply_factor_transposed(stream, tail, factor_.data(), columns, checked_.data(), workspace_.data(),
                               solution_.data());
     }
     history_.sum(stream, columns, solved, y);
@@ -265,27 +293,36 @@ class DualPosterior : public ExactPosterior {
   void gram_of(Stream stream, std::int64_t n, const FactorRows& docs, double* m) {
     kernel_.reserve(stream, n * docs.docs);
     latest_.reserve(stream, n * docs.docs);
-    workspace_.reserve(stream,
-                       std::max(apply_factor_workspace(n, docs.docs), dual_gram_workspace(n, docs.docs)));
+    const FactorTail tail(n, tail_.data());
+    workspace_.reserve(stream, std::max(apply_factor_workspace(tail.head, docs.docs),
+                                        tail_workspace(tail, docs.docs, true)));
     query_kernels(stream, spec_.shape, docs, history_.range(0, n), spec_.scale, m, kernel_.data(),
                   docs.docs);
-    apply_factor(stream, n, factor_.data(), docs.docs, kernel_.data(), workspace_.data(), latest_.data(),
-                 docs.docs);
-    dual_gram(stream, n, docs.docs, latest_.data(), docs.docs, spec_.lambda, workspace_.data(), m);
+    apply_factor(stream, tail.head, factor_.data(), docs.docs, kernel_.data(), workspace_.data(),
+                 latest_.data(), docs.docs);
+    dual_gram(stream, tail, docs.docs, kernel_.data(), latest_.data(), docs.docs, spec_.lambda,
+              workspace_.data(), m);
   }
 
   void append(Stream stream, std::int64_t n, const FactorRows& docs, const double* m,
               const PreferencePair* pairs, std::int64_t count) {
-    if (factor_.moves_to_hold(factor_numbers(n + count))) latest_save_.release();
-    factor_.reserve(stream, factor_numbers(n + count), factor_numbers(n));
+    const FactorTail before(n);
+    const FactorTail after(n + count);
+    if (factor_.moves_to_hold(factor_numbers(after.head))) latest_save_.release();
+    factor_.reserve(stream, factor_numbers(after.head), factor_numbers(before.head));
+    if (after.head > before.head || tail_.moves_to_hold(after.numbers())) change_tail();
+    tail_.reserve(stream, after.numbers(), before.rows * before.stride());
     workspace_.reserve(stream, append_workspace(n, count));
-    append_pairs(stream, n, factor_.data(), docs.docs, latest_.data(), docs.docs, m, spec_.lambda, pairs,
-                 count, workspace_.data(), status_.get());
+    append_pairs(stream, n, factor_.data(), tail_.data(), docs.docs, latest_.data(), docs.docs, m,
+                 spec_.lambda, pairs, count, workspace_.data(), status_.get());
   }
 
   MappedArray<double> factor_;  // L⁻¹, row blocks one after another
   Lineage lineage_;             // of its rows
   mutable LatestSave latest_save_;
+  MappedArray<double> tail_;  // the newest rows, FactorTail
+  Lineage tail_lineage_;      // until they become rows of L⁻¹
+  mutable LatestSave latest_tail_save_;
   GrowingArray<double> kernel_;  // s K_nV
 };
 
@@ -346,18 +383,15 @@ class PrimalPosterior : public ExactPosterior {
       : ExactPosterior(spec, std::move(history)),
         library_(&products),
         parameters_(spec.shape.parameters()),
-        inverse_(parameters_ * parameters_),
-        delta_places_(parameters_),
-        input_places_(parameters_) {
-    fill_parameter_table(products.stream(), spec.shape, table());
+        inverse_(parameters_ * parameters_) {
     rebuild(products.stream());
   }
 
   void gram(Stream stream, const FactorRows& docs, double* m) override {
     latest_.reserve(stream, docs.docs * parameters_);
     workspace_.reserve(stream, inverse_gram_workspace(spec_.shape, docs.docs));
-    inverse_covariance_gram(*library_, spec_.shape, table(), docs, spec_.scale, inverse_.data(),
-                            workspace_.data(), latest_.data(), m);
+    inverse_covariance_gram(*library_, spec_.shape, docs, spec_.scale, inverse_.data(), workspace_.data(),
+                            latest_.data(), m);
   }
 
   void observe(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
@@ -401,18 +435,23 @@ class PrimalPosterior : public ExactPosterior {
 
  private:
   std::unique_ptr<FreshFactor> fresh_factor(Stream stream) override {
-    return FreshFactor::of(
-        stream, parameters_, pair_covariance_workspace(parameters_),
-        [&](double* workspace, double* matrix) { find_covariance(stream, workspace, matrix); });
+    return FreshFactor::of(stream, parameters_, pair_covariance_workspace(parameters_),
+                           [&](double* workspace, double* matrix) { find_covariance(workspace, matrix); });
   }
-  void find_covariance(Stream stream, double* workspace, double* matrix) {
-    pair_covariance(stream, spec_.shape, table(), history_.all(), spec_.scale, spec_.lambda, workspace,
-                    matrix);
+  void find_covariance(double* workspace, double* matrix) {
+    pair_covariance(*library_, spec_.shape, history_.all(), spec_.scale, spec_.lambda, workspace, matrix);
   }
 
   void solve(Stream stream, std::int64_t columns, FreshFactor* fresh, double* y) override {
     if (fresh == nullptr) {
-      apply_inverse_covariance(stream, parameters_, inverse_.data(), columns, check_.v(), y);
+      const MatrixPlaces places{0, parameters_, 0};
+      library_->multiply({.rows = columns,
+                          .columns = parameters_,
+                          .inner = parameters_,
+                          .a = places,
+                          .b = places,
+                          .c = places},
+                         check_.v(), inverse_.data(), y);
       return;
     }
     copy_numbers(stream, y, check_.v(), columns * parameters_);
@@ -425,7 +464,7 @@ class PrimalPosterior : public ExactPosterior {
     if (4 * history_.pairs() < parameters_) return false;
     return FreshFactor::replace_by_inverse(
         stream, parameters_, pair_covariance_workspace(parameters_), inverse_.data(),
-        [&](double* workspace, double* matrix) { find_covariance(stream, workspace, matrix); },
+        [&](double* workspace, double* matrix) { find_covariance(workspace, matrix); },
         [&](const double* l) { status_of_factor(stream, parameters_, l, spec_.lambda, status_.get()); });
   }
 
@@ -434,8 +473,6 @@ class PrimalPosterior : public ExactPosterior {
     latest_save_.release();
     lineage_.renew();
   }
-
-  ParameterTable table() { return {delta_places_.data(), input_places_.data()}; }
 
   void update(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
               std::int64_t count) {
@@ -450,8 +487,6 @@ class PrimalPosterior : public ExactPosterior {
   DeviceArray<double> inverse_;  // A⁻¹
   Lineage lineage_;              // of its numbers as they are
   mutable LatestSave latest_save_;
-  DeviceArray<std::int32_t> delta_places_;
-  DeviceArray<std::int32_t> input_places_;
 };
 
 }  // namespace

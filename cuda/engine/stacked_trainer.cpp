@@ -275,7 +275,7 @@ class StackedTrainer : public ResidentTrainer {
     task.fresh = first_eigenvector_.data();
     tangent_factors(products_, stack({member, 1}), seen.features, task.rows, {});
     double* vector = eigenvectors_.data() + member * parameters_;
-    begin_curvature(stream_, task, vector, curvature_work_.data(), state);
+    begin_curvature(stream_, task, vector, state);
     for (int iteration = 0; iteration < kMostCurvatureIterations; iteration += kIterationsAtOnce) {
       for (int i = 0; i < kIterationsAtOnce; ++i)
         iterate_curvature(stream_, task, vector, curvature_work_.data(), state);
@@ -434,21 +434,13 @@ class StackedTrainer : public ResidentTrainer {
   }
   void undo() { copy_numbers(stream_, theta_, before_.data(), before_.size()); }
   void move(Stream stream, Members members, std::int64_t number) {
-    const double* gradient = gradient_.data() + members.first * parameters_;
-    const double* step = outcome_.data() + members.first;
-    float* theta = theta_ + members.first * parameters_;
-    switch (optimizer()) {
-      case Optimizer::kGradientDescent:
-        gradient_descent_step(stream, members.count, parameters_, gradient, step, theta);
-        return;
-      case Optimizer::kNesterov:
-        nesterov_step(stream, members.count, parameters_, gradient, step, optimizer_state(members), theta);
-        return;
-      case Optimizer::kAdam:
-        adam_step(stream, members.count, parameters_, step_rates_.data() + number - 1, gradient, step,
-                  optimizer_state(members), theta);
-        return;
-    }
+    const std::int64_t first = members.first * parameters_;
+    const Step kind = optimizer() == Optimizer::kAdam       ? Step::kAdam
+                      : optimizer() == Optimizer::kNesterov ? Step::kNesterov
+                                                            : Step::kDescent;
+    optimizer_step(stream, kind, members.count, parameters_, step_rates_.data() + number - 1,
+                   gradient_.data() + first, outcome_.data() + members.first, optimizer_state(members),
+                   theta_ + first);
   }
   bool replays() const { return reference_.size() > 0; }
   Optimizer optimizer() const {

@@ -2,8 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/runtime/launch.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -14,6 +13,26 @@ template <class T>
 __device__ inline T warp_sum(T value) {
 #pragma unroll
   for (int bits = 16; bits > 0; bits /= 2) value += __shfl_xor_sync(kWholeWarp, value, bits);
+  return value;
+}
+
+struct Larger {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
+
+/// The value of all of a block's threads, in a fixed order, for each of them. `shared` holds one number per
+/// warp and is free again after it.
+template <class T, class Combine>
+__device__ inline T combined(T value, T* shared, const Combine& combine) {
+  for (int bits = 16; bits > 0; bits /= 2) value = combine(value, __shfl_xor_sync(kWholeWarp, value, bits));
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+  __syncthreads();
+  value = shared[0];
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) value = combine(value, shared[warp]);
+  __syncthreads();
   return value;
 }
 
@@ -30,31 +49,34 @@ __device__ inline T block_sum(T value, T* shared) {
   return sum;
 }
 
-/// sums [rows × numbers] = Σ partial [rows × parts × numbers], part by part: a thread owns a number. Does
-/// nothing if `skip` points to a number other than 0.
-static __global__ void add_parts_kernel(std::int64_t numbers, std::int64_t parts, const double* partial,
-                                        double* sums, const std::int32_t* skip) {
+/// sums [rows × numbers] = Σ partial [rows × parts × numbers], part by part: a thread owns a number. Rows
+/// of the sums are `stride` numbers apart. Does nothing if `skip` points to a number other than 0.
+static __device__ void add_parts_kernel(const Grid& grid, std::int64_t numbers, std::int64_t parts,
+                                        const double* partial, double* sums, const std::int32_t* skip,
+                                        std::int64_t stride) {
   if (skip != nullptr && *skip != 0) return;
-  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t i = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
   if (i >= numbers) return;
-  partial += std::int64_t{blockIdx.y} * parts * numbers;
+  partial += std::int64_t{grid.block.y} * parts * numbers;
   double sum = 0.0;
 #pragma unroll 8
   for (std::int64_t part = 0; part < parts; ++part) sum += partial[part * numbers + i];
-  sums[std::int64_t{blockIdx.y} * numbers + i] = sum;
+  sums[std::int64_t{grid.block.y} * stride + i] = sum;
 }
 
 static inline void add_parts(Stream stream, std::int64_t numbers, std::int64_t rows, std::int64_t parts,
-                             const double* partial, double* sums, const std::int32_t* skip = nullptr) {
-  launch_each<256>(add_parts_kernel, numbers, rows, stream, numbers, parts, partial, sums, skip);
+                             const double* partial, double* sums, const std::int32_t* skip = nullptr,
+                             std::int64_t stride = 0) {
+  launch_each<256>(kernel<add_parts_kernel>, numbers, rows, stream, numbers, parts, partial, sums, skip,
+                   stride == 0 ? numbers : stride);
 }
 
 /// m [n × n] (lower triangle) = Σ parts [parts × n × n], part by part: a thread owns a number, so that the
 /// order of the sum is fixed.
-static __global__ void sum_lower_parts_kernel(std::int64_t n, std::int64_t parts, const double* numbers,
-                                              double* m) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::int64_t row = blockIdx.y;
+static __device__ void sum_lower_parts_kernel(const Grid& grid, std::int64_t n, std::int64_t parts,
+                                              const double* numbers, double* m) {
+  const std::int64_t column = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
+  const std::int64_t row = grid.block.y;
   if (column > row) return;
   const std::int64_t at = row * n + column;
   double sum = 0.0;
@@ -66,7 +88,7 @@ static __global__ void sum_lower_parts_kernel(std::int64_t n, std::int64_t parts
 static inline void sum_lower_parts(Stream stream, std::int64_t n, std::int64_t parts, const double* numbers,
                                    double* m) {
   const dim3 grid{static_cast<unsigned>((n + 127) / 128), static_cast<unsigned>(n)};
-  launch(sum_lower_parts_kernel, grid, dim3{128}, 0, stream, n, parts, numbers, m);
+  launch(kernel<sum_lower_parts_kernel>, grid, dim3{128}, 0, stream, n, parts, numbers, m);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

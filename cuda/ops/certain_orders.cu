@@ -6,27 +6,13 @@
 #include "core/math/dcg.h"
 #include "core/math/pair_loss.h"
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 128;
 constexpr unsigned kWarps = kThreads / 32;
-
-/// The largest number of the block's threads, returned to all; `shared` holds kWarps numbers.
-template <class Number>
-__device__ Number largest_of_threads(Number largest, Number* shared) {
-  for (int bits = 16; bits > 0; bits /= 2) {
-    const Number other = __shfl_xor_sync(kWholeWarp, largest, bits);
-    largest = other > largest ? other : largest;
-  }
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = largest;
-  __syncthreads();
-  for (unsigned warp = 0; warp < kWarps; ++warp) largest = shared[warp] > largest ? shared[warp] : largest;
-  __syncthreads();
-  return largest;
-}
 
 /// The largest of `count` numbers and `largest` that this thread takes.
 template <class Number>
@@ -47,8 +33,8 @@ __device__ PairWidth width_of(const double* m, std::int64_t docs, std::int64_t i
 }
 
 /// The first block of a grid does this.
-__device__ void carry(const CarriedFigures& carried) {
-  if (blockIdx.x != 0 || blockIdx.y != 0 || carried.status_copy == nullptr) return;
+__device__ void carry(const Grid& grid, const CarriedFigures& carried) {
+  if (grid.block.x != 0 || grid.block.y != 0 || carried.status_copy == nullptr) return;
   if (threadIdx.x == 0) *carried.status_copy = *carried.status;
   for (std::int64_t i = threadIdx.x; i < carried.outcomes; i += kThreads)
     carried.outcome_copy[i] = carried.outcome[i];
@@ -56,25 +42,25 @@ __device__ void carry(const CarriedFigures& carried) {
 
 // A warp owns 32 places b of one row a of the bits, and a block has four warps. Grid: blocks of places,
 // rows. Health sums are integers, so that the order of atomic additions does not matter.
-__global__ void __launch_bounds__(kThreads)
-    certain_by_width_kernel(WidthedDocs query, const CertaintyRule* rule, std::uint32_t* bits,
-                            std::int64_t words, double* width_sq, WidthHealthSums* health,
-                            const CarriedFigures carried) {
-  carry(carried);
+__device__ void certain_by_width_kernel(const Grid& grid, const WidthedDocs& query,
+                                        const CertaintyRule* rule, std::uint32_t* bits, std::int64_t words,
+                                        double* width_sq, WidthHealthSums* health,
+                                        const CarriedFigures& carried) {
+  carry(grid, carried);
   const float largest =
-      largest_of_threads(largest_of_own(query.magnitudes, query.docs, 1), dynamic_shared<float>());
-  if (health != nullptr && blockIdx.x == 0 && blockIdx.y == 0) {
+      combined(largest_of_own(query.magnitudes, query.docs, 1), dynamic_shared<float>(), Larger{});
+  if (health != nullptr && grid.block.x == 0 && grid.block.y == 0) {
     const double largest_variance =
-        largest_of_threads(largest_of_own(query.m, query.docs, query.docs + 1), dynamic_shared<double>());
+        combined(largest_of_own(query.m, query.docs, query.docs + 1), dynamic_shared<double>(), Larger{});
     unsigned long long lost = 0;
     for (std::int64_t i = threadIdx.x; i < query.docs; i += kThreads) {
       if (is_lost_variance(query.m[i * (query.docs + 1)], largest_variance)) ++lost;
     }
     if (lost > 0) atomicAdd(&health->lost, lost);
   }
-  const std::int64_t word = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  const std::int64_t word = std::int64_t{grid.block.x} * kWarps + threadIdx.x / 32;
   if (word >= words) return;
-  const std::int64_t a = blockIdx.y;
+  const std::int64_t a = grid.block.y;
   const std::int64_t b = word * 32 + threadIdx.x % 32;
   bool certain = false;
   PairWidth width;
@@ -102,19 +88,19 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // The grid is that of the kernel above; an order is certain if all members vote for it.
-__global__ void __launch_bounds__(kThreads)
-    certain_by_vote_kernel(std::int64_t members, std::int64_t docs, std::int64_t stride,
-                           const float* scores, const float* magnitudes, const std::int32_t* by_score,
-                           std::uint32_t* bits, std::int64_t words, const CarriedFigures carried) {
-  carry(carried);
+__device__ void certain_by_vote_kernel(const Grid& grid, std::int64_t members, std::int64_t docs,
+                                       std::int64_t stride, const float* scores, const float* magnitudes,
+                                       const std::int32_t* by_score, std::uint32_t* bits,
+                                       std::int64_t words, const CarriedFigures& carried) {
+  carry(grid, carried);
   float own = 0.0F;
   for (std::int64_t member = 0; member < members; ++member)
     own = largest_of_own(magnitudes + member * stride, docs, 1, own);
-  const float largest = largest_of_threads(own, dynamic_shared<float>());
+  const float largest = combined(own, dynamic_shared<float>(), Larger{});
   const double least_difference = rounding_of_scores(largest);
-  const std::int64_t word = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  const std::int64_t word = std::int64_t{grid.block.x} * kWarps + threadIdx.x / 32;
   if (word >= words) return;
-  const std::int64_t a = blockIdx.y;
+  const std::int64_t a = grid.block.y;
   const std::int64_t b = word * 32 + threadIdx.x % 32;
   bool all = b < docs && b > a;
   if (all) {
@@ -144,8 +130,9 @@ void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRu
                       const CarriedFigures& carried) {
   if (query.docs == 0 && carried.status_copy == nullptr) return;
   const std::int64_t words = 2 * OrderBits::words(query.docs);
-  launch(certain_by_width_kernel, word_grid(words, query.docs), dim3{kThreads}, kWarps * sizeof(double),
-         stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health, carried);
+  launch(kernel<certain_by_width_kernel, kThreads>, word_grid(words, query.docs), dim3{kThreads},
+         kWarps * sizeof(double), stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words,
+         width_sq, health, carried);
 }
 
 void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std::int64_t stride,
@@ -153,23 +140,23 @@ void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std
                      std::uint64_t* bits, const CarriedFigures& carried) {
   if (docs == 0 && carried.status_copy == nullptr) return;
   const std::int64_t words = 2 * OrderBits::words(docs);
-  launch(certain_by_vote_kernel, word_grid(words, docs), dim3{kThreads}, kWarps * sizeof(float), stream,
-         members, docs, stride, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words,
-         carried);
+  launch(kernel<certain_by_vote_kernel, kThreads>, word_grid(words, docs), dim3{kThreads},
+         kWarps * sizeof(float), stream, members, docs, stride, scores, magnitudes, by_score,
+         reinterpret_cast<std::uint32_t*>(bits), words, carried);
 }
 
 namespace {
 
 constexpr unsigned kAlphaThreads = 256;
 
-__global__ void set_theory_alpha_kernel(TheoryAlpha theory, const double* log_det, CertaintyRule* rule) {
+__device__ void set_theory_alpha_kernel(const Grid& /*grid*/, const TheoryAlpha& theory,
+                                        const double* log_det, CertaintyRule* rule) {
   if (threadIdx.x == 0) rule->alpha = theory.at(*log_det);
 }
 
 // One block: each thread adds every 256th logarithm, then the threads' sums are added in order.
-__global__ void __launch_bounds__(kAlphaThreads)
-    diagonal_log_det_kernel(std::int64_t parameters, const double* diagonal, double lambda,
-                            double* log_det) {
+__device__ void diagonal_log_det_kernel(const Grid& /*grid*/, std::int64_t parameters,
+                                        const double* diagonal, double lambda, double* log_det) {
   double sum = 0.0;
   for (std::int64_t k = threadIdx.x; k < parameters; k += kAlphaThreads)
     sum += std::log(diagonal[k] / lambda);
@@ -181,13 +168,13 @@ __global__ void __launch_bounds__(kAlphaThreads)
 
 void set_theory_alpha(Stream stream, const TheoryAlpha& theory, const double* log_det,
                       CertaintyRule* rule) {
-  launch(set_theory_alpha_kernel, dim3{1}, dim3{32}, 0, stream, theory, log_det, rule);
+  launch(kernel<set_theory_alpha_kernel>, dim3{1}, dim3{32}, 0, stream, theory, log_det, rule);
 }
 
 void diagonal_log_det(Stream stream, std::int64_t parameters, const double* diagonal, double lambda,
                       double* log_det) {
-  launch(diagonal_log_det_kernel, dim3{1}, dim3{kAlphaThreads}, kAlphaThreads / 32 * sizeof(double), stream,
-         parameters, diagonal, lambda, log_det);
+  launch(kernel<diagonal_log_det_kernel, kAlphaThreads>, dim3{1}, dim3{kAlphaThreads},
+         kAlphaThreads / 32 * sizeof(double), stream, parameters, diagonal, lambda, log_det);
 }
 
 namespace {
@@ -197,11 +184,11 @@ constexpr unsigned kOrderWarps = kOrderThreads / 32;
 
 // A block owns a query, and a thread every kOrderThreads-th document. A document's rank is the number of
 // those before it: V² comparisons, without a sort, and the same whichever thread runs first.
-__global__ void __launch_bounds__(kOrderThreads)
-    order_by_score_kernel(const std::int64_t* offsets, const float* all_scores, std::int32_t* order,
-                          std::int32_t* first_bad) {
-  const std::int64_t begin = offsets[blockIdx.x];
-  const auto docs = static_cast<std::int32_t>(offsets[blockIdx.x + 1] - begin);
+__device__ void order_by_score_kernel(const Grid& grid, const std::int64_t* offsets,
+                                      const float* all_scores, std::int32_t* order,
+                                      std::int32_t* first_bad) {
+  const std::int64_t begin = offsets[grid.block.x];
+  const auto docs = static_cast<std::int32_t>(offsets[grid.block.x + 1] - begin);
   const float* scores = all_scores + begin;
   std::int32_t bad = docs;
   for (auto doc = static_cast<std::int32_t>(threadIdx.x); doc < docs; doc += kOrderThreads) {
@@ -217,18 +204,14 @@ __global__ void __launch_bounds__(kOrderThreads)
     order[begin + rank] = doc;
   }
   if (first_bad == nullptr) return;
-  auto* shared = dynamic_shared<std::int32_t>();
-  for (int bits = 16; bits > 0; bits /= 2) bad = min(bad, __shfl_xor_sync(kWholeWarp, bad, bits));
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = bad;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (unsigned warp = 1; warp < kOrderWarps; ++warp) bad = min(bad, shared[warp]);
-  first_bad[blockIdx.x] = bad == docs ? -1 : bad;
+  bad = combined(bad, dynamic_shared<std::int32_t>(),
+                 [](std::int32_t a, std::int32_t b) { return a < b ? a : b; });
+  if (threadIdx.x == 0) first_bad[grid.block.x] = bad == docs ? -1 : bad;
 }
 
-__global__ void mean_scores_kernel(std::int64_t members, std::int64_t docs, const float* scores,
-                                   float* mean) {
-  const std::int64_t doc = std::int64_t{blockIdx.x} * kOrderThreads + threadIdx.x;
+__device__ void mean_scores_kernel(const Grid& grid, std::int64_t members, std::int64_t docs,
+                                   const float* scores, float* mean) {
+  const std::int64_t doc = std::int64_t{grid.block.x} * kOrderThreads + threadIdx.x;
   if (doc >= docs) return;
   double sum = 0.0;
   for (std::int64_t member = 0; member < members; ++member) sum += double{scores[member * docs + doc]};
@@ -240,12 +223,12 @@ __global__ void mean_scores_kernel(std::int64_t members, std::int64_t docs, cons
 void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* offsets, const float* scores,
                     std::int32_t* order, std::int32_t* first_bad) {
   if (queries == 0) return;
-  launch(order_by_score_kernel, dim3{count_of(queries)}, dim3{kOrderThreads},
+  launch(kernel<order_by_score_kernel, kOrderThreads>, dim3{count_of(queries)}, dim3{kOrderThreads},
          kOrderWarps * sizeof(std::int32_t), stream, offsets, scores, order, first_bad);
 }
 
 void mean_scores(Stream stream, std::int64_t members, std::int64_t docs, const float* scores, float* mean) {
-  launch_each<kOrderThreads>(mean_scores_kernel, docs, 1, stream, members, docs, scores, mean);
+  launch_each<kOrderThreads>(kernel<mean_scores_kernel>, docs, 1, stream, members, docs, scores, mean);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

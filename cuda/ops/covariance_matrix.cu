@@ -6,9 +6,8 @@
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/live_units.cuh"
-#include "cuda/ops/rank_update.cuh"
 #include "cuda/ops/tangent_kernel.h"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -23,37 +22,29 @@ FactorRows pairs_from(const FactorRows& pairs, std::int64_t first, std::int64_t 
 
 // Columns [first, first + count) of b, from the diagonal down: differences of kernel [n − first × 2 ·
 // count], whose columns are winners and losers. Grid: rows, parts of the columns; a thread owns a number.
-__global__ void __launch_bounds__(kThreads)
-    kernel_columns_kernel(std::int64_t n, std::int64_t first, std::int64_t count, const double* kernel,
-                          double lambda, double* b) {
-  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
-  const std::int64_t row = blockIdx.x;
+__device__ void kernel_columns_kernel(const Grid& grid, std::int64_t n, std::int64_t first,
+                                      std::int64_t count, const double* kernel, double lambda, double* b) {
+  const std::int64_t column = std::int64_t{grid.block.y} * kThreads + threadIdx.x;
+  const std::int64_t row = grid.block.x;
   if (column >= count || column > row) return;
   const double* of_docs = kernel + 2 * (row * count + column);
   b[(first + row) * n + first + column] = of_docs[0] - of_docs[1] + (row == column ? lambda : 0.0);
 }
 
 // q [count × p] = root_scale · g_s. Grid: parts of the parameters, pairs; a thread owns a number.
-__global__ void __launch_bounds__(kThreads)
-    pair_gradients_kernel(const __grid_constant__ FactorRows pairs,
-                          const __grid_constant__ ParameterTable table, std::int64_t parameters,
-                          double root_scale, double* q) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (k >= parameters) return;
-  const std::int64_t pair = blockIdx.y;
+__device__ void pair_gradients_kernel(const Grid& grid, const FactorRows& pairs, const LayerTable& layers,
+                                      double root_scale, double* q) {
+  const std::int64_t k = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
+  if (k >= layers.parameters) return;
+  const std::int64_t pair = grid.block.y;
   const float* winner = pairs.values + 2 * pair * pairs.stride;
-  q[pair * parameters + k] =
-      root_scale * (gradient_number(table, winner, k) - gradient_number(table, winner + pairs.stride, k));
-}
-
-__global__ void __launch_bounds__(RankUpdate::kThreads)
-    add_pairs_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* a) {
-  rank_update<RankUpdate::kAddToLower>(parameters, q, count, a);
+  q[pair * layers.parameters + k] =
+      root_scale * (gradient_number(layers, winner, k) - gradient_number(layers, winner + pairs.stride, k));
 }
 
 // One block; a thread adds every 256th number of the diagonal, in order.
-__global__ void __launch_bounds__(kThreads)
-    status_of_factor_kernel(std::int64_t n, const double* l, double lambda, CovarianceStatus* status) {
+__device__ void status_of_factor_kernel(const Grid& /*grid*/, std::int64_t n, const double* l,
+                                        double lambda, CovarianceStatus* status) {
   double sum = 0.0;
   for (std::int64_t k = threadIdx.x; k < n; k += kThreads)
     sum += 2.0 * std::log(l[k * (n + 1)]) - std::log(lambda);
@@ -65,21 +56,21 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Grid: rows, parts of the columns; a thread owns a number of a row block.
-__global__ void __launch_bounds__(kThreads)
-    pack_factor_kernel(std::int64_t n, const double* inverse, double* factor) {
-  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
-  const std::int64_t row = blockIdx.x;
+__device__ void pack_factor_kernel(const Grid& grid, std::int64_t stride, const double* inverse,
+                                   double* factor) {
+  const std::int64_t column = std::int64_t{grid.block.y} * kThreads + threadIdx.x;
+  const std::int64_t row = grid.block.x;
   if (column >= InverseFactor::kBlock * (row / InverseFactor::kBlock + 1)) return;
-  factor[factor_row(row) + column] = column <= row ? inverse[row * n + column] : 0.0;
+  factor[factor_row(row) + column] = column <= row ? inverse[row * stride + column] : 0.0;
 }
 
 // Grid: rows, parts of the columns; a thread owns a number. With `lower`, zeros go above the diagonal and
 // `diagonal` is added to it.
-__global__ void __launch_bounds__(kThreads)
-    copy_matrix_kernel(std::int64_t columns, const double* from, std::int64_t from_stride, int lower,
-                       double diagonal, double* to, std::int64_t stride) {
-  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
-  const std::int64_t row = blockIdx.x;
+__device__ void copy_matrix_kernel(const Grid& grid, std::int64_t columns, const double* from,
+                                   std::int64_t from_stride, int lower, double diagonal, double* to,
+                                   std::int64_t stride) {
+  const std::int64_t column = std::int64_t{grid.block.y} * kThreads + threadIdx.x;
+  const std::int64_t row = grid.block.x;
   if (column >= columns) return;
   double& number = to[row * stride + column];
   if (lower != 0 && column > row) {
@@ -87,22 +78,6 @@ __global__ void __launch_bounds__(kThreads)
   } else {
     number = from[row * from_stride + column] + (lower != 0 && column == row ? diagonal : 0.0);
   }
-}
-
-// Grid: tiles of columns, tiles of rows; those above the diagonal return. A block owns a tile [64 × 64].
-__global__ void __launch_bounds__(RankUpdate::kThreads) mirror_lower_kernel(std::int64_t n, double* a) {
-  if (blockIdx.x > blockIdx.y) return;
-  constexpr int kSide = RankUpdate::kSide;
-  auto* tile = dynamic_shared<double>();
-  const std::int64_t row = std::int64_t{blockIdx.y} * kSide;
-  const std::int64_t column = std::int64_t{blockIdx.x} * kSide;
-  const int near = static_cast<int>(threadIdx.x) % kSide;
-  for (int i = static_cast<int>(threadIdx.x) / kSide; i < kSide;
-       i += static_cast<int>(RankUpdate::kThreads) / kSide) {
-    const bool inside = row + i < n && column + near <= row + i;
-    tile[i * RankUpdate::kMirrorStride + near] = inside ? a[(row + i) * n + column + near] : 0.0;
-  }
-  write_mirror(n, row, column, tile, a);
 }
 
 }  // namespace
@@ -118,8 +93,9 @@ void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pai
     const std::int64_t count = std::min(kPairsAtATime, n - first);
     query_kernels(stream, shape, pairs_from(pairs, first, count), pairs_from(pairs, first, n - first),
                   scale, nullptr, workspace, 2 * count);
-    launch(kernel_columns_kernel, dim3{count_of(n - first), count_of(parts_of(count, kThreads))},
-           dim3{kThreads}, 0, stream, n, first, count, workspace, lambda, b);
+    launch(kernel<kernel_columns_kernel, kThreads>,
+           dim3{count_of(n - first), count_of(parts_of(count, kThreads))}, dim3{kThreads}, 0, stream, n,
+           first, count, workspace, lambda, b);
   }
 }
 
@@ -127,69 +103,74 @@ std::int64_t pair_covariance_workspace(std::int64_t parameters) {
   return kPairsAtATime * parameters;
 }
 
-void pair_covariance(Stream stream, const TangentShape& shape, const ParameterTable& table,
-                     const FactorRows& pairs, double scale, double lambda, double* workspace, double* a) {
+void pair_covariance(Products& products, const TangentShape& shape, const FactorRows& pairs, double scale,
+                     double lambda, double* workspace, double* a) {
+  const Stream stream = products.stream();
   const std::int64_t p = shape.parameters();
   const std::int64_t n = pairs.docs / 2;
   reset_inverse_covariance(stream, p, 1.0 / lambda, a);
   for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
     const std::int64_t count = std::min(kPairsAtATime, n - first);
-    launch_each<kThreads>(pair_gradients_kernel, p, count, stream, pairs_from(pairs, first, count), table,
-                          p, std::sqrt(scale), workspace);
-    launch(add_pairs_kernel, RankUpdate::grid(p), dim3{RankUpdate::kThreads}, RankUpdate::kSharedBytes,
-           stream, p, workspace, count, a);
+    launch_each<kThreads>(kernel<pair_gradients_kernel, kThreads>, p, count, stream,
+                          pairs_from(pairs, first, count), LayerTable(shape), std::sqrt(scale), workspace);
+    const MatrixPlaces places{0, p, 0};
+    products.multiply({.rows = p,
+                       .columns = p,
+                       .inner = count,
+                       .transposes_a = true,
+                       .a = places,
+                       .b = places,
+                       .c = places},
+                      workspace, workspace, a, {.beta = 1.0});
   }
 }
 
 void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
                       CovarianceStatus* status) {
-  launch(status_of_factor_kernel, dim3{1}, dim3{kThreads}, kThreads / 32 * sizeof(double), stream, n, l,
-         lambda, status);
+  launch(kernel<status_of_factor_kernel, kThreads>, dim3{1}, dim3{kThreads}, kThreads / 32 * sizeof(double),
+         stream, n, l, lambda, status);
 }
 
-void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* factor) {
+void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride,
+                 double* factor) {
   if (n == 0) return;
-  launch(pack_factor_kernel, dim3{count_of(n), count_of(parts_of(n + InverseFactor::kBlock, kThreads))},
-         dim3{kThreads}, 0, stream, n, inverse, factor);
+  launch(kernel<pack_factor_kernel, kThreads>,
+         dim3{count_of(n), count_of(parts_of(n + InverseFactor::kBlock, kThreads))}, dim3{kThreads}, 0,
+         stream, stride, inverse, factor);
 }
 
 void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
                  double* to, std::int64_t stride) {
   if (rows == 0 || columns == 0) return;
-  launch(copy_matrix_kernel, dim3{count_of(rows), count_of(parts_of(columns, kThreads))}, dim3{kThreads}, 0,
-         stream, columns, from.values, from.stride, 0, 0.0, to, stride);
+  launch(kernel<copy_matrix_kernel, kThreads>, dim3{count_of(rows), count_of(parts_of(columns, kThreads))},
+         dim3{kThreads}, 0, stream, columns, from.values, from.stride, 0, 0.0, to, stride);
 }
 
 void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double diagonal, double* to,
                 std::int64_t stride) {
   if (n == 0) return;
-  launch(copy_matrix_kernel, dim3{count_of(n), count_of(parts_of(n, kThreads))}, dim3{kThreads}, 0, stream,
-         n, from.values, from.stride, 1, diagonal, to, stride);
-}
-
-void mirror_lower(Stream stream, std::int64_t n, double* a) {
-  if (n == 0) return;
-  launch(mirror_lower_kernel, RankUpdate::grid(n), dim3{RankUpdate::kThreads}, RankUpdate::kSharedBytes,
-         stream, n, a);
+  launch(kernel<copy_matrix_kernel, kThreads>, dim3{count_of(n), count_of(parts_of(n, kThreads))},
+         dim3{kThreads}, 0, stream, n, from.values, from.stride, 1, diagonal, to, stride);
 }
 
 namespace {
 
 constexpr unsigned kDiagonalThreads = 128;
-__global__ void reset_diagonal_kernel(std::int64_t parameters, double lambda, double scale,
-                                      DiagonalState state) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+__device__ void reset_diagonal_kernel(const Grid& grid, std::int64_t parameters, double lambda,
+                                      double scale, const DiagonalState& state) {
+  const std::int64_t k = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
   if (k >= parameters) return;
   state.diagonal[k] = lambda;
   state.root[k] = std::sqrt(scale * (1.0 / lambda));
 }
 
-// A thread owns a parameter and adds the pairs in order, in double; blockIdx.y is the layer. Deterministic.
-__global__ void add_to_diagonal_kernel(const __grid_constant__ LayerTable layers, FactorRows rows,
+// A thread owns a parameter and adds the pairs in order, in double; grid.block.y is the layer.
+// Deterministic.
+__device__ void add_to_diagonal_kernel(const Grid& grid, const LayerTable& layers, const FactorRows& rows,
                                        const PreferencePair* pairs, std::int64_t count, double scale,
-                                       DiagonalState state) {
-  const NetworkLayer& layer = layers.layer[blockIdx.y];
-  const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+                                       const DiagonalState& state) {
+  const NetworkLayer& layer = layers.layer[grid.block.y];
+  const std::int64_t at = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
   const std::int64_t weights = layer.rows * layer.columns;
   const bool is_bias = at >= weights;
   if (at >= weights + (layer.has_bias() ? layer.rows : 0)) return;
@@ -258,14 +239,13 @@ struct ScaledGradients {
 
 // parts [parts × docs × docs]: the sum over a part's units, tiles of the lower triangle. Grid: tiles,
 // parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. Deterministic.
-__global__ void __launch_bounds__(DoubleTile::kThreads)
-    diagonal_gram_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
-                         const double* root, std::int64_t units_of_part, double* parts) {
+__device__ void diagonal_gram_kernel(const Grid& grid, const LayerTable& layers, const FactorRows& rows,
+                                     const double* root, std::int64_t units_of_part, double* parts) {
   double* tiles = dynamic_shared<double>();
   std::int64_t row = 0;
   std::int64_t column = 0;
-  lower_tile(blockIdx.x, row, column);
-  const std::int64_t first_unit = std::int64_t{blockIdx.y} * units_of_part;
+  lower_tile(grid.block.x, row, column);
+  const std::int64_t first_unit = std::int64_t{grid.block.y} * units_of_part;
   const LiveUnits live(layers, rows, first_unit, min(first_unit + units_of_part, layers.units()), row,
                        column);
   const std::int64_t depth = live.depth(layers);
@@ -278,7 +258,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
     ScaledGradients b{{layers, live.list()}, rows, root, column};
     multiply_tile(0, depth, a, b, tiles, tile);
   }
-  double* out = parts + std::int64_t{blockIdx.y} * rows.docs * rows.docs;
+  double* out = parts + std::int64_t{grid.block.y} * rows.docs * rows.docs;
   tile.for_each([&](int i, int j, double sum) {
     const std::int64_t doc = row + i;
     const std::int64_t other = column + j;
@@ -291,7 +271,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
 void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,
                     const DiagonalState& state) {
   const std::int64_t p = shape.parameters();
-  launch_each<kDiagonalThreads>(reset_diagonal_kernel, p, 1, stream, p, lambda, scale, state);
+  launch_each<kDiagonalThreads>(kernel<reset_diagonal_kernel>, p, 1, stream, p, lambda, scale, state);
 }
 
 void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows& rows,
@@ -303,8 +283,8 @@ void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows&
   for (const NetworkLayer& layer : shape.layers())
     most = std::max(most, layer.rows * layer.unit_parameters());
   const dim3 grid{count_of(parts_of(most, kDiagonalThreads)), static_cast<unsigned>(layers.depth)};
-  launch(add_to_diagonal_kernel, grid, dim3{kDiagonalThreads}, 0, stream, layers, rows, pairs, count, scale,
-         state);
+  launch(kernel<add_to_diagonal_kernel>, grid, dim3{kDiagonalThreads}, 0, stream, layers, rows, pairs,
+         count, scale, state);
 }
 
 std::int64_t diagonal_gram_workspace(const TangentShape& shape, std::int64_t docs) {
@@ -317,8 +297,8 @@ void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& r
   const LayerTable layers(shape);
   const UnitParts parts(layers.units(), rows.docs);
   const dim3 grid{static_cast<unsigned>(lower_tiles(rows.docs)), static_cast<unsigned>(parts.count)};
-  launch(diagonal_gram_kernel, grid, dim3{DoubleTile::kThreads}, LiveUnits::kSharedBytes, stream, layers,
-         rows, root, parts.units, workspace);
+  launch(kernel<diagonal_gram_kernel, DoubleTile::kThreads>, grid, dim3{DoubleTile::kThreads},
+         LiveUnits::kSharedBytes, stream, layers, rows, root, parts.units, workspace);
   sum_lower_parts(stream, rows.docs, parts.count, workspace, m);
 }
 

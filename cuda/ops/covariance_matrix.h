@@ -22,17 +22,18 @@ void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pai
 /// Doubles of workspace of pair_covariance().
 std::int64_t pair_covariance_workspace(std::int64_t parameters);
 
-/// a [p × p] = λI + scale · Σ g_s g_sᵀ.
-void pair_covariance(Stream stream, const TangentShape& shape, const ParameterTable& table,
-                     const FactorRows& pairs, double scale, double lambda, double* workspace, double* a);
+/// a [p × p] = λI + scale · Σ g_s g_sᵀ, both triangles.
+void pair_covariance(Products& products, const TangentShape& shape, const FactorRows& pairs, double scale,
+                     double lambda, double* workspace, double* a);
 
 /// The status of a covariance whose matrix has the factor l [n × n]: the log of its determinant over λⁿ, or
 /// `failed` if that is not finite.
 void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
                       CovarianceStatus* status);
 
-/// Row blocks of inverse_factor.h from L⁻¹ [n × n], with zeros above the diagonal.
-void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* factor);
+/// Row blocks of inverse_factor.h from L⁻¹ [n × n], whose rows are `stride` numbers apart, with zeros above
+/// the diagonal.
+void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride, double* factor);
 
 /// to [rows × columns] ← from, rows `stride` numbers apart in each.
 struct PlacedMatrix {
@@ -45,9 +46,6 @@ void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const P
 /// matrix.
 void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double diagonal, double* to,
                 std::int64_t stride);
-
-/// Copies the lower triangle of a [n × n] to the upper one.
-void mirror_lower(Stream stream, std::int64_t n, double* a);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE
 

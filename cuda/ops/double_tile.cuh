@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

@@ -9,28 +9,28 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kFigureThreads = 1024;
 
 // Grid: blocks of pairs, columns; a thread owns a pair.
-__global__ void __launch_bounds__(kThreads)
-    pair_differences_kernel(std::int64_t pairs, const double* of_docs, double factor,
-                            PairColumns of_pairs) {
-  const std::int64_t pair = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void pair_differences_kernel(const Grid& grid, std::int64_t pairs, const double* of_docs,
+                                        double factor, const PairColumns& of_pairs) {
+  const std::int64_t pair = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (pair >= pairs) return;
-  const double* docs = of_docs + 2 * (blockIdx.y * pairs + pair);
-  of_pairs.values[pair * of_pairs.by_pair + blockIdx.y * of_pairs.by_column] = factor * (docs[0] - docs[1]);
+  const double* docs = of_docs + 2 * (grid.block.y * pairs + pair);
+  of_pairs.values[pair * of_pairs.by_pair + grid.block.y * of_pairs.by_column] =
+      factor * (docs[0] - docs[1]);
 }
 
-__global__ void __launch_bounds__(kThreads)
-    pair_weights_kernel(std::int64_t pairs, PairColumns of_pairs, double* of_docs) {
-  const std::int64_t pair = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void pair_weights_kernel(const Grid& grid, std::int64_t pairs, const PairColumns& of_pairs,
+                                    double* of_docs) {
+  const std::int64_t pair = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (pair >= pairs) return;
-  const double weight = of_pairs.values[pair * of_pairs.by_pair + blockIdx.y * of_pairs.by_column];
-  double* docs = of_docs + 2 * (blockIdx.y * pairs + pair);
+  const double weight = of_pairs.values[pair * of_pairs.by_pair + grid.block.y * of_pairs.by_column];
+  double* docs = of_docs + 2 * (grid.block.y * pairs + pair);
   docs[0] = weight;
   docs[1] = -weight;
 }
 
-__global__ void __launch_bounds__(kThreads)
-    finish_solutions_kernel(std::int64_t count, const double* v, double factor, double lambda, double* y) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void finish_solutions_kernel(const Grid& grid, std::int64_t count, const double* v,
+                                        double factor, double lambda, double* y) {
+  const std::int64_t k = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (k < count) y[k] = (v[k] - factor * y[k]) / lambda;
 }
 
@@ -46,14 +46,14 @@ __device__ double inner_product(std::int64_t count, const double* a, const doubl
 }
 
 // A block owns a column.
-__global__ void __launch_bounds__(kFigureThreads)
-    drift_figures_kernel(const __grid_constant__ DriftColumns task, DriftFigure* figures) {
+__device__ void drift_figures_kernel(const Grid& grid, const DriftColumns& task, DriftFigure* figures) {
   auto* shared = dynamic_shared<double>();
-  const std::int64_t column = blockIdx.x;
+  const std::int64_t column = grid.block.x;
   const double* v = task.v + column * task.parameters;
   const double* y = task.y + column * task.parameters;
   const double y_y = inner_product(task.parameters, y, y, 1, shared);
-  const double rest = inner_product(task.rows, task.left + column, task.right + column, gridDim.x, shared);
+  const double rest =
+      inner_product(task.rows, task.left + column, task.right + column, grid.extent.x, shared);
   DriftFigure figure;
   figure.v_y = inner_product(task.parameters, v, y, 1, shared);
   figure.y_a_y = task.lambda * y_y + task.factor * rest;
@@ -73,23 +73,26 @@ __global__ void __launch_bounds__(kFigureThreads)
 
 void pair_differences(Stream stream, std::int64_t pairs, std::int64_t columns, const double* of_docs,
                       double factor, const PairColumns& of_pairs) {
-  launch_each<kThreads>(pair_differences_kernel, pairs, columns, stream, pairs, of_docs, factor, of_pairs);
+  launch_each<kThreads>(kernel<pair_differences_kernel, kThreads>, pairs, columns, stream, pairs, of_docs,
+                        factor, of_pairs);
 }
 
 void pair_weights(Stream stream, std::int64_t pairs, std::int64_t columns, const PairColumns& of_pairs,
                   double* of_docs) {
-  launch_each<kThreads>(pair_weights_kernel, pairs, columns, stream, pairs, of_pairs, of_docs);
+  launch_each<kThreads>(kernel<pair_weights_kernel, kThreads>, pairs, columns, stream, pairs, of_pairs,
+                        of_docs);
 }
 
 void finish_solutions(Stream stream, std::int64_t count, const double* v, double factor, double lambda,
                       double* y) {
-  launch_each<kThreads>(finish_solutions_kernel, count, 1, stream, count, v, factor, lambda, y);
+  launch_each<kThreads>(kernel<finish_solutions_kernel, kThreads>, count, 1, stream, count, v, factor,
+                        lambda, y);
 }
 
 void drift_figures(Stream stream, const DriftColumns& columns, DriftFigure* figures) {
   const std::int64_t count = columns.vectors + columns.pairs;
   if (count == 0) return;
-  launch(drift_figures_kernel, dim3{count_of(count)}, dim3{kFigureThreads},
+  launch(kernel<drift_figures_kernel, kFigureThreads>, dim3{count_of(count)}, dim3{kFigureThreads},
          kFigureThreads / 32 * sizeof(double), stream, columns, figures);
 }
 

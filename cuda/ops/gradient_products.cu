@@ -7,7 +7,8 @@
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
+#include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -81,15 +82,14 @@ struct VectorOperand {
 // partial [columns × 2 · unit tiles × docs]: Σ over half a tile of units of δ_r (h, 1)·v_r. Grid: tiles of
 // units, tiles of documents, columns. A block owns a tile [64 documents × 64 units]; a warp sums over its
 // 32 units: a lane's 8 in order, then 4 lanes. Deterministic.
-__global__ void __launch_bounds__(DoubleTile::kThreads)
-    product_tile_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
-                        const double* v, double* partial, const std::int32_t* skip) {
+__device__ void product_tile_kernel(const Grid& grid, const LayerTable& layers, const FactorRows& rows,
+                                    const double* v, double* partial, const std::int32_t* skip) {
   if (skip != nullptr && *skip != 0) return;
-  const UnitTile units(layers, blockIdx.x);
+  const UnitTile units(layers, grid.block.x);
   const NetworkLayer& layer = layers.layer[units.layer];
-  const std::int64_t first_doc = std::int64_t{blockIdx.y} * DoubleTile::kSide;
+  const std::int64_t first_doc = std::int64_t{grid.block.y} * DoubleTile::kSide;
   InputOperand a{rows, layer, first_doc};
-  VectorOperand b{v + blockIdx.z * layers.parameters, layer, units.first};
+  VectorOperand b{v + grid.block.z * layers.parameters, layer, units.first};
   DoubleTile tile;
   multiply_tile(0, layer.columns + (layer.has_bias() ? 1 : 0), a, b, dynamic_shared<double>(), tile);
   const std::int64_t half = DoubleTile::column(0, 0) / DoubleTile::kWarpColumns;
@@ -111,7 +111,8 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
       sum += __shfl_xor_sync(kWholeWarp, sum, 1);
       sum += __shfl_xor_sync(kWholeWarp, sum, 2);
       if (threadIdx.x % 4 == 0 && doc < rows.docs) {
-        partial[(2 * (std::int64_t{blockIdx.z} * gridDim.x + blockIdx.x) + half) * rows.docs + doc] = sum;
+        partial[(2 * (std::int64_t{grid.block.z} * grid.extent.x + grid.block.x) + half) * rows.docs +
+                doc] = sum;
       }
     }
   }
@@ -174,23 +175,22 @@ struct InputColumnOperand {
 
 // partial [vectors × parts × p]: Σ weights δ ⊗ (h, 1) over a part of the documents, in order. Grid: tiles
 // of units, tiles of columns, parts of each vector of weights. A block owns a tile [64 units × 64 columns].
-__global__ void __launch_bounds__(DoubleTile::kThreads)
-    sum_tile_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
-                    const double* weights, std::int64_t docs_per_part, std::int64_t parts, double* partial,
-                    const std::int32_t* skip) {
+__device__ void sum_tile_kernel(const Grid& grid, const LayerTable& layers, const FactorRows& rows,
+                                const double* weights, std::int64_t docs_per_part, std::int64_t parts,
+                                double* partial, const std::int32_t* skip) {
   if (skip != nullptr && *skip != 0) return;
-  const UnitTile units(layers, blockIdx.x);
+  const UnitTile units(layers, grid.block.x);
   const NetworkLayer& layer = layers.layer[units.layer];
   const std::int64_t columns = layer.columns + (layer.has_bias() ? 1 : 0);
-  const std::int64_t column = std::int64_t{blockIdx.y} * DoubleTile::kSide;
+  const std::int64_t column = std::int64_t{grid.block.y} * DoubleTile::kSide;
   if (column >= columns) return;
-  const std::int64_t begin = blockIdx.z % parts * docs_per_part;
+  const std::int64_t begin = grid.block.z % parts * docs_per_part;
   const std::int64_t end = min(rows.docs, begin + docs_per_part);
-  WeightedDeltaOperand a{rows, layer, weights + blockIdx.z / parts * rows.docs, units.first, end};
+  WeightedDeltaOperand a{rows, layer, weights + grid.block.z / parts * rows.docs, units.first, end};
   InputColumnOperand b{rows, layer, column, end};
   DoubleTile tile;
   multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
-  double* out = partial + std::int64_t{blockIdx.z} * layers.parameters;
+  double* out = partial + std::int64_t{grid.block.z} * layers.parameters;
   tile.for_each([&](int i, int j, double sum) {
     const std::int64_t unit = units.first + i;
     const std::int64_t place = column + j;
@@ -234,9 +234,9 @@ void gradient_products(Stream stream, const TangentShape& shape, const FactorRow
                        std::int64_t columns) {
   if (rows.docs == 0 || columns == 0) return;
   const std::int64_t tiles = unit_tiles(shape);
-  launch(product_tile_kernel, dim3{count_of(tiles), double_tiles(rows.docs), count_of(columns)},
-         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, LayerTable(shape), rows, v,
-         workspace, skip);
+  launch(kernel<product_tile_kernel, DoubleTile::kThreads>,
+         dim3{count_of(tiles), double_tiles(rows.docs), count_of(columns)}, dim3{DoubleTile::kThreads},
+         DoubleTile::kSharedBytes, stream, LayerTable(shape), rows, v, workspace, skip);
   add_parts(stream, rows.docs, columns, 2 * tiles, workspace, products, skip);
 }
 
@@ -246,8 +246,9 @@ void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& ro
   const SumParts cut = sum_parts(shape, rows.docs, columns);
   if (cut.parts > 0) {
     const dim3 grid{count_of(unit_tiles(shape)), count_of(cut.column_tiles), count_of(cut.parts * columns)};
-    launch(sum_tile_kernel, grid, dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream,
-           LayerTable(shape), rows, weights, cut.docs_per_part, cut.parts, workspace, skip);
+    launch(kernel<sum_tile_kernel, DoubleTile::kThreads>, grid, dim3{DoubleTile::kThreads},
+           DoubleTile::kSharedBytes, stream, LayerTable(shape), rows, weights, cut.docs_per_part, cut.parts,
+           workspace, skip);
   }
   add_parts(stream, shape.parameters(), columns, cut.parts, workspace, sum, skip);
 }
@@ -255,25 +256,24 @@ void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& ro
 namespace {
 
 constexpr std::int64_t kDocsPerBlock = kThreads / 32;
-constexpr std::int64_t kPerNormBlock = 2048;
+constexpr unsigned kNormThreads = 1024;
 
 // v ← v/‖v‖. A thread owns a number.
-__global__ void __launch_bounds__(kThreads)
-    normalise_kernel(std::int64_t parameters, double* vector, const CurvatureState* state) {
+__device__ void normalise_kernel(const Grid& grid, std::int64_t parameters, double* vector,
+                                 const CurvatureState* state) {
   if (state->settled != 0) return;
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t k = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (k < parameters) vector[k] /= state->norm;
 }
 
 // weights [docs] of Σ w g gᵀ v, and partial sums of the Rayleigh quotient. A warp owns a document, whose
 // terms are split over the lanes in order; a term is counted in the quotient of its first document.
 // Deterministic.
-__global__ void __launch_bounds__(kThreads)
-    curvature_weights_kernel(std::int64_t docs, const PairTerm* terms, PairIncidence incidence,
-                             const double* products, double* weights, double* quotients,
-                             const CurvatureState* state) {
+__device__ void curvature_weights_kernel(const Grid& grid, std::int64_t docs, const PairTerm* terms,
+                                         const PairIncidence& incidence, const double* products,
+                                         double* weights, double* quotients, const CurvatureState* state) {
   if (state->settled != 0) return;
-  const std::int64_t doc = std::int64_t{blockIdx.x} * kDocsPerBlock + threadIdx.x / 32;
+  const std::int64_t doc = std::int64_t{grid.block.x} * kDocsPerBlock + threadIdx.x / 32;
   double weight = 0.0;
   double quotient = 0.0;
   if (doc < docs) {
@@ -291,21 +291,16 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x % 32 == 0) weights[doc] = weight;
   }
   const double sum = block_sum(quotient, dynamic_shared<double>());
-  if (threadIdx.x == 0) quotients[blockIdx.x] = sum;
-}
-
-/// The sum of the numbers, by the block's threads, returned to thread 0.
-__device__ double sum_of(std::int64_t count, const double* numbers) {
-  double sum = 0.0;
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += numbers[i];
-  return block_sum(sum, dynamic_shared<double>());
+  if (threadIdx.x == 0) quotients[grid.block.x] = sum;
 }
 
 // Updates the estimate and decides whether it has settled. One block.
-__global__ void __launch_bounds__(kThreads)
-    settle_kernel(std::int64_t parts, const double* quotients, double tolerance, CurvatureState* state) {
+__device__ void settle_kernel(const Grid& /*grid*/, std::int64_t parts, const double* quotients,
+                              double tolerance, CurvatureState* state) {
   if (state->settled != 0) return;
-  const double quotient = sum_of(parts, quotients);
+  double quotient = 0.0;
+  for (std::int64_t i = threadIdx.x; i < parts; i += kThreads) quotient += quotients[i];
+  quotient = block_sum(quotient, dynamic_shared<double>());
   if (threadIdx.x != 0) return;
   const bool settled = has_settled(state->iterations, quotient, state->estimate, tolerance);
   state->estimate = quotient > state->estimate ? quotient : state->estimate;
@@ -313,50 +308,25 @@ __global__ void __launch_bounds__(kThreads)
   if (settled) state->settled = 1;
 }
 
-__global__ void __launch_bounds__(kThreads) norm_parts_kernel(std::int64_t parameters, const double* vector,
-                                                              double* parts, const CurvatureState* state) {
+// One block. A zero vector ends the iteration, or with `fresh` is replaced by that: gradients that were all
+// equal leave one, and it would stay zero.
+__device__ void norm_kernel(const Grid& /*grid*/, std::int64_t parameters, const double* fresh,
+                            double* vector, CurvatureState* state) {
   if (state->settled != 0) return;
-  const std::int64_t begin = std::int64_t{blockIdx.x} * kPerNormBlock;
-  double sum = 0.0;
-  for (std::int64_t k = begin + threadIdx.x; k < min(parameters, begin + kPerNormBlock); k += kThreads) {
-    sum += vector[k] * vector[k];
-  }
-  sum = block_sum(sum, dynamic_shared<double>());
-  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
-}
-
-// One block. A zero vector ends the iteration.
-__global__ void __launch_bounds__(kThreads)
-    norm_kernel(std::int64_t parts, const double* numbers, CurvatureState* state) {
-  if (state->settled != 0) return;
-  const double sum = sum_of(parts, numbers);
+  double own = 0.0;
+#pragma unroll 8
+  for (std::int64_t k = threadIdx.x; k < parameters; k += kNormThreads) own += vector[k] * vector[k];
+  const double norm =
+      std::sqrt(combined(own, dynamic_shared<double>(), [](double a, double b) { return a + b; }));
+  const bool restarts = fresh != nullptr && !(norm > 0.0);
+  for (std::int64_t k = threadIdx.x; k < parameters && restarts; k += kNormThreads) vector[k] = fresh[k];
   if (threadIdx.x != 0) return;
-  state->norm = std::sqrt(sum);
+  state->norm = restarts ? 1.0 : norm;
   if (!(state->norm > 0.0)) state->settled = 1;
 }
 
-/// Replaces a zero vector, which would stay zero; gradients that were all equal leave one. Thread k owns a
-/// number.
-__global__ void __launch_bounds__(kThreads)
-    restart_vector_kernel(std::int64_t parameters, const double* fresh, double* vector,
-                          const CurvatureState* state) {
-  if (state->norm > 0.0) return;
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (k < parameters) vector[k] = fresh[k];
-}
-
-__global__ void restart_state_kernel(CurvatureState* state) {
-  if (threadIdx.x != 0 || state->norm > 0.0) return;
-  state->norm = 1.0;
-  state->settled = 0;
-}
-
-__global__ void reset_state_kernel(CurvatureState* state) {
-  if (threadIdx.x == 0) *state = CurvatureState{};
-}
-
-__global__ void step_kernel(const CurvatureState* state, double growth, double rate, double prior,
-                            double* step) {
+__device__ void step_kernel(const Grid& /*grid*/, const CurvatureState* state, double growth, double rate,
+                            double prior, double* step) {
   if (threadIdx.x == 0) *step = stable_step(rate, growth * curvature_of(state->estimate), prior);
 }
 
@@ -365,41 +335,31 @@ struct Work {
   double* products;
   double* weights;
   double* quotients;
-  double* norms;
   double* sums;
 
   Work(const CurvatureTask& task, double* workspace)
       : products(workspace),
         weights(products + task.rows.docs),
         quotients(weights + task.rows.docs),
-        norms(quotients + parts_of(task.rows.docs, kDocsPerBlock)),
-        sums(norms + parts_of(task.shape.parameters(), kPerNormBlock)) {}
+        sums(quotients + parts_of(task.rows.docs, kDocsPerBlock)) {}
 };
 
-void measure(Stream stream, const CurvatureTask& task, const double* vector, const Work& work,
+void measure(Stream stream, const CurvatureTask& task, const double* fresh, double* vector,
              CurvatureState* state) {
-  const std::int64_t p = task.shape.parameters();
-  const std::int64_t parts = parts_of(p, kPerNormBlock);
-  constexpr std::size_t kShared = kThreads / 32 * sizeof(double);
-  launch(norm_parts_kernel, dim3{count_of(parts)}, dim3{kThreads}, kShared, stream, p, vector, work.norms,
-         state);
-  launch(norm_kernel, dim3{1}, dim3{kThreads}, kShared, stream, parts, work.norms, state);
+  launch(kernel<norm_kernel, kNormThreads>, dim3{1}, dim3{kNormThreads}, kNormThreads / 32 * sizeof(double),
+         stream, task.shape.parameters(), fresh, vector, state);
 }
 
 }  // namespace
 
 std::int64_t curvature_workspace(const TangentShape& shape, std::int64_t docs) {
-  return 2 * docs + parts_of(docs, kDocsPerBlock) + parts_of(shape.parameters(), kPerNormBlock) +
+  return 2 * docs + parts_of(docs, kDocsPerBlock) +
          std::max(gradient_products_workspace(shape, docs), gradient_sum_workspace(shape, docs));
 }
 
-void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
-                     CurvatureState* state) {
-  launch(reset_state_kernel, dim3{1}, dim3{32}, 0, stream, state);
-  measure(stream, task, vector, Work(task, workspace), state);
-  const std::int64_t p = task.shape.parameters();
-  launch_each<kThreads>(restart_vector_kernel, p, 1, stream, p, task.fresh, vector, state);
-  launch(restart_state_kernel, dim3{1}, dim3{32}, 0, stream, state);
+void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, CurvatureState* state) {
+  fill_bytes(stream, state, 0, sizeof *state);
+  measure(stream, task, task.fresh, vector, state);
 }
 
 void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
@@ -411,19 +371,19 @@ void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector,
   const std::int64_t blocks = parts_of(docs, kDocsPerBlock);
   constexpr std::size_t kShared = kThreads / 32 * sizeof(double);
   const std::int32_t* settled = &state->settled;
-  launch_each<kThreads>(normalise_kernel, p, 1, stream, p, vector, state);
+  launch_each<kThreads>(kernel<normalise_kernel, kThreads>, p, 1, stream, p, vector, state);
   gradient_products(stream, task.shape, task.rows, vector, work.sums, work.products, settled);
-  launch(curvature_weights_kernel, dim3{count_of(blocks)}, dim3{kThreads}, kShared, stream, docs,
-         task.terms, task.incidence, work.products, work.weights, work.quotients, state);
-  launch(settle_kernel, dim3{1}, dim3{kThreads}, kShared, stream, blocks, work.quotients, task.tolerance,
-         state);
+  launch(kernel<curvature_weights_kernel, kThreads>, dim3{count_of(blocks)}, dim3{kThreads}, kShared,
+         stream, docs, task.terms, task.incidence, work.products, work.weights, work.quotients, state);
+  launch(kernel<settle_kernel, kThreads>, dim3{1}, dim3{kThreads}, kShared, stream, blocks, work.quotients,
+         task.tolerance, state);
   gradient_sum(stream, task.shape, task.rows, work.weights, work.sums, vector, settled);
-  measure(stream, task, vector, work, state);
+  measure(stream, task, nullptr, vector, state);
 }
 
 void step_from_curvature(Stream stream, const CurvatureState* state, double growth, double rate,
                          double prior, double* step) {
-  launch(step_kernel, dim3{1}, dim3{32}, 0, stream, state, growth, rate, prior, step);
+  launch(kernel<step_kernel, kThreads>, dim3{1}, dim3{32}, 0, stream, state, growth, rate, prior, step);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

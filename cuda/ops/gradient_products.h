@@ -55,8 +55,7 @@ std::int64_t curvature_workspace(const TangentShape& shape, std::int64_t docs);
 
 /// Resets the state and measures `vector` [p], which the caller has filled with the previous result or at
 /// random. A zero vector, which zero gradients leave behind, is replaced by `fresh`.
-void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
-                     CurvatureState* state);
+void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, CurvatureState* state);
 
 /// One iteration; does nothing once the estimate has settled.
 void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,

@@ -4,6 +4,7 @@
 
 #include "core/math/portable_exp.h"
 #include "core/ops/tangent_factors.h"
+#include "cuda/ops/layer_table.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/products.h"
@@ -11,19 +12,16 @@
 // The device version of core/ops/covariance.h: A⁻¹ [p × p] in double, symmetric to the bit.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Offsets of a parameter's two factors in a document's row; `input` is −1 for a bias. Filled once per
-/// network.
-struct ParameterTable {
-  std::int32_t* delta = nullptr;  // [p]
-  std::int32_t* input = nullptr;  // [p]
-};
 /// ∂score/∂θ_k of a document, from its row of factors.
-OLRANK_HOST_DEVICE inline double gradient_number(const ParameterTable& table, const float* row,
+OLRANK_HOST_DEVICE inline double gradient_number(const LayerTable& layers, const float* row,
                                                  std::int64_t k) {
-  const std::int32_t input = table.input[k];
-  return static_cast<double>(row[table.delta[k]]) * (input < 0 ? 1.0 : static_cast<double>(row[input]));
+  std::int64_t l = layers.depth - 1;
+  while (layers.layer[l].weight > k) --l;
+  const NetworkLayer& layer = layers.layer[l];
+  if (layer.has_bias() && k >= layer.bias) return double{row[layer.delta + k - layer.bias]};
+  const std::int64_t at = k - layer.weight;
+  return double{row[layer.delta + at / layer.columns]} * double{row[layer.input + at % layer.columns]};
 }
-void fill_parameter_table(Stream stream, const TangentShape& shape, const ParameterTable& table);
 
 /// A⁻¹ = I/λ: no pairs yet.
 void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lambda, double* inverse);
@@ -31,11 +29,10 @@ void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lam
 /// Doubles of workspace that inverse_covariance_gram() takes.
 std::int64_t inverse_gram_workspace(const TangentShape& shape, std::int64_t docs);
 
-/// w [docs × p] = G A⁻¹ and m [docs × docs] (lower triangle) = scale · G A⁻¹ Gᵀ, as dense products. All
+/// w [docs × p] = G A⁻¹ and m [docs × docs] = scale · G A⁻¹ Gᵀ, as dense products. All
 /// arrays begin at multiples of 16 bytes.
-void inverse_covariance_gram(Products& products, const TangentShape& shape, const ParameterTable& table,
-                             const FactorRows& rows, double scale, const double* inverse, double* workspace,
-                             double* w, double* m);
+void inverse_covariance_gram(Products& products, const TangentShape& shape, const FactorRows& rows,
+                             double scale, const double* inverse, double* workspace, double* w, double* m);
 
 /// Doubles of workspace that update_inverse_covariance() takes.
 std::int64_t inverse_update_workspace(std::int64_t parameters, std::int64_t pairs);
@@ -47,8 +44,7 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
                                std::int64_t count, double* workspace, double* inverse,
                                CovarianceStatus* status);
 
-/// y [columns × p] = x A⁻¹, in one pass over A⁻¹ for every eight columns.
-void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
-                              std::int64_t columns, const double* x, double* y);
+/// Copies the lower triangle of a [n × n] to the upper one.
+void mirror_lower(Stream stream, std::int64_t n, double* a);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

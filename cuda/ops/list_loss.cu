@@ -13,30 +13,6 @@ namespace {
 constexpr unsigned kThreads = 128;
 constexpr unsigned kThreadsOfPairs = 512;
 
-/// The value of all lanes of a warp, in a fixed order, for each of them.
-template <class Combine>
-__device__ double combined_in_warp(double value, Combine combine) {
-  for (int bits = 16; bits > 0; bits /= 2) value = combine(value, __shfl_xor_sync(kWholeWarp, value, bits));
-  return value;
-}
-
-struct Larger {
-  __device__ double operator()(double a, double b) const { return a > b ? a : b; }
-};
-
-/// The value of all threads of the block, in a fixed order, for each of them. `shared` is free again
-/// after it.
-template <class Combine>
-__device__ double combined(double value, double* shared, Combine combine) {
-  value = combined_in_warp(value, combine);
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
-  __syncthreads();
-  value = shared[0];
-  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) value = combine(value, shared[warp]);
-  __syncthreads();
-  return value;
-}
-
 /// One query and its block. A thread owns every document whose number is its own modulo the block's size,
 /// or a warp does.
 struct Query {
@@ -283,10 +259,9 @@ __device__ double loss_of(const ListLossForm& form, const Query& query, const do
 // losses [queries], slopes [docs]. A block owns a query, its threads or warps the documents. All arithmetic
 // is in double; sums go by thread, lane and warp, an order that depends on the query's size alone. Losses
 // of pairs take V² terms, without sorting.
-__global__ void __launch_bounds__(kThreadsOfPairs)
-    list_losses_kernel(ListLossForm form, GradedLists lists, const float* scores, double* workspace,
-                       double* losses, double* slopes) {
-  const std::int64_t number = blockIdx.x;
+__device__ void list_losses_kernel(const Grid& grid, const ListLossForm& form, const GradedLists& lists,
+                                   const float* scores, double* workspace, double* losses, double* slopes) {
+  const std::int64_t number = grid.block.x;
   const std::int64_t first = number == 0 ? 0 : lists.list_ends[number - 1];
   const Query query{static_cast<std::int32_t>(lists.list_ends[number] - first),
                     scores + first,
@@ -321,8 +296,9 @@ void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lis
                  double* workspace, double* losses, double* slopes) {
   if (lists.queries == 0) return;
   const unsigned threads = has_pairs(form.loss) ? kThreadsOfPairs : kThreads;
-  launch(list_losses_kernel, dim3{static_cast<unsigned>(lists.queries)}, dim3{threads},
-         threads / 32 * sizeof(double), stream, form, lists, scores, workspace, losses, slopes);
+  launch(kernel<list_losses_kernel, kThreadsOfPairs>, dim3{static_cast<unsigned>(lists.queries)},
+         dim3{threads}, threads / 32 * sizeof(double), stream, form, lists, scores, workspace, losses,
+         slopes);
 }
 
 namespace {
@@ -348,15 +324,14 @@ __device__ std::int32_t rank_in_list(const std::int32_t* rows, std::int32_t docs
   return rank;
 }
 
-// changes [observations]. A warp owns an impression, its lanes the pairs; blockIdx.y is the member. Lists
+// changes [observations]. A warp owns an impression, its lanes the pairs; grid.block.y is the member. Lists
 // are short, so each pair ranks its own two documents.
-__global__ void __launch_bounds__(kWeightThreads)
-    ndcg_changes_kernel(ImpressionView impressions, const PairObservation* observations,
-                        std::int64_t observation_count, std::int64_t docs, const float* scores,
-                        double* changes) {
-  const std::int64_t impression = std::int64_t{blockIdx.x} * kWeightWarps + threadIdx.x / 32;
+__device__ void ndcg_changes_kernel(const Grid& grid, const ImpressionView& impressions,
+                                    const PairObservation* observations, std::int64_t observation_count,
+                                    std::int64_t docs, const float* scores, double* changes) {
+  const std::int64_t impression = std::int64_t{grid.block.x} * kWeightWarps + threadIdx.x / 32;
   if (impression >= impressions.count) return;
-  const float* own_scores = scores + std::int64_t{blockIdx.y} * docs;
+  const float* own_scores = scores + std::int64_t{grid.block.y} * docs;
   const std::int32_t first = impressions.first_doc[impression];
   const std::int32_t listed = impressions.first_doc[impression + 1] - first;
   const std::int32_t* rows = impressions.rows + first;
@@ -372,19 +347,19 @@ __global__ void __launch_bounds__(kWeightThreads)
     const auto discount = [&](std::int32_t place) {
       return impressions.discounts[rank_in_list(rows, listed, place, own_scores, impressions.doc_numbers)];
     };
-    changes[std::int64_t{blockIdx.y} * observation_count + pair] =
+    changes[std::int64_t{grid.block.y} * observation_count + pair] =
         ndcg_change(kClickGain, discount(seen.winner), discount(seen.loser), ideal);
   }
 }
 
 // A thread owns a term of a member and adds its observations in order.
-__global__ void __launch_bounds__(kWeightThreads)
-    fold_changes_kernel(const PairObservation* observations, std::int64_t observation_count,
-                        std::int64_t terms, const std::int32_t* offsets, const std::int32_t* items,
-                        const double* changes, double* weights, double* labels) {
-  const std::int64_t term = std::int64_t{blockIdx.x} * kWeightThreads + threadIdx.x;
+__device__ void fold_changes_kernel(const Grid& grid, const PairObservation* observations,
+                                    std::int64_t observation_count, std::int64_t terms,
+                                    const std::int32_t* offsets, const std::int32_t* items,
+                                    const double* changes, double* weights, double* labels) {
+  const std::int64_t term = std::int64_t{grid.block.x} * kWeightThreads + threadIdx.x;
   if (term >= terms) return;
-  const double* own_changes = changes + std::int64_t{blockIdx.y} * observation_count;
+  const double* own_changes = changes + std::int64_t{grid.block.y} * observation_count;
   double weight = 0.0;
   double label = 0.0;
   for (std::int32_t i = offsets[term]; i < offsets[term + 1]; ++i) {
@@ -392,8 +367,8 @@ __global__ void __launch_bounds__(kWeightThreads)
     weight += change;
     if (observations[items[i]].first_wins != 0) label += change;
   }
-  weights[std::int64_t{blockIdx.y} * terms + term] = weight;
-  labels[std::int64_t{blockIdx.y} * terms + term] = label;
+  weights[std::int64_t{grid.block.y} * terms + term] = weight;
+  labels[std::int64_t{grid.block.y} * terms + term] = label;
 }
 
 }  // namespace
@@ -411,12 +386,13 @@ void ndcg_weights(Stream stream, const ImpressionView& impressions, const PairOb
   if (members == 0 || terms == 0) return;
   const auto stacked = count_of(members);
   if (impressions.count > 0) {
-    launch(ndcg_changes_kernel, dim3{count_of(parts_of(impressions.count, kWeightWarps)), stacked},
-           dim3{kWeightThreads}, 0, stream, impressions, observations, observation_count, docs, scores,
-           changes);
+    launch(kernel<ndcg_changes_kernel, kWeightThreads>,
+           dim3{count_of(parts_of(impressions.count, kWeightWarps)), stacked}, dim3{kWeightThreads}, 0,
+           stream, impressions, observations, observation_count, docs, scores, changes);
   }
-  launch(fold_changes_kernel, dim3{group_blocks(terms), stacked}, dim3{kWeightThreads}, 0, stream,
-         observations, observation_count, terms, offsets, items, changes, weights, labels);
+  launch_each<kWeightThreads>(kernel<fold_changes_kernel, kWeightThreads>, terms, members, stream,
+                              observations, observation_count, terms, offsets, items, changes, weights,
+                              labels);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cuda/ops/optimizer_step.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/grid.cuh"
 
 // One parameter's step, of the kernels that move parameters. Arrays are those of all members.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

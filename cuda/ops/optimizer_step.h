@@ -18,21 +18,16 @@ struct OptimizerState {
 /// position = θ, moments 0. second_moment may be null.
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state);
 
-/// θ ← θ − step · gradient. pair_gradients() can do this in its last pass.
-void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
-                           const double* gradient, const double* step, float* theta);
+enum class Step {
+  kDescent,   // θ ← θ − step · gradient; pair_gradients() can do this in its last pass
+  kDecayed,   // from `position`, with gradient + decay · position
+  kAdam,      // on gradient + decay · position
+  kNesterov,  // θ is the point ahead, where the next gradient is taken
+};
 
-/// Steps from `position`, with gradient + decay · position. All members share the rates, which are on the
-/// device.
-void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
-                  const double* gradient, const double* step, const OptimizerState& state, float* theta);
-
-/// Adam on gradient + decay · position.
-void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
-               const double* gradient, const double* step, const OptimizerState& state, float* theta);
-
-/// Nesterov's momentum; θ is the point ahead, where the next gradient is taken.
-void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,
-                   const double* step, const OptimizerState& state, float* theta);
+/// Moves θ. All members share the rates, those of Adam and decayed steps, which are on the device.
+void optimizer_step(Stream stream, Step kind, std::int64_t members, std::int64_t parameters,
+                    const StepRates* rates, const double* gradient, const double* step,
+                    const OptimizerState& state, float* theta);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -4,7 +4,7 @@
 
 #include "core/math/pair_loss.h"
 #include "cuda/ops/stable_groups.cuh"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -17,9 +17,9 @@ __device__ double gram_at(const double* m, std::int64_t docs, std::int32_t i, st
 
 // One block. The factor is computed column by column, where a thread owns rows below the pivot; then each
 // thread computes columns of the inverse. Sums are in a fixed order, in double.
-__global__ void __launch_bounds__(kThreads)
-    factor_corner_kernel(std::int64_t docs, const double* m, const PreferencePair* pairs,
-                         std::int64_t count, double* d, double* inverse, CovarianceStatus* status) {
+__device__ void factor_corner_kernel(const Grid& /*grid*/, std::int64_t docs, const double* m,
+                                     const PreferencePair* pairs, std::int64_t count, double* d,
+                                     double* inverse, CovarianceStatus* status) {
   if (status->failed != 0) return;
   for (std::int64_t at = threadIdx.x; at < count * count; at += kThreads) {
     const PreferencePair& one = pairs[at / count];
@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(kThreads)
 void factor_pair_corner(Stream stream, std::int64_t docs, const double* m, const PreferencePair* pairs,
                         std::int64_t count, double* corner, double* inverse, CovarianceStatus* status) {
   if (count == 0) return;
-  launch(factor_corner_kernel, dim3{1}, dim3{kThreads}, 0, stream, docs, m, pairs, count, corner, inverse,
-         status);
+  launch(kernel<factor_corner_kernel, kThreads>, dim3{1}, dim3{kThreads}, 0, stream, docs, m, pairs, count,
+         corner, inverse, status);
 }
 
 namespace {

@@ -7,11 +7,10 @@
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/live_units.cuh"
 #include "cuda/ops/pair_terms.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -20,6 +19,7 @@ constexpr unsigned kThreads = 256;
 constexpr std::int64_t kLeastDocsPerPart = 32;
 constexpr std::int64_t kWantedBlocks = 132;
 constexpr std::int64_t kColumns = 32;  // of a block of column sums
+constexpr std::int64_t kDocsStep = 16;
 
 /// How the documents are split for sums of outer products. Depends on sizes only, so that sums have a fixed
 /// order.
@@ -36,31 +36,31 @@ std::int64_t wanted_parts(const NetworkShape& shape, std::int64_t members) {
 
 DocParts cut_docs(const NetworkShape& shape, std::int64_t members, std::int64_t docs) {
   const std::int64_t of_part = parts_of(docs, wanted_parts(shape, members));
-  std::int64_t size = parts_of(of_part, FloatTile::kDepth) * FloatTile::kDepth;
+  std::int64_t size = parts_of(of_part, kDocsStep) * kDocsStep;
   size = std::clamp(size, kLeastDocsPerPart, kMostDocsPerFloatSum);
   return {size, parts_of(docs, size)};
 }
 
 // A thread owns a term of a member.
-__global__ void __launch_bounds__(kThreads)
-    perturb_labels_kernel(const PairTerm* terms, std::int64_t terms_count, const PhiloxKey* keys,
-                          const std::uint32_t* round, double noise, double* labels) {
-  const std::int64_t t = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void perturb_labels_kernel(const Grid& grid, const PairTerm* terms, std::int64_t terms_count,
+                                      const PhiloxKey* keys, const std::uint32_t* round, double noise,
+                                      double* labels) {
+  const std::int64_t t = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (t >= terms_count) return;
-  const std::int64_t member = blockIdx.y;
+  const std::int64_t member = grid.block.y;
   RngStream coins(keys[member], *round, static_cast<std::uint32_t>(t));
   labels[member * terms_count + t] = noisy_labels(terms[t].labels, terms[t].weight, noise, coins.normal());
 }
 
 // δ_L and δ_{L−1} of a document from the derivatives of its terms, summed in double by the warp that owns
-// it; blockIdx.y is the member. Deterministic: each lane's terms and the lanes are summed in a fixed
+// it; grid.block.y is the member. Deterministic: each lane's terms and the lanes are summed in a fixed
 // order.
-__global__ void __launch_bounds__(kThreads)
-    output_slopes_kernel(const OutputLayer output, PairHistoryView history, const float* theta,
-                         const float* scores, FactorRows rows) {
-  const std::int64_t doc = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+__device__ void output_slopes_kernel(const Grid& grid, const OutputLayer& output,
+                                     const PairHistoryView& history, const float* theta,
+                                     const float* scores, const FactorRows& rows) {
+  const std::int64_t doc = std::int64_t{grid.block.x} * (kThreads / 32) + threadIdx.x / 32;
   if (doc >= history.docs) return;
-  const std::int64_t member = blockIdx.y;
+  const std::int64_t member = grid.block.y;
   const std::int32_t stop = history.incidence.offsets[doc + 1];
   double sum = 0.0;
   for (std::int32_t i = history.incidence.offsets[doc] + static_cast<std::int32_t>(threadIdx.x % 32);
@@ -76,10 +76,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Computes the rows from derivatives that are known, of one network.
-__global__ void __launch_bounds__(kThreads)
-    known_slopes_kernel(const OutputLayer output, const double* slopes, const float* theta,
-                        FactorRows rows) {
-  const std::int64_t doc = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+__device__ void known_slopes_kernel(const Grid& grid, const OutputLayer& output, const double* slopes,
+                                    const float* theta, const FactorRows& rows) {
+  const std::int64_t doc = std::int64_t{grid.block.x} * (kThreads / 32) + threadIdx.x / 32;
   if (doc >= rows.docs) return;
   write_output_deltas(output, theta, static_cast<float>(slopes[doc]), rows.values + doc * rows.stride);
 }
@@ -125,20 +124,22 @@ __device__ SummedColumn summed_column(const LayerTable& layers, std::int64_t num
   return {layer.bias + row, member_rows + layer.delta + row, stride, false};
 }
 
-/// The output layer's weights and all biases, by groups of 32: sums over documents [begin, end) by the
-/// calling block. Each of its warps takes its share of the documents in order, and their sums are added in
-/// order.
-__device__ void sum_columns(const LayerTable& layers, std::int64_t group, const float* features,
-                            const float* member_rows, std::int64_t stride, std::int64_t begin,
-                            std::int64_t end, float* out) {
+// The output layer's weights and all biases: sums over the documents of a part. Grid: groups of 32 columns,
+// parts, members. Each of a block's warps takes its share of the documents in order, and their sums are
+// added in order.
+__device__ void sum_columns_kernel(const Grid& grid, const LayerTable& layers, const float* features,
+                                   const FactorRows& rows, const PartialSums& partial) {
+  const std::int64_t begin = std::int64_t{grid.block.y} * partial.docs_per_part;
+  const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
+  const float* member_rows = rows.values + grid.block.z * rows.docs * rows.stride;
   const SummedColumn column =
-      summed_column(layers, group * kColumns + threadIdx.x % 32, features, member_rows, stride);
+      summed_column(layers, grid.block.x * kColumns + threadIdx.x % 32, features, member_rows, rows.stride);
   const float* output_delta = member_rows + layers.layer[layers.depth - 1].delta;
   float sum = 0.0F;
   if (column.parameter >= 0) {
 #pragma unroll 4
-    for (std::int64_t doc = begin + threadIdx.x / 32; doc < end; doc += blockDim.x / 32) {
-      const float factor = column.times_output ? output_delta[doc * stride] : 1.0F;
+    for (std::int64_t doc = begin + threadIdx.x / 32; doc < end; doc += kThreads / 32) {
+      const float factor = column.times_output ? output_delta[doc * rows.stride] : 1.0F;
       sum += factor * column.values[doc * column.stride];
     }
   }
@@ -146,68 +147,17 @@ __device__ void sum_columns(const LayerTable& layers, std::int64_t group, const 
   sums[threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.x >= 32 || column.parameter < 0) return;
-  for (unsigned lane = threadIdx.x + 32; lane < blockDim.x; lane += 32) sum += sums[lane];
-  out[column.parameter] = sum;
-}
-
-/// A layer's outer products: its inputs and its tiles. Groups of column sums follow the tiles in the grid.
-struct OuterProducts {
-  NetworkLayer layer;
-  const float* inputs;
-  std::int64_t input_stride;
-  std::int64_t input_member_stride;
-  FloatTile tile;
-  std::int64_t column_tiles;
-  std::int64_t tiles;
-};
-
-// Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32, documents in order. Grid: tiles of
-// (units × inputs) and groups of columns, parts, members; a block owns a tile, a thread some numbers of it,
-// or a group.
-template <class Fragment>
-__global__ void __launch_bounds__(FloatTile::kMostThreads)
-    outer_product_kernel(const __grid_constant__ OuterProducts task,
-                         const __grid_constant__ LayerTable layers, const float* features,
-                         const FactorRows rows, const PartialSums partial) {
-  const std::int64_t begin = std::int64_t{blockIdx.y} * partial.docs_per_part;
-  const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
-  const std::int64_t member = blockIdx.z;
-  const float* member_rows = rows.values + member * rows.docs * rows.stride;
-  float* sums = partial.of(member, blockIdx.y);
-  if (blockIdx.x >= task.tiles) {
-    sum_columns(layers, blockIdx.x - task.tiles, features, member_rows, rows.stride, begin, end, sums);
-    return;
-  }
-  const FloatTile& tile = task.tile;
-  const NetworkLayer& layer = task.layer;
-  const std::int64_t unit = blockIdx.x / task.column_tiles * tile.rows();
-  const std::int64_t column = blockIdx.x % task.column_tiles * tile.columns();
-  const FloatOperand<false> deltas{member_rows + layer.delta, rows.stride, layer.rows, end, unit};
-  const FloatOperand<false> hidden{task.inputs + member * task.input_member_stride, task.input_stride,
-                                   layer.columns, end, column};
-  Fragment fragment;
-  multiply_tile(tile, begin, end, deltas, hidden, fragment);
-  fragment.for_each(tile, [&](int i, int j, float value) {
-    if (unit + i >= layer.rows || column + j >= layer.columns) return;
-    sums[layer.weight + (unit + i) * layer.columns + column + j] = value;
-  });
-}
-
-using OuterProductKernel = void (*)(OuterProducts, LayerTable, const float*, FactorRows, PartialSums);
-
-OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
-  return for_fragment_of(
-      tile, [](auto fragment) -> OuterProductKernel { return outer_product_kernel<decltype(fragment)>; });
+  for (unsigned lane = threadIdx.x + 32; lane < kThreads; lane += 32) sum += sums[lane];
+  partial.of(grid.block.z, grid.block.y)[column.parameter] = sum;
 }
 
 // gradient [members × p] in double: parts in order, then what depends on parameters alone. A thread owns a
 // parameter. Deterministic.
-__global__ void __launch_bounds__(kThreads)
-    finish_gradient_kernel(PartialSums partial, const float* theta, StackedObjective objective,
-                           GradientUse use) {
-  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__device__ void finish_gradient_kernel(const Grid& grid, const PartialSums& partial, const float* theta,
+                                       const StackedObjective& objective, const GradientUse& use) {
+  const std::int64_t k = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
   if (k >= partial.parameters) return;
-  const std::int64_t member = blockIdx.y;
+  const std::int64_t member = grid.block.y;
   const std::int64_t place = member * partial.parameters + k;
   const float* numbers = partial.of(member, 0) + k;
   double sum = 0.0;
@@ -222,54 +172,28 @@ __global__ void __launch_bounds__(kThreads)
     use.theta[place] = static_cast<float>(gradient_descent_element(use.step[member], sum, own));
 }
 
-// A block owns a sum of the loss, blockIdx.y is the member.
-__global__ void __launch_bounds__(kThreads)
-    loss_sums_kernel(PairHistoryView history, const float* scores, const float* theta,
-                     std::int64_t parameters, StackedObjective objective, const LossBlocks blocks,
-                     double* sums) {
-  const std::int64_t member = blockIdx.y;
-  const double sum = loss_sum(history, scores, theta, parameters, objective, blocks, member, blockIdx.x,
+// A block owns a sum of the loss, grid.block.y is the member.
+__device__ void loss_sums_kernel(const Grid& grid, const PairHistoryView& history, const float* scores,
+                                 const float* theta, std::int64_t parameters,
+                                 const StackedObjective& objective, const LossBlocks& blocks,
+                                 double* sums) {
+  const std::int64_t member = grid.block.y;
+  const double sum = loss_sum(history, scores, theta, parameters, objective, blocks, member, grid.block.x,
                               dynamic_shared<double>());
-  if (threadIdx.x == 0) sums[member * blocks.all + blockIdx.x] = sum;
+  if (threadIdx.x == 0) sums[member * blocks.all + grid.block.x] = sum;
 }
 
 // A thread owns a member.
-__global__ void finish_losses_kernel(std::int64_t members, const LossBlocks blocks, const double* sums,
-                                     StackedObjective objective, double* losses) {
-  const std::int64_t member = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+__device__ void finish_losses_kernel(const Grid& grid, std::int64_t members, const LossBlocks& blocks,
+                                     const double* sums, const StackedObjective& objective,
+                                     double* losses) {
+  const std::int64_t member = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
   if (member < members) losses[member] = loss_of_sums(blocks, sums + member * blocks.all, objective);
 }
 
 FactorRows rows_of(const NetworkShape& shape, const PairHistoryView& history,
                    const TrainingWorkspace& workspace) {
   return {workspace.rows, history.docs, training_row_stride(shape)};
-}
-
-/// A layer's outer products, and with the first layer's all column sums: one launch. Without tiles, the
-/// column sums only.
-void launch_outer_products(Stream stream, const NetworkStack& stack, std::int64_t l, bool with_tiles,
-                           const float* features, const FactorRows& rows, const LayerTable& layers,
-                           const PartialSums& partial) {
-  const NetworkShape& shape = stack.shape;
-  const NetworkLayer& layer = layers.layer[l];
-  OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
-  // Column sums are split over the tile's threads, so members must get the same tile in any stack.
-  task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.all());
-  if (with_tiles) {
-    task.column_tiles = task.tile.column_tiles(layer.columns);
-    task.tiles = task.tile.row_tiles(layer.rows) * task.column_tiles;
-  }
-  if (l > 0) {
-    task.inputs = rows.values + layer.input;
-    task.input_stride = rows.stride;
-    task.input_member_stride = rows.docs * rows.stride;
-  }
-  const std::int64_t columns = layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);
-  const std::int64_t groups = l == 0 ? parts_of(columns, kColumns) : 0;
-  launch(outer_product_kernel_for(task.tile),
-         dim3{count_of(task.tiles + groups), count_of(partial.parts), count_of(stack.members)},
-         dim3{count_of(task.tile.threads())}, task.tile.shared_bytes(), stream, task, layers, features,
-         rows, partial);
 }
 
 /// A layer's outer products by the library. The whole parts of one member are a batch, or else a part of
@@ -310,14 +234,13 @@ void multiply_outer_products(Products& products, const NetworkStack& stack, std:
 void sum_over_docs(Products& products, const NetworkStack& stack, const float* features,
                    const FactorRows& rows, const PartialSums& partial) {
   const LayerTable layers(stack.shape);
-  const bool by_library = stack.by_library();
-  for (std::int64_t l = 0; l == 0 || l + 1 < stack.shape.depth; ++l) {
-    const bool hidden = l + 1 < stack.shape.depth;
-    if (hidden && by_library) multiply_outer_products(products, stack, l, features, rows, partial);
-    if (l > 0 && by_library) continue;
-    launch_outer_products(products.stream(), stack, l, hidden && !by_library, features, rows, layers,
-                          partial);
-  }
+  for (std::int64_t l = 0; l + 1 < stack.shape.depth; ++l)
+    multiply_outer_products(products, stack, l, features, rows, partial);
+  const std::int64_t columns =
+      layers.layer[layers.depth - 1].columns + (stack.shape.biases ? layers.units() : 0);
+  launch(kernel<sum_columns_kernel, kThreads>,
+         dim3{count_of(parts_of(columns, kColumns)), count_of(partial.parts), count_of(stack.members)},
+         dim3{kThreads}, kThreads * sizeof(float), products.stream(), layers, features, rows, partial);
 }
 
 /// Gradients from δ_L and δ_{L−1} of all documents.
@@ -332,8 +255,8 @@ void finish_gradients(Products& products, const NetworkStack& stack, const float
     backward_hidden(products, stack, rows);
     sum_over_docs(products, stack, features, rows, partial);
   }
-  launch_each<kThreads>(finish_gradient_kernel, shape.parameters(), stack.members, products.stream(),
-                        partial, stack.theta, objective, use);
+  launch_each<kThreads>(kernel<finish_gradient_kernel, kThreads>, shape.parameters(), stack.members,
+                        products.stream(), partial, stack.theta, objective, use);
 }
 
 }  // namespace
@@ -356,14 +279,16 @@ std::int64_t most_partial_sums(const NetworkShape& shape, std::int64_t members, 
 
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
                     const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels) {
-  launch_each<kThreads>(perturb_labels_kernel, terms_count, members, stream, terms, terms_count, keys,
-                        round, noise, labels);
+  launch_each<kThreads>(kernel<perturb_labels_kernel, kThreads>, terms_count, members, stream, terms,
+                        terms_count, keys, round, noise, labels);
 }
 
 void forward_history(Products& products, const NetworkStack& stack, const PairHistoryView& history,
                      const TrainingWorkspace& workspace) {
   const FactorRows rows = rows_of(stack.shape, history, workspace);
-  forward(products, stack, history.features, rows, {workspace.scores, nullptr});
+  NetworkStack of_many = stack;
+  of_many.many_docs = true;
+  forward(products, of_many, history.features, rows, {workspace.scores, nullptr});
 }
 
 void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
@@ -371,12 +296,12 @@ void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView
   if (stack.members == 0) return;
   const LossBlocks blocks(history.count, stack.shape.parameters(), objective);
   if (blocks.all > 0) {
-    launch(loss_sums_kernel, dim3{count_of(blocks.all), count_of(stack.members)}, dim3{kThreads},
-           kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
+    launch(kernel<loss_sums_kernel, kThreads>, dim3{count_of(blocks.all), count_of(stack.members)},
+           dim3{kThreads}, kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
            stack.shape.parameters(), objective, blocks, workspace.losses);
   }
-  launch_each<32>(finish_losses_kernel, stack.members, 1, stream, stack.members, blocks, workspace.losses,
-                  objective, losses);
+  launch_each<32>(kernel<finish_losses_kernel>, stack.members, 1, stream, stack.members, blocks,
+                  workspace.losses, objective, losses);
 }
 
 void pair_gradients(Products& products, const NetworkStack& stack, const PairHistoryView& history,
@@ -385,7 +310,7 @@ void pair_gradients(Products& products, const NetworkStack& stack, const PairHis
   if (stack.members == 0) return;
   const FactorRows rows = rows_of(stack.shape, history, workspace);
   if (history.docs > 0) {
-    launch(output_slopes_kernel,
+    launch(kernel<output_slopes_kernel, kThreads>,
            dim3{count_of(parts_of(history.docs, kThreads / 32)), count_of(stack.members)}, dim3{kThreads},
            0, products.stream(), OutputLayer(stack.shape), history, stack.theta, workspace.scores, rows);
   }
@@ -397,8 +322,8 @@ void score_gradient(Products& products, const NetworkStack& stack, const PairHis
                     double* gradient) {
   const FactorRows rows = rows_of(stack.shape, documents, workspace);
   if (documents.docs > 0) {
-    launch(known_slopes_kernel, dim3{count_of(parts_of(documents.docs, kThreads / 32))}, dim3{kThreads}, 0,
-           products.stream(), OutputLayer(stack.shape), slopes, stack.theta, rows);
+    launch(kernel<known_slopes_kernel, kThreads>, dim3{count_of(parts_of(documents.docs, kThreads / 32))},
+           dim3{kThreads}, 0, products.stream(), OutputLayer(stack.shape), slopes, stack.theta, rows);
   }
   finish_gradients(products, stack, documents.features, rows, {scale, 0.0, nullptr, nullptr}, workspace,
                    {gradient, nullptr, nullptr});

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "core/ops/relu_network.h"
-#include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/live_units.cuh"
 #include "cuda/ops/optimizer_step.cuh"
 #include "cuda/ops/pair_terms.cuh"
@@ -14,6 +13,12 @@
 // The blocks of the persistent training kernel share these: its argument, a block's shared memory, and how
 // documents and weights come there.
 namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent {
+
+/// Numbers moved by one instruction.
+template <int count>
+struct alignas(count * sizeof(float)) FloatGroup {
+  float value[count];
+};
 
 constexpr int kThreads = 256;
 constexpr int kUnits = 8;    // of a thread's tile
@@ -448,10 +453,10 @@ __device__ inline void use_row(const Task& task, std::int64_t member, int unit, 
   __syncthreads();
 }
 
-__device__ inline void sum_losses(const Task& task, const Room& room) {
+__device__ inline void sum_losses(const Grid& grid, const Task& task, const Room& room) {
   const PersistentTraining& training = task.training;
   const LossBlocks& blocks = task.loss_blocks;
-  for (std::int64_t i = blockIdx.x; i < task.members() * blocks.all; i += gridDim.x) {
+  for (std::int64_t i = grid.block.x; i < task.members() * blocks.all; i += grid.extent.x) {
     const double sum =
         loss_sum(training.history, training.workspace.scores, training.theta, task.output.parameters,
                  training.objective, blocks, i / blocks.all, i % blocks.all, room.warps);
@@ -461,8 +466,8 @@ __device__ inline void sum_losses(const Task& task, const Room& room) {
 }
 
 /// The last block does this, as it has the fewest rows.
-__device__ inline void finish_losses(const Task& task, double* losses) {
-  if (blockIdx.x != gridDim.x - 1) return;
+__device__ inline void finish_losses(const Grid& grid, const Task& task, double* losses) {
+  if (grid.block.x != grid.extent.x - 1) return;
   const LossBlocks& blocks = task.loss_blocks;
   for (std::int64_t member = threadIdx.x; member < task.members(); member += kThreads)
     losses[member] =

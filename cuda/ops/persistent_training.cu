@@ -18,14 +18,13 @@ constexpr std::int64_t kMostWidth = 255;  // wider layers are left to products o
 // barrier of the grid after each: scores; gradients by parts; sums over parts and the move, where a block
 // owns whole rows. Sums do not depend on who owns what.
 template <int kDocs>
-__global__ void __launch_bounds__(kThreads, 1)
-    persistent_training_kernel(const __grid_constant__ Task task) {
+__device__ void persistent_training_kernel(const Grid& grid, const Task& task) {
   const Room room(task);
   const PersistentTraining& training = task.training;
   const bool only_gradient = training.gradient != nullptr;
   const std::int64_t items = task.items();
-  const std::int64_t begin = items * blockIdx.x / gridDim.x;
-  const std::int64_t end = items * (blockIdx.x + std::int64_t{1}) / gridDim.x;
+  const std::int64_t begin = items * grid.block.x / grid.extent.x;
+  const std::int64_t end = items * (grid.block.x + std::int64_t{1}) / grid.extent.x;
   std::int64_t resident = -1;
   const auto stage_part = [&](const Item& item) {
     if (item.part == resident) return;
@@ -51,13 +50,13 @@ __global__ void __launch_bounds__(kThreads, 1)
       pass_forward<kDocs>(task, item, room);
       __syncthreads();
     }
-    grid_barrier();
+    grid.barrier();
     const bool last = !only_gradient && number == training.steps;
-    if (last || (number == 0 && !only_gradient)) sum_losses(task, room);
+    if (last || (number == 0 && !only_gradient)) sum_losses(grid, task, room);
     if (last) {
-      grid_barrier();
-      if (number == 0) finish_losses(task, training.began);
-      finish_losses(task, training.ended);
+      grid.barrier();
+      if (number == 0) finish_losses(grid, task, training.began);
+      finish_losses(grid, task, training.ended);
       return;
     }
     // Backwards, as the last documents are still there.
@@ -71,9 +70,9 @@ __global__ void __launch_bounds__(kThreads, 1)
       sum_outer_products(task, item, room);
       __syncthreads();
     }
-    grid_barrier();
-    if (number == 0 && !only_gradient) finish_losses(task, training.began);
-    for (std::int64_t i = blockIdx.x; i < task.members() * task.rows(); i += gridDim.x) {
+    grid.barrier();
+    if (number == 0 && !only_gradient) finish_losses(grid, task, training.began);
+    for (std::int64_t i = grid.block.x; i < task.members() * task.rows(); i += grid.extent.x) {
       const std::int64_t member = i / task.rows();
       const int row = static_cast<int>(i % task.rows());
       if (row < task.units()) {
@@ -83,18 +82,19 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
     }
     if (only_gradient) return;
-    grid_barrier();
+    grid.barrier();
   }
 }
 
-using PersistentKernel = void (*)(Task);
+using PersistentKernel = Kernel<Task>;
 
-PersistentKernel kernel_of(const TrainingParts& parts) {
+PersistentKernel training_kernel(const TrainingParts& parts) {
   static constexpr PersistentKernel kKernels[] = {
-      persistent_training_kernel<1>, persistent_training_kernel<2>, persistent_training_kernel<3>,
-      persistent_training_kernel<4>, persistent_training_kernel<5>, persistent_training_kernel<6>,
-      persistent_training_kernel<7>, persistent_training_kernel<8>, persistent_training_kernel<9>,
-      persistent_training_kernel<10>};
+      kernel<persistent_training_kernel<1>, kThreads>, kernel<persistent_training_kernel<2>, kThreads>,
+      kernel<persistent_training_kernel<3>, kThreads>, kernel<persistent_training_kernel<4>, kThreads>,
+      kernel<persistent_training_kernel<5>, kThreads>, kernel<persistent_training_kernel<6>, kThreads>,
+      kernel<persistent_training_kernel<7>, kThreads>, kernel<persistent_training_kernel<8>, kThreads>,
+      kernel<persistent_training_kernel<9>, kThreads>, kernel<persistent_training_kernel<10>, kThreads>};
   static_assert(std::size(kKernels) == kMostDocsOfThread);
   return kKernels[parts.docs_of_thread - 1];
 }
@@ -143,8 +143,8 @@ bool trains_persistently(const NetworkShape& shape, std::int64_t members) {
   // The largest parts that may be chosen need the most.
   const TrainingParts most = training_parts(shape, members, std::int64_t{1} << 40, most_bytes);
   const dim3 block{persistent::kThreads};
-  return blocks_at_once(persistent::kernel_of(least), block, least.shared_bytes) > 0 &&
-         blocks_at_once(persistent::kernel_of(most), block, most.shared_bytes) > 0;
+  return blocks_at_once(persistent::training_kernel(least).alone, block, least.shared_bytes) > 0 &&
+         blocks_at_once(persistent::training_kernel(most).alone, block, most.shared_bytes) > 0;
 }
 
 PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
@@ -163,11 +163,13 @@ void train_persistently(Stream stream, const PersistentTraining& training) {
   const persistent::Task task{
       training, parts, OutputLayer(stack.shape), stack.shape.layer(0),
       LossBlocks(training.history.count, stack.shape.parameters(), training.objective)};
-  const persistent::PersistentKernel kernel = persistent::kernel_of(parts);
+  const persistent::PersistentKernel training_kernel = persistent::training_kernel(parts);
   const dim3 block{persistent::kThreads};
   const std::int64_t useful = std::max(task.items(), task.members() * task.rows());
-  const std::int64_t blocks = std::min(blocks_at_once(kernel, block, parts.shared_bytes), useful);
-  launch_together(kernel, dim3{static_cast<unsigned>(blocks)}, block, parts.shared_bytes, stream, task);
+  const std::int64_t blocks =
+      std::min(blocks_at_once(training_kernel.alone, block, parts.shared_bytes), useful);
+  launch_together(training_kernel, dim3{static_cast<unsigned>(blocks)}, block, parts.shared_bytes, stream,
+                  task);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "core/math/column_range.h"
-#include "cuda/runtime/launch.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -16,14 +15,13 @@ constexpr unsigned kThreads = kColumns * kRows;
 
 // A block owns kColumns columns, and a thread every kRows-th row of one. Least and largest values depend on
 // no order: column_range() takes both zeros for one.
-__global__ void __launch_bounds__(kThreads)
-    query_inputs_kernel(const GivenDocs given, bool scale, float limit, float* inputs,
-                        unsigned long long* bad) {
+__device__ void query_inputs_kernel(const Grid& grid, const GivenDocs& given, bool scale, float limit,
+                                    float* inputs, unsigned long long* bad) {
   auto* low = dynamic_shared<float>();  // [kRows × kColumns]
   float* high = low + kThreads;
   const std::int64_t place = threadIdx.x % kColumns;
   const std::int64_t first = threadIdx.x / kColumns;
-  const std::int64_t column = std::int64_t{blockIdx.x} * kColumns + place;
+  const std::int64_t column = std::int64_t{grid.block.x} * kColumns + place;
   const std::int64_t docs = column < given.features ? given.docs : 0;
   float least = INFINITY;
   float largest = -INFINITY;
@@ -57,8 +55,8 @@ __global__ void __launch_bounds__(kThreads)
 void query_inputs(Stream stream, const GivenDocs& given, bool scale, float limit, float* inputs,
                   unsigned long long* bad) {
   if (given.docs == 0 || given.features == 0) return;
-  launch(query_inputs_kernel, dim3{count_of(parts_of(given.features, kColumns))}, dim3{kThreads},
-         2 * kThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
+  launch(kernel<query_inputs_kernel, kThreads>, dim3{count_of(parts_of(given.features, kColumns))},
+         dim3{kThreads}, 2 * kThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
 }
 
 namespace {
@@ -66,15 +64,15 @@ namespace {
 constexpr unsigned kBatchThreads = 256;
 constexpr unsigned kPartsOfQuery = 8;
 
-// blockIdx.x is the query, whose numbers the threads of its kPartsOfQuery blocks take in turn.
-__global__ void __launch_bounds__(kBatchThreads)
-    gather_lists_kernel(const ListBatch batch, std::int64_t columns, const float* features,
-                        const std::uint8_t* grades, float* batch_features, std::uint8_t* batch_grades) {
-  const std::int64_t query = blockIdx.x;
+// grid.block.x is the query, whose numbers the threads of its kPartsOfQuery blocks take in turn.
+__device__ void gather_lists_kernel(const Grid& grid, const ListBatch& batch, std::int64_t columns,
+                                    const float* features, const std::uint8_t* grades,
+                                    float* batch_features, std::uint8_t* batch_grades) {
+  const std::int64_t query = grid.block.x;
   const std::int64_t begin = query == 0 ? 0 : batch.ends[query - 1];
   const std::int64_t docs = batch.ends[query] - begin;
   const std::int64_t first = batch.first_docs[query];
-  const std::int64_t thread = std::int64_t{blockIdx.y} * kBatchThreads + threadIdx.x;
+  const std::int64_t thread = std::int64_t{grid.block.y} * kBatchThreads + threadIdx.x;
   constexpr std::int64_t kStep = std::int64_t{kPartsOfQuery} * kBatchThreads;
   for (std::int64_t doc = thread; doc < docs; doc += kStep) batch_grades[begin + doc] = grades[first + doc];
   if (features == nullptr) return;
@@ -84,9 +82,9 @@ __global__ void __launch_bounds__(kBatchThreads)
 }
 
 // A thread owns a number.
-__global__ void __launch_bounds__(kBatchThreads)
-    add_numbers_kernel(std::int64_t count, const double* numbers, double* sum) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kBatchThreads + threadIdx.x;
+__device__ void add_numbers_kernel(const Grid& grid, std::int64_t count, const double* numbers,
+                                   double* sum) {
+  const std::int64_t i = std::int64_t{grid.block.x} * kBatchThreads + threadIdx.x;
   if (i < count) sum[i] += numbers[i];
 }
 
@@ -95,12 +93,14 @@ __global__ void __launch_bounds__(kBatchThreads)
 void gather_lists(Stream stream, const ListBatch& batch, std::int64_t columns, const float* features,
                   const std::uint8_t* grades, float* batch_features, std::uint8_t* batch_grades) {
   if (batch.queries == 0) return;
-  launch(gather_lists_kernel, dim3{static_cast<unsigned>(batch.queries), kPartsOfQuery},
-         dim3{kBatchThreads}, 0, stream, batch, columns, features, grades, batch_features, batch_grades);
+  launch(kernel<gather_lists_kernel, kBatchThreads>,
+         dim3{static_cast<unsigned>(batch.queries), kPartsOfQuery}, dim3{kBatchThreads}, 0, stream, batch,
+         columns, features, grades, batch_features, batch_grades);
 }
 
 void add_numbers(Stream stream, std::int64_t count, const double* numbers, double* sum) {
-  launch_each<kBatchThreads>(add_numbers_kernel, count, 1, stream, count, numbers, sum);
+  launch_each<kBatchThreads>(kernel<add_numbers_kernel, kBatchThreads>, count, 1, stream, count, numbers,
+                             sum);
 }
 
 namespace {
@@ -108,14 +108,16 @@ namespace {
 constexpr unsigned kHistoryThreads = 128;
 
 // A block copies a document.
-__global__ void gather_docs_kernel(const float* from, std::int64_t features, const std::int64_t* numbers,
-                                   float* to) {
-  const float* row = from + numbers[blockIdx.x] * features;
-  for (std::int64_t c = threadIdx.x; c < features; c += blockDim.x) to[blockIdx.x * features + c] = row[c];
+__device__ void gather_docs_kernel(const Grid& grid, const float* from, std::int64_t features,
+                                   const std::int64_t* numbers, float* to) {
+  const float* row = from + numbers[grid.block.x] * features;
+  for (std::int64_t c = threadIdx.x; c < features; c += blockDim.x)
+    to[grid.block.x * features + c] = row[c];
 }
 
-__global__ void write_terms_kernel(const DeviceUpdate::Term* changed, std::int64_t count, PairTerm* terms) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+__device__ void write_terms_kernel(const Grid& grid, const DeviceUpdate::Term* changed, std::int64_t count,
+                                   PairTerm* terms) {
+  const std::int64_t i = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
   if (i < count) terms[changed[i].index] = changed[i].term;
 }
 
@@ -124,12 +126,12 @@ __global__ void write_terms_kernel(const DeviceUpdate::Term* changed, std::int64
 void gather_docs(Stream stream, const float* from, std::int64_t features, const std::int64_t* numbers,
                  std::int64_t count, float* to) {
   if (count == 0) return;
-  launch(gather_docs_kernel, dim3{count_of(count)}, dim3{kHistoryThreads}, 0, stream, from, features,
-         numbers, to);
+  launch(kernel<gather_docs_kernel>, dim3{count_of(count)}, dim3{kHistoryThreads}, 0, stream, from,
+         features, numbers, to);
 }
 
 void write_terms(Stream stream, const DeviceUpdate::Term* changed, std::int64_t count, PairTerm* terms) {
-  launch_each<kHistoryThreads>(write_terms_kernel, count, 1, stream, changed, count, terms);
+  launch_each<kHistoryThreads>(kernel<write_terms_kernel>, count, 1, stream, changed, count, terms);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

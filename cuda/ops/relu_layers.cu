@@ -1,8 +1,7 @@
 #include "cuda/ops/relu_layers.h"
 
-#include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/live_units.cuh"
-#include "cuda/runtime/launch_each.cuh"
+#include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -10,77 +9,137 @@ namespace {
 constexpr unsigned kWarpsPerBlock = 4;
 constexpr unsigned kGateThreads = 256;
 
-/// The operands of one layer, for all members.
-struct LayerPass {
-  NetworkLayer layer;
-  const float* theta;
-  std::int64_t parameters;
-  const float* inputs;  // h_{l−1} of member 0
-  std::int64_t input_stride;
-  std::int64_t input_member_stride;
-  float* rows;
-  std::int64_t stride;
-  std::int64_t docs;
-  std::int64_t result;  // place in a row of h_l
+/// A block's tile of h_1. A thread owns two documents × four units: a query has few documents, which small
+/// shares spread over many blocks. The inputs come through shared memory, 16 at a time.
+struct LayerTile {
+  static constexpr int kDepth = 16;
+  static constexpr int kThreads = 128;
+  static constexpr int kDocs = 2;
+  static constexpr int kUnits = 4;
+  static constexpr std::int64_t kMostShares = 32;  // along the units
+
+  int unit_shares;
+  int doc_shares;
+
+  /// Tiles of equal size, so that 100 units are one.
+  explicit LayerTile(std::int64_t layer_units) {
+    const std::int64_t shares = parts_of(layer_units, kUnits);
+    unit_shares = static_cast<int>(parts_of(shares, parts_of(shares, kMostShares)));
+    doc_shares = kThreads / unit_shares;
+  }
+  OLRANK_HOST_DEVICE int docs() const { return kDocs * doc_shares; }
+  OLRANK_HOST_DEVICE int units() const { return kUnits * unit_shares; }
+  /// Distance between inputs of a side in shared memory: 4 more than a multiple of 32, so that a warp's
+  /// stores have at most two-way bank conflicts, and 16-byte loads stay aligned.
+  OLRANK_HOST_DEVICE static int step(int side) { return (side + 27) / 32 * 32 + 4; }
+  /// Both sides, for kDepth inputs.
+  OLRANK_HOST_DEVICE int numbers() const { return kDepth * (step(docs()) + step(units())); }
 };
 
-// h_l [docs × units] = φ(h_{l−1} W_lᵀ + b_l) in float32, k in order. Grid: tiles of units, tiles of
-// documents, members; a block owns a tile, a thread a few numbers of it. Deterministic: no sum is shared.
-// Where h_l is the last layer and one tile holds all of it, the block's warps go on to the scores.
-template <class Fragment>
-__global__ void __launch_bounds__(FloatTile::kMostThreads)
-    forward_layer_kernel(const LayerPass pass, const FloatTile tile, const OutputLayer output,
-                         const ScoreArrays out) {
-  const std::int64_t doc = blockIdx.y * tile.rows();
-  const std::int64_t unit = blockIdx.x * tile.columns();
-  const std::int64_t member = blockIdx.z;
-  const float* theta = pass.theta + member * pass.parameters;
-  const FloatOperand<true> inputs{pass.inputs + member * pass.input_member_stride, pass.input_stride,
-                                  pass.docs, pass.layer.columns, doc};
-  const FloatOperand<true> weights{theta + pass.layer.weight, pass.layer.columns, pass.layer.rows,
-                                   pass.layer.columns, unit};
-  Fragment fragment;
-  multiply_tile(tile, 0, pass.layer.columns, inputs, weights, fragment);
-  float* rows = pass.rows + member * pass.docs * pass.stride;
-  fragment.for_each(tile, [&](int i, int j, float value) {
-    if (doc + i >= pass.docs || unit + j >= pass.layer.rows) return;
-    if (pass.layer.has_bias()) value += theta[pass.layer.bias + unit + j];
-    rows[(doc + i) * pass.stride + pass.result + unit + j] = value > 0.0F ? value : 0.0F;
-  });
-  if (out.scores == nullptr) return;
-  __syncthreads();  // a warp scores documents whose units other warps wrote
-  const std::int64_t end = min(pass.docs, doc + tile.rows());
-  for (std::int64_t i = doc + threadIdx.x / 32; i < end; i += blockDim.x / 32) {
-    write_score(output, theta, rows + i * pass.stride + pass.result, member * pass.docs + i, out);
+/// Starts copying inputs [first, first + kDepth) of `side` rows [rows × depth] to shared memory, as
+/// neighbours; what lies outside is 0.
+__device__ void stage_side(const float* from, std::int64_t stride, std::int64_t rows, int side,
+                           std::int64_t first, std::int64_t depth, float* to) {
+  const int k = static_cast<int>(threadIdx.x) % LayerTile::kDepth;
+  to += k * LayerTile::step(side);
+  for (int i = static_cast<int>(threadIdx.x) / LayerTile::kDepth; i < side;
+       i += LayerTile::kThreads / LayerTile::kDepth) {
+    if (i < rows && first + k < depth) {
+      copy_async<1>(to + i, from + i * stride + first + k);
+    } else {
+      to[i] = 0.0F;
+    }
   }
 }
 
-// δ_l ← φ'(h_l) ⊙ δ_l. A thread owns a number; blockIdx.y is the member.
-__global__ void __launch_bounds__(kGateThreads)
-    gate_kernel(FactorRows rows, std::int64_t units, std::int64_t hidden, std::int64_t delta) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kGateThreads + threadIdx.x;
+// h_1 [docs × units] = φ(h_0 W_1ᵀ + b_1) in float32, k in order. Grid: tiles of units, tiles of
+// documents, members; a block owns a tile. Deterministic: no sum is shared. Where
+// one tile holds all units, the block's warps go on to the scores. While one buffer of shared memory is
+// multiplied, the other is filled.
+__device__ void forward_layer_kernel(const Grid& grid, const NetworkLayer& layer, const float* all_theta,
+                                     const float* features, const FactorRows& all_rows,
+                                     const LayerTile& tile, const OutputLayer& output,
+                                     const ScoreArrays& out) {
+  const std::int64_t doc = std::int64_t{grid.block.y} * tile.docs();
+  const std::int64_t unit = std::int64_t{grid.block.x} * tile.units();
+  const std::int64_t member = grid.block.z;
+  const std::int64_t depth = layer.columns;
+  const float* theta = all_theta + member * output.parameters;
+  const float* inputs = features + doc * depth;
+  const float* weights = theta + layer.weight + unit * depth;
+  const int doc_step = LayerTile::step(tile.docs());
+  const int unit_step = LayerTile::step(tile.units());
+  const auto stage = [&](std::int64_t first, float* buffer) {
+    if (first < depth) {
+      stage_side(inputs, depth, all_rows.docs - doc, tile.docs(), first, depth, buffer);
+      stage_side(weights, depth, layer.rows - unit, tile.units(), first, depth,
+                 buffer + LayerTile::kDepth * doc_step);
+    }
+    commit_copies();
+  };
+  const int share = static_cast<int>(threadIdx.x);
+  const int own_doc = share / tile.unit_shares * LayerTile::kDocs;
+  const int own_unit = share % tile.unit_shares * LayerTile::kUnits;
+  const bool works = share < tile.unit_shares * tile.doc_shares;
+  float sum[LayerTile::kDocs][LayerTile::kUnits] = {};
+  auto* filled = dynamic_shared<float>();
+  float* other = filled + tile.numbers();
+  stage(0, filled);
+  for (std::int64_t first = 0; first < depth; first += LayerTile::kDepth) {
+    stage(first + LayerTile::kDepth, other);
+    wait_for_copies<1>();
+    __syncthreads();
+    const float* of_docs = filled + own_doc;
+    const float* of_units = filled + LayerTile::kDepth * doc_step + own_unit;
+#pragma unroll 4
+    for (int k = 0; k < LayerTile::kDepth && works; ++k) {
+#pragma unroll
+      for (int i = 0; i < LayerTile::kDocs; ++i) {
+#pragma unroll
+        for (int j = 0; j < LayerTile::kUnits; ++j)
+          sum[i][j] += of_docs[k * doc_step + i] * of_units[k * unit_step + j];
+      }
+    }
+    __syncthreads();
+    float* next = other;
+    other = filled;
+    filled = next;
+  }
+  float* hidden = all_rows.values + member * all_rows.docs * all_rows.stride + output.layer.input;
+  for (int i = 0; i < LayerTile::kDocs && works && doc + own_doc + i < all_rows.docs; ++i) {
+    for (int j = 0; j < LayerTile::kUnits && unit + own_unit + j < layer.rows; ++j) {
+      float value = sum[i][j];
+      if (layer.has_bias()) value += theta[layer.bias + unit + own_unit + j];
+      hidden[(doc + own_doc + i) * all_rows.stride + unit + own_unit + j] = value > 0.0F ? value : 0.0F;
+    }
+  }
+  if (out.scores == nullptr) return;
+  __syncthreads();  // a warp scores documents whose units other warps wrote
+  const std::int64_t end = min(all_rows.docs, doc + tile.docs());
+  for (std::int64_t i = doc + threadIdx.x / 32; i < end; i += LayerTile::kThreads / 32) {
+    write_score(output, theta, hidden + i * all_rows.stride, member * all_rows.docs + i, out);
+  }
+}
+
+// δ_l ← φ'(h_l) ⊙ δ_l. A thread owns a number; grid.block.y is the member.
+__device__ void gate_kernel(const Grid& grid, const FactorRows& rows, std::int64_t units,
+                            std::int64_t hidden, std::int64_t delta) {
+  const std::int64_t i = std::int64_t{grid.block.x} * kGateThreads + threadIdx.x;
   if (i >= rows.docs * units) return;
   const std::int64_t unit = i % units;
-  float* row = rows.values + (blockIdx.y * rows.docs + i / units) * rows.stride;
+  float* row = rows.values + (grid.block.y * rows.docs + i / units) * rows.stride;
   if (!(row[hidden + unit] > 0.0F)) row[delta + unit] = 0.0F;
 }
 
-// Scores alone. A warp owns a document, blockIdx.y is the member. Deterministic.
-__global__ void __launch_bounds__(kWarpsPerBlock * 32)
-    score_kernel(const OutputLayer output, const float* theta, const float* inputs, std::int64_t stride,
-                 std::int64_t member_stride, std::int64_t docs, const ScoreArrays out) {
-  const std::int64_t doc = std::int64_t{blockIdx.x} * kWarpsPerBlock + threadIdx.x / 32;
+// Scores alone. A warp owns a document, grid.block.y is the member. Deterministic.
+__device__ void score_kernel(const Grid& grid, const OutputLayer& output, const float* theta,
+                             const float* inputs, std::int64_t stride, std::int64_t member_stride,
+                             std::int64_t docs, const ScoreArrays& out) {
+  const std::int64_t doc = std::int64_t{grid.block.x} * kWarpsPerBlock + threadIdx.x / 32;
   if (doc >= docs) return;
-  const std::int64_t member = blockIdx.y;
+  const std::int64_t member = grid.block.y;
   write_score(output, theta + member * output.parameters, inputs + member * member_stride + doc * stride,
               member * docs + doc, out);
-}
-
-using ForwardKernel = void (*)(LayerPass, FloatTile, OutputLayer, ScoreArrays);
-
-ForwardKernel forward_kernel(const FloatTile& tile) {
-  return for_fragment_of(
-      tile, [](auto fragment) -> ForwardKernel { return forward_layer_kernel<decltype(fragment)>; });
 }
 
 void score(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows,
@@ -88,30 +147,23 @@ void score(Stream stream, const NetworkStack& stack, const float* features, cons
   const OutputLayer output(stack.shape);
   const bool hidden = stack.shape.depth > 1;
   const dim3 grid{count_of(parts_of(rows.docs, kWarpsPerBlock)), count_of(stack.members)};
-  launch(score_kernel, grid, dim3{kWarpsPerBlock * 32}, 0, stream, output, stack.theta,
-         hidden ? rows.values + output.layer.input : features, hidden ? rows.stride : stack.shape.inputs,
-         hidden ? rows.docs * rows.stride : 0, rows.docs, out);
+  launch(kernel<score_kernel, kWarpsPerBlock * 32>, grid, dim3{kWarpsPerBlock * 32}, 0, stream, output,
+         stack.theta, hidden ? rows.values + output.layer.input : features,
+         hidden ? rows.stride : stack.shape.inputs, hidden ? rows.docs * rows.stride : 0, rows.docs, out);
 }
 
-/// Layer `l` by our kernel, which scores too if `out` has arrays and one tile covers the layer's units.
+/// The hidden layer by our kernel, which scores too if `out` has arrays and one tile covers all units.
 /// Returns whether it does.
-bool multiply_layer(Stream stream, const NetworkStack& stack, std::int64_t l, const float* features,
-                    const FactorRows& rows, const ScoreArrays& out) {
-  const NetworkLayer layer = stack.shape.layer(l);
-  LayerPass pass{
-      layer,       stack.theta, stack.shape.parameters(),      features, layer.columns, 0, rows.values,
-      rows.stride, rows.docs,   stack.shape.layer(l + 1).input};
-  if (l > 0) {
-    pass.inputs = rows.values + layer.input;
-    pass.input_stride = rows.stride;
-    pass.input_member_stride = rows.docs * rows.stride;
-  }
-  const FloatTile tile = choose_float_tile(rows.docs, layer.rows, stack.members);
-  const std::int64_t unit_tiles = tile.column_tiles(layer.rows);
+bool multiply_layer(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows,
+                    const ScoreArrays& out) {
+  const NetworkLayer layer = stack.shape.layer(0);
+  const LayerTile tile(layer.rows);
+  const std::int64_t unit_tiles = parts_of(layer.rows, tile.units());
   const bool scores_too = out.scores != nullptr && unit_tiles == 1;
-  launch(forward_kernel(tile),
-         dim3{count_of(unit_tiles), count_of(tile.row_tiles(rows.docs)), count_of(stack.members)},
-         dim3{count_of(tile.threads())}, tile.shared_bytes(), stream, pass, tile, OutputLayer(stack.shape),
+  launch(kernel<forward_layer_kernel, LayerTile::kThreads>,
+         dim3{count_of(unit_tiles), count_of(parts_of(rows.docs, tile.docs())), count_of(stack.members)},
+         dim3{LayerTile::kThreads}, 2 * sizeof(float) * static_cast<std::size_t>(tile.numbers()), stream,
+         layer, stack.theta, features, rows, tile, OutputLayer(stack.shape),
          scores_too ? out : ScoreArrays{});
   return scores_too;
 }
@@ -165,8 +217,7 @@ void forward(Products& products, const NetworkStack& stack, const float* feature
       products.multiply(forward_product(stack, l, rows), l == 0 ? features : rows.values, stack.theta,
                         rows.values);
     } else {
-      scored |=
-          multiply_layer(stream, stack, l, features, rows, l == hidden_layers - 1 ? out : ScoreArrays{});
+      scored |= multiply_layer(stream, stack, features, rows, out);
     }
   }
   if (!scored) score(stream, stack, features, rows, out);
@@ -178,8 +229,8 @@ void backward_hidden(Products& products, const NetworkStack& stack, const Factor
     products.multiply(backward_product(stack, l, rows), rows.values, stack.theta, rows.values);
     const NetworkLayer above = stack.shape.layer(l + 1);
     const std::int64_t numbers = rows.docs * above.columns;
-    launch_each<kGateThreads>(gate_kernel, numbers, stack.members, products.stream(), rows, above.columns,
-                              above.input, stack.shape.layer(l).delta);
+    launch_each<kGateThreads>(kernel<gate_kernel, kGateThreads>, numbers, stack.members, products.stream(),
+                              rows, above.columns, above.input, stack.shape.layer(l).delta);
   }
 }
 

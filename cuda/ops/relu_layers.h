@@ -9,11 +9,8 @@
 // on the device, laid out as core/ops/relu_network.h says; stacked arrays hold one member after another.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Who multiplies the matrices of the layers between inputs and last hidden units: our kernels, which have
-/// no backward pass between hidden layers, or cuBLASLt.
-enum class Multiplier { kChosen, kOwn, kLibrary };
-
-/// Whether cuBLASLt is chosen: where it is needed, or products are so large that it is faster.
+/// Whether cuBLASLt multiplies a query's layers, too: where it is needed, as our kernel has no backward
+/// pass between hidden layers, or products are so large that it is faster.
 constexpr std::int64_t kLeastWidthOfLibrary = 256;
 inline bool library_multiplies(const NetworkShape& shape) {
   return shape.depth > 2 || shape.width >= kLeastWidthOfLibrary;
@@ -27,13 +24,11 @@ struct NetworkStack {
   /// The number of members in all stacks together; 0: this stack is the only one. Sums are split by it, so
   /// that members get the same bits in several stacks as in one.
   std::int64_t of = 0;
-  Multiplier multiplier = Multiplier::kChosen;
+  /// Of the history or of a fold: cuBLASLt multiplies at any width.
+  bool many_docs = false;
 
   std::int64_t all() const { return of == 0 ? members : of; }
-  bool by_library() const {
-    return multiplier == Multiplier::kLibrary ||
-           (multiplier == Multiplier::kChosen && library_multiplies(shape));
-  }
+  bool by_library() const { return many_docs || library_multiplies(shape); }
 };
 
 /// Rows of tangent factors, `stride` ≥ shape.factors() numbers apart.

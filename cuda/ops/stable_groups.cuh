@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/grid.cuh"
+#include "cuda/runtime/work.h"
 
 // Sorts items by group, keeping their order within a group: a counting sort whose result does not depend on
 // the order of threads.
@@ -11,21 +12,11 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 constexpr unsigned kGroupThreads = 256;
 constexpr unsigned kScanThreads = 1024;
 
-inline unsigned group_blocks(std::int64_t n) {
-  return static_cast<unsigned>((n + kGroupThreads - 1) / kGroupThreads);
-}
-
-static __global__ void __launch_bounds__(kGroupThreads)
-    zero_counts_kernel(std::int64_t groups, std::int32_t* counts) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kGroupThreads + threadIdx.x;
-  if (i < groups) counts[i] = 0;
-}
-
 // Counts the items of each group. Integers, so that the order of atomic additions does not matter.
 template <class GroupOf>
-__global__ void __launch_bounds__(kGroupThreads)
-    count_items_kernel(const GroupOf group_of, std::int64_t count, std::int32_t* counts) {
-  const std::int64_t item = std::int64_t{blockIdx.x} * kGroupThreads + threadIdx.x;
+__device__ void count_items_kernel(const Grid& grid, const GroupOf& group_of, std::int64_t count,
+                                   std::int32_t* counts) {
+  const std::int64_t item = std::int64_t{grid.block.x} * kGroupThreads + threadIdx.x;
   if (item >= count) return;
   const std::int32_t group = group_of(item);
   if (group >= 0) atomicAdd(counts + group, 1);
@@ -50,8 +41,8 @@ __device__ void for_each_count(std::int64_t begin, std::int64_t end, const std::
 
 // offsets [groups + 1], the running sum of counts, which are reset to 0. One block: each thread sums a run
 // of groups, then all threads' sums are summed in shared memory.
-static __global__ void __launch_bounds__(kScanThreads)
-    scan_counts_kernel(std::int64_t groups, std::int32_t* counts, std::int32_t* offsets) {
+static __device__ void scan_counts_kernel(const Grid& /*grid*/, std::int64_t groups, std::int32_t* counts,
+                                          std::int32_t* offsets) {
   auto* sums = dynamic_shared<std::int32_t>();
   const std::int64_t run = (groups + kScanThreads - 1) / kScanThreads;
   const std::int64_t begin = min(groups, run * threadIdx.x);
@@ -77,10 +68,10 @@ static __global__ void __launch_bounds__(kScanThreads)
 
 // Each group's items, in arbitrary order.
 template <class GroupOf>
-__global__ void __launch_bounds__(kGroupThreads)
-    place_items_kernel(const GroupOf group_of, std::int64_t count, const std::int32_t* offsets,
-                       std::int32_t* placed, std::int32_t* unordered) {
-  const std::int64_t item = std::int64_t{blockIdx.x} * kGroupThreads + threadIdx.x;
+__device__ void place_items_kernel(const Grid& grid, const GroupOf& group_of, std::int64_t count,
+                                   const std::int32_t* offsets, std::int32_t* placed,
+                                   std::int32_t* unordered) {
+  const std::int64_t item = std::int64_t{grid.block.x} * kGroupThreads + threadIdx.x;
   if (item >= count) return;
   const std::int32_t group = group_of(item);
   if (group >= 0)
@@ -88,10 +79,10 @@ __global__ void __launch_bounds__(kGroupThreads)
 }
 
 // A warp owns a group: an item's place is the number of smaller items.
-static __global__ void __launch_bounds__(kGroupThreads)
-    order_items_kernel(std::int64_t groups, const std::int32_t* offsets, const std::int32_t* unordered,
-                       std::int32_t* items) {
-  const std::int64_t group = std::int64_t{blockIdx.x} * (kGroupThreads / 32) + threadIdx.x / 32;
+static __device__ void order_items_kernel(const Grid& grid, std::int64_t groups,
+                                          const std::int32_t* offsets, const std::int32_t* unordered,
+                                          std::int32_t* items) {
+  const std::int64_t group = std::int64_t{grid.block.x} * (kGroupThreads / 32) + threadIdx.x / 32;
   if (group >= groups) return;
   const std::int32_t begin = offsets[group];
   const std::int32_t stop = offsets[group + 1];
@@ -110,20 +101,16 @@ void group_stably(Stream stream, const GroupOf& group_of, std::int64_t count, st
                   std::int32_t* workspace, std::int32_t* offsets, std::int32_t* items) {
   std::int32_t* counts = workspace;
   std::int32_t* unordered = workspace + groups;
-  if (groups > 0) {
-    launch(zero_counts_kernel, dim3{group_blocks(groups)}, dim3{kGroupThreads}, 0, stream, groups, counts);
-  }
-  if (count > 0) {
-    launch(count_items_kernel<GroupOf>, dim3{group_blocks(count)}, dim3{kGroupThreads}, 0, stream, group_of,
-           count, counts);
-  }
-  launch(scan_counts_kernel, dim3{1}, dim3{kScanThreads}, kScanThreads * sizeof(std::int32_t), stream,
-         groups, counts, offsets);
-  if (count == 0) return;
-  launch(place_items_kernel<GroupOf>, dim3{group_blocks(count)}, dim3{kGroupThreads}, 0, stream, group_of,
-         count, offsets, counts, unordered);
-  launch(order_items_kernel, dim3{group_blocks(32 * groups)}, dim3{kGroupThreads}, 0, stream, groups,
-         offsets, unordered, items);
+  fill_bytes(stream, counts, 0, static_cast<std::size_t>(groups) * sizeof(std::int32_t));
+  launch_each<kGroupThreads>(kernel<count_items_kernel<GroupOf>, kGroupThreads>, count, 1, stream, group_of,
+                             count, counts);
+  launch(kernel<scan_counts_kernel, kScanThreads>, dim3{1}, dim3{kScanThreads},
+         kScanThreads * sizeof(std::int32_t), stream, groups, counts, offsets);
+  launch_each<kGroupThreads>(kernel<place_items_kernel<GroupOf>, kGroupThreads>, count, 1, stream, group_of,
+                             count, offsets, counts, unordered);
+  if (count > 0)
+    launch_each<kGroupThreads>(kernel<order_items_kernel, kGroupThreads>, 32 * groups, 1, stream, groups,
+                               offsets, unordered, items);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

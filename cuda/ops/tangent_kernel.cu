@@ -59,19 +59,18 @@ __device__ void gradient_products(const LayerTable& layers, const FactorRows& le
 // Grid: tiles [64 × 64] of the lower triangle of documents, then tiles of 32 pairs, that is 64 winners and
 // losers, by 64 documents. A block owns a tile. A winner and its loser are neighbouring rows of a tensor
 // core's block, 4 lanes apart. Double; deterministic.
-__global__ void __launch_bounds__(Tile::kThreads)
-    query_kernels_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows docs,
-                         const __grid_constant__ FactorRows pairs, double scale, unsigned doc_tiles,
-                         double* of_docs, double* of_pairs, std::int64_t stride) {
-  const bool is_of_docs = blockIdx.x < doc_tiles;
+__device__ void query_kernels_kernel(const Grid& grid, const LayerTable& layers, const FactorRows& docs,
+                                     const FactorRows& pairs, double scale, unsigned doc_tiles,
+                                     double* of_docs, double* of_pairs, std::int64_t stride) {
+  const bool is_of_docs = grid.block.x < doc_tiles;
   std::int64_t row = 0;
   std::int64_t column = 0;
   if (is_of_docs) {
-    lower_tile(blockIdx.x, row, column);
+    lower_tile(grid.block.x, row, column);
   } else {
     const unsigned across = static_cast<unsigned>((docs.docs + Tile::kSide - 1) / Tile::kSide);
-    row = std::int64_t{(blockIdx.x - doc_tiles) / across} * Tile::kSide;
-    column = std::int64_t{(blockIdx.x - doc_tiles) % across} * Tile::kSide;
+    row = std::int64_t{(grid.block.x - doc_tiles) / across} * Tile::kSide;
+    column = std::int64_t{(grid.block.x - doc_tiles) % across} * Tile::kSide;
   }
   Tile tile;
   gradient_products(layers, is_of_docs ? docs : pairs, row, docs, column, dynamic_shared<double>(), tile);
@@ -99,31 +98,32 @@ void query_kernels(Stream stream, const TangentShape& shape, const FactorRows& d
   const auto doc_tiles = of_docs == nullptr ? 0U : static_cast<unsigned>(lower_tiles(docs.docs));
   const unsigned pair_tiles = double_tiles(docs.docs) * double_tiles(pairs.docs);
   if (doc_tiles + pair_tiles == 0) return;
-  launch(query_kernels_kernel, dim3{doc_tiles + pair_tiles}, dim3{Tile::kThreads}, Tile::kSharedBytes,
-         stream, LayerTable(shape), docs, pairs, scale, doc_tiles, of_docs, of_pairs, stride);
+  launch(kernel<query_kernels_kernel, Tile::kThreads>, dim3{doc_tiles + pair_tiles}, dim3{Tile::kThreads},
+         Tile::kSharedBytes, stream, LayerTable(shape), docs, pairs, scale, doc_tiles, of_docs, of_pairs,
+         stride);
 }
 
 namespace {
 
 constexpr unsigned kWarpsPerBlock = 4;
 
-// Writes the rest of a row after the hidden layers: h_0, δ_{L−1}, δ_L. A warp owns a document; blockIdx.y
+// Writes the rest of a row after the hidden layers: h_0, δ_{L−1}, δ_L. A warp owns a document; grid.block.y
 // is the member.
-__global__ void __launch_bounds__(kWarpsPerBlock * 32)
-    finish_factors_kernel(const OutputLayer output, std::int64_t inputs, const float* theta,
-                          const float* features, FactorRows rows) {
-  const std::int64_t doc = std::int64_t{blockIdx.x} * kWarpsPerBlock + threadIdx.x / 32;
+__device__ void finish_factors_kernel(const Grid& grid, const OutputLayer& output, std::int64_t inputs,
+                                      const float* theta, const float* features, const FactorRows& rows) {
+  const std::int64_t doc = std::int64_t{grid.block.x} * kWarpsPerBlock + threadIdx.x / 32;
   if (doc >= rows.docs) return;
-  const std::int64_t member = blockIdx.y;
+  const std::int64_t member = grid.block.y;
   float* row = rows.values + (member * rows.docs + doc) * rows.stride;
   const float* own_features = features + doc * inputs;
   for (std::int64_t c = threadIdx.x % 32; c < inputs; c += 32) row[c] = own_features[c];
   write_output_deltas(output, theta + member * output.parameters, 1.0F, row);
 }
 
-// A block copies one document's row: blockIdx.x alternates between winners and losers.
-__global__ void gather_pairs_kernel(FactorRows rows, const std::int32_t* pairs, float* to) {
-  const std::int64_t number = blockIdx.x;
+// A block copies one document's row: grid.block.x alternates between winners and losers.
+__device__ void gather_pairs_kernel(const Grid& grid, const FactorRows& rows, const std::int32_t* pairs,
+                                    float* to) {
+  const std::int64_t number = grid.block.x;
   const float* row = rows.values + std::int64_t{pairs[number]} * rows.stride;
   for (std::int64_t c = threadIdx.x; c < rows.stride; c += blockDim.x) {
     to[number * rows.stride + c] = row[c];
@@ -137,16 +137,16 @@ void tangent_factors(Products& products, const NetworkStack& stack, const float*
   if (rows.docs == 0 || stack.members == 0) return;
   forward(products, stack, features, rows, out);
   const dim3 grid{count_of(parts_of(rows.docs, kWarpsPerBlock)), static_cast<unsigned>(stack.members)};
-  launch(finish_factors_kernel, grid, dim3{kWarpsPerBlock * 32}, 0, products.stream(),
-         OutputLayer(stack.shape), stack.shape.inputs, stack.theta, features, rows);
+  launch(kernel<finish_factors_kernel, kWarpsPerBlock * 32>, grid, dim3{kWarpsPerBlock * 32}, 0,
+         products.stream(), OutputLayer(stack.shape), stack.shape.inputs, stack.theta, features, rows);
   backward_hidden(products, stack, rows);
 }
 
 void gather_pairs(Stream stream, const FactorRows& rows, const std::int32_t* pairs, std::int64_t count,
                   float* to) {
   if (count == 0) return;
-  launch(gather_pairs_kernel, dim3{static_cast<unsigned>(2 * count)}, dim3{128}, 0, stream, rows, pairs,
-         to);
+  launch(kernel<gather_pairs_kernel>, dim3{static_cast<unsigned>(2 * count)}, dim3{128}, 0, stream, rows,
+         pairs, to);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/runtime/batch.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/stream.h"
 
@@ -28,7 +29,11 @@ class DeviceArray {
     // The transfer may still be running, and non-blocking streams do not wait for it.
     OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
-  ~DeviceArray() { cudaFree(data_); }
+  ~DeviceArray() {
+    if (data_ == nullptr) return;
+    finish_queued_work();
+    cudaFree(data_);
+  }
   DeviceArray(DeviceArray&& other) noexcept
       : size_(std::exchange(other.size_, 0)), data_(std::exchange(other.data_, nullptr)) {}
   DeviceArray& operator=(DeviceArray&& other) noexcept {
@@ -46,6 +51,7 @@ class DeviceArray {
   /// Waits for the calling thread's default stream; for other streams the caller has waited.
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
+    finish_queued_work();
     if (size_ > 0) OLRANK_CUDA_CHECK(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));
     return values;
   }

@@ -92,6 +92,7 @@ struct Factorisation::Library {
   Library& operator=(const Library&) = delete;
 
   Library& in(Stream stream) {
+    finish_queued_work();
     OLRANK_SOLVER_CHECK(cusolverDnSetStream(handle, stream));
     return *this;
   }

@@ -6,12 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
 
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/stream.h"
 
-// How kernels start, and the parts of CUDA that they use. The tests have a twin of this file for the CPU,
+// How grids start, and the parts of CUDA that kernels use. The tests have a twin of this file for the CPU,
 // so that kernels use only what both provide.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -39,25 +38,31 @@ inline cudaError_t allow_shared_memory(const void* kernel, std::size_t bytes) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most));
 }
 
-/// Starts a kernel; shared memory is dynamic_shared(). Blocks are whole warps, and callers return early
-/// instead of passing an empty grid. Throws CudaError with the kernel's name and its sizes.
-template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Stream stream,
-            const Arguments&... arguments) {
-  cudaError_t status = allow_shared_memory(reinterpret_cast<const void*>(kernel), shared_bytes);
-  if (status == cudaSuccess) {
-    kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Parameters>(arguments)...);
+/// Whether the argument of a kernel may have addresses of pinned memory, which are the device's, too.
+template <class Argument>
+inline constexpr bool reaches_host = false;
+
+/// Starts a kernel, whose blocks run all at once if they do so `together`: at most blocks_at_once(). Throws
+/// CudaError with the kernel's name and its sizes.
+template <class Argument>
+void start_grid(void (*kernel)(Argument), dim3 grid, dim3 block, std::size_t shared_bytes, Stream stream,
+                const Argument& argument, bool together) {
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  cudaError_t status = allow_shared_memory(function, shared_bytes);
+  if (status == cudaSuccess && together) {
+    void* places[] = {const_cast<Argument*>(&argument)};
+    status = cudaLaunchCooperativeKernel(function, grid, block, places, shared_bytes, stream);
+  } else if (status == cudaSuccess) {
+    kernel<<<grid, block, shared_bytes, stream>>>(argument);
     status = cudaGetLastError();
   }
-  if (status != cudaSuccess) {
-    throw_launch_error(status, reinterpret_cast<const void*>(kernel), grid, block, shared_bytes);
-  }
+  if (status != cudaSuccess) throw_launch_error(status, function, grid, block, shared_bytes);
 }
 
 /// How many blocks of this kernel the calling thread's device runs at once, where they may wait for each
 /// other; 0 if a block needs more shared memory than there is, or the device has no such launches.
-template <class... Parameters>
-std::int64_t blocks_at_once(void (*kernel)(Parameters...), dim3 block, std::size_t shared_bytes) {
+template <class Argument>
+std::int64_t blocks_at_once(void (*kernel)(Argument), dim3 block, std::size_t shared_bytes) {
   const auto* function = reinterpret_cast<const void*>(kernel);
   if (device_attribute(cudaDevAttrCooperativeLaunch) == 0 || shared_bytes > most_shared_bytes()) return 0;
   int blocks = 0;
@@ -67,27 +72,19 @@ std::int64_t blocks_at_once(void (*kernel)(Parameters...), dim3 block, std::size
   return std::int64_t{blocks} * device_attribute(cudaDevAttrMultiProcessorCount);
 }
 
-/// Starts a kernel whose blocks all run at once and meet at grid_barrier(): at most blocks_at_once().
-template <class... Parameters, class... Arguments>
-void launch_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-                     Stream stream, const Arguments&... arguments) {
-  const auto* function = reinterpret_cast<const void*>(kernel);
-  cudaError_t status = allow_shared_memory(function, shared_bytes);
-  if (status == cudaSuccess) {
-    std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-    status = std::apply(
-        [&](auto&... value) {
-          void* places[] = {&value...};
-          return cudaLaunchCooperativeKernel(function, grid, block, places, shared_bytes, stream);
-        },
-        values);
+/// Waits for every thread of the launch, or of the `blocks` that count in `arrived`, which was 0 before the
+/// launch; each then sees what the others wrote.
+__device__ inline void grid_barrier(unsigned* arrived, unsigned blocks) {
+  if (arrived == nullptr) return cooperative_groups::this_grid().sync();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    const unsigned turn = atomicAdd(arrived, 1U) / blocks;
+    while (*static_cast<volatile unsigned*>(arrived) / blocks == turn) {
+    }
+    __threadfence();
   }
-  if (status != cudaSuccess) throw_launch_error(status, function, grid, block, shared_bytes);
-}
-
-/// Waits for every thread of the grid, which then sees what the others wrote.
-__device__ inline void grid_barrier() {
-  cooperative_groups::this_grid().sync();
+  __syncthreads();
 }
 
 /// The block's shared memory.

@@ -3,10 +3,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
 #include "core/runtime/execution_context.h"
+#include "cuda/runtime/batch.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/stream.h"
 
@@ -31,8 +33,14 @@ class OwnedStream {
   Stream get() const { return stream_; }
   /// Waits on the host for everything started in this stream.
   void wait() const { wait_for(stream_); }
+  /// The same at the point of a round to which all trials of a batch come.
+  void wait_in_step() const {
+    if (Seat* seat = Seat::of_thread()) seat->meet(true);
+    wait();
+  }
   /// Whether everything started in this stream is done.
   bool idle() const {
+    if (const Seat* seat = Seat::of_thread(); seat != nullptr && !seat->is_empty()) return false;
     const cudaError_t status = cudaStreamQuery(stream_);
     if (status == cudaErrorNotReady) {
       cudaGetLastError();  // not an error, so that no later check may report it
@@ -41,7 +49,11 @@ class OwnedStream {
     OLRANK_CUDA_CHECK(status);
     return true;
   }
-  static void wait_for(Stream stream) { OLRANK_CUDA_CHECK(cudaStreamSynchronize(stream)); }
+  /// Also for what the calling thread's seat has not begun.
+  static void wait_for(Stream stream) {
+    if (Seat* seat = Seat::of_thread()) seat->meet();
+    OLRANK_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
 
  private:
   Stream stream_ = nullptr;
@@ -52,19 +64,31 @@ class Event {
  public:
   Event() { OLRANK_CUDA_CHECK(cudaEventCreate(&event_)); }
   ~Event() {
+    finish_queued_work();
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
-  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)), meeting_(other.meeting_) {}
   Event& operator=(Event&& other) noexcept {
     std::swap(event_, other.event_);
+    std::swap(meeting_, other.meeting_);
     return *this;
   }
 
-  void record(Stream stream) { OLRANK_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  void record(Stream stream) {
+    start_in_turn(stream,
+                  [event = event_](Stream where) { OLRANK_CUDA_CHECK(cudaEventRecord(event, where)); });
+    if (const Seat* seat = Seat::of_thread()) meeting_ = seat->meetings();
+  }
   /// Makes the stream's later work wait for this event.
-  void hold(Stream stream) const { OLRANK_CUDA_CHECK(cudaStreamWaitEvent(stream, event_)); }
+  void hold(Stream stream) const {
+    start_in_turn(stream,
+                  [event = event_](Stream where) { OLRANK_CUDA_CHECK(cudaStreamWaitEvent(where, event)); });
+  }
   /// Waits on the host until it has passed; at once where it was never recorded.
-  void wait() const { OLRANK_CUDA_CHECK(cudaEventSynchronize(event_)); }
+  void wait() const {
+    if (Seat* seat = Seat::of_thread(); seat != nullptr && meeting_ == seat->meetings()) seat->meet();
+    OLRANK_CUDA_CHECK(cudaEventSynchronize(event_));
+  }
   /// Both events must have passed.
   double seconds_since(const Event& earlier) const {
     float milliseconds = 0.0F;
@@ -74,6 +98,7 @@ class Event {
 
  private:
   cudaEvent_t event_ = nullptr;
+  std::int64_t meeting_ = -1;  // at which its record begins
 };
 
 /// Work that is recorded once and started by one call.
@@ -145,7 +170,9 @@ class PinnedBytes {
     if (size > 0) OLRANK_CUDA_CHECK(cudaMallocHost(&data_, size));
   }
   ~PinnedBytes() {
-    if (data_ != nullptr) cudaFreeHost(data_);
+    if (data_ == nullptr) return;
+    finish_queued_work();
+    cudaFreeHost(data_);
   }
   PinnedBytes(PinnedBytes&& other) noexcept
       : size_(std::exchange(other.size_, 0)), data_(std::exchange(other.data_, nullptr)) {}
@@ -171,24 +198,30 @@ class PinnedBytes {
 /// Copies between any two addresses. Transfers from and to the host are asynchronous only with pinned
 /// memory.
 inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) OLRANK_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  if (bytes == 0) return;
+  if (Seat* seat = Seat::of_thread()) return seat->copy(to, from, bytes);
+  OLRANK_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 
 /// Synchronous copies in the calling thread's default stream; the caller has waited for other uses of the
 /// memory. They wait for no other thread's work, as another thread may be capturing a graph.
 template <class T>
 void copy_to_host(const T* from, std::span<T> to) {
+  finish_queued_work();
   if (!to.empty()) OLRANK_CUDA_CHECK(cudaMemcpy(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost));
 }
 template <class T>
 void copy_to_device(std::span<const T> from, T* to) {
   if (from.empty()) return;
+  finish_queued_work();
   OLRANK_CUDA_CHECK(cudaMemcpy(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice));
   OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));  // the transfer may still be running
 }
 
 inline void fill_bytes(Stream stream, void* to, int value, std::size_t bytes) {
-  if (bytes > 0) OLRANK_CUDA_CHECK(cudaMemsetAsync(to, value, bytes, stream));
+  if (bytes == 0) return;
+  if (Seat* seat = Seat::of_thread()) return seat->fill(to, value, bytes);
+  OLRANK_CUDA_CHECK(cudaMemsetAsync(to, value, bytes, stream));
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

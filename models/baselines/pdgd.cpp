@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/feedback/preference_pairs.h"
+#include "core/math/any_cpu.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/list_metrics.h"
 #include "models/baselines/baselines.h"
@@ -63,13 +64,13 @@ struct ExpSum {
 
   void add(double score) {
     if (score <= largest) {
-      ratio += std::exp(score - largest);
+      ratio += exp_of(score - largest);
     } else {
-      ratio = ratio * std::exp(largest - score) + 1.0;
+      ratio = ratio * exp_of(largest - score) + 1.0;
       largest = score;
     }
   }
-  double log() const { return largest + std::log(ratio); }
+  double log() const { return largest + log_of(ratio); }
 };
 
 /// Two scores that change places, and what does not depend on the rank between them.
@@ -81,16 +82,16 @@ struct Swap {
   Swap(double one, double other)
       : lower(std::min(one, other)),
         higher(std::max(one, other)),
-        lower_to_higher(std::exp(lower - higher)) {}
+        lower_to_higher(exp_of(lower - higher)) {}
 
   /// (E + e^lower) / (E + e^higher), in (0, 1].
   double factor(const ExpSum& others) const {
     if (others.largest <= higher) {
-      const double e = others.ratio * std::exp(others.largest - higher);
+      const double e = others.ratio * exp_of(others.largest - higher);
       return (e + lower_to_higher) / (e + 1.0);
     }
-    return (others.ratio + std::exp(lower - others.largest)) /
-           (others.ratio + std::exp(higher - others.largest));
+    return (others.ratio + exp_of(lower - others.largest)) /
+           (others.ratio + exp_of(higher - others.largest));
   }
 };
 
@@ -98,7 +99,7 @@ struct Swap {
 void sum_parts(std::span<const double> scores, std::span<const std::int32_t> list, std::span<double> parts,
                std::span<double> sums) {
   const double largest = *std::max_element(scores.begin(), scores.end());
-  for (std::size_t doc = 0; doc < scores.size(); ++doc) parts[doc] = std::exp(scores[doc] - largest);
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) parts[doc] = exp_of(scores[doc] - largest);
   double sum = 0.0;
   for (std::size_t rank = list.size(); rank-- > 0;) {
     sum += parts[list[rank]];
@@ -127,7 +128,7 @@ void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint
   constexpr double kLowest = 0x1.0p-54;
   for (std::size_t doc = 0; doc < scores.size(); ++doc) {
     const double u = RngStream(key, round, static_cast<std::uint32_t>(doc)).uniform();
-    keys[doc] = scores[doc] - std::log(-std::log(std::max(u, kLowest)));
+    keys[doc] = scores[doc] - log_of(-log_of(std::max(u, kLowest)));
   }
 }
 
@@ -137,7 +138,7 @@ void plackett_luce_propensity(std::span<const double> scores, std::span<const st
   ExpSum left;  // of the ranks from here on
   for (std::size_t rank = list.size(); rank-- > 0;) {
     left.add(scores[list[rank]]);
-    propensity[rank] = std::exp(scores[list[rank]] - left.largest) / left.ratio;
+    propensity[rank] = exp_of(scores[list[rank]] - left.largest) / left.ratio;
   }
 }
 
@@ -219,15 +220,15 @@ double proximal_weights(const ProximalList& list, Scratch& scratch, std::span<do
     const double log_ratio = list.scores[own] - sum.log() - (list.safe_scores[own] - safe_sum.log());
     const double advantage = list.advantages[rank];
     const double bound = advantage >= 0.0 ? list.clip : 1.0 / list.clip;
-    const bool clipped = advantage >= 0.0 ? log_ratio >= std::log(bound) : log_ratio <= std::log(bound);
+    const bool clipped = advantage >= 0.0 ? log_ratio >= log_of(bound) : log_ratio <= log_of(bound);
     if (clipped) {
       objective += bound * advantage;
     } else {
       constexpr double kMostLogRatio = 100.0;  // a step that follows it is refused
-      const double reward = std::exp(std::min(log_ratio, kMostLogRatio)) * advantage;
+      const double reward = exp_of(std::min(log_ratio, kMostLogRatio)) * advantage;
       objective += reward;
       for (std::size_t doc = 0; doc < docs; ++doc) {
-        if (!placed[doc]) weights[doc] -= reward * std::exp(list.scores[doc] - sum.largest) / sum.ratio;
+        if (!placed[doc]) weights[doc] -= reward * exp_of(list.scores[doc] - sum.largest) / sum.ratio;
       }
       weights[own] += reward;
     }

@@ -24,6 +24,39 @@ double in_lanes(std::int64_t count, const double* a, const double* b) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
+/// B ← L⁻¹ B with L [n × n] lower triangular, B [n × kLanes]. A row of B stays in vector registers: BLAS
+/// takes several times as long for so few columns.
+OLRANK_VECTOR_CLONES
+void solve_in_lanes(std::int64_t n, const double* l, double* b) {
+  for (std::int64_t first = 0; first < n; first += 2) {
+    const double* const rows[2] = {l + first * n, l + std::min(first + 1, n - 1) * n};
+    double sums[2][kLanes] = {};
+    for (std::int64_t k = 0; k < first; ++k) {
+      for (std::int64_t row = 0; row < 2; ++row) {
+        for (std::int64_t lane = 0; lane < kLanes; ++lane)
+          sums[row][lane] += rows[row][k] * b[k * kLanes + lane];
+      }
+    }
+    for (std::int64_t row = 0; row < std::min<std::int64_t>(2, n - first); ++row) {
+      double* const solved = b + (first + row) * kLanes;
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        if (row == 1) sums[1][lane] += rows[1][first] * b[first * kLanes + lane];
+        solved[lane] = (solved[lane] - sums[row][lane]) / rows[row][first + row];
+      }
+    }
+  }
+}
+
+/// products = Σ_k a_k · row k of B, with B [n × kLanes] and a one of the lanes of such a matrix.
+OLRANK_VECTOR_CLONES
+void sum_of_lanes(std::int64_t n, const double* a, const double* b, double* products) {
+  double sums[kLanes] = {};
+  for (std::int64_t k = 0; k < n; ++k) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[k * kLanes] * b[k * kLanes + lane];
+  }
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) products[lane] = sums[lane];
+}
+
 }  // namespace
 
 ClickBelief::ClickBelief(const ClickFeatures& features) : features_(features), theta_(features.columns()) {
@@ -146,20 +179,27 @@ void ClickBelief::difference_variances(const ClickView& view, std::span<const st
   const std::int64_t size = columns();
   const auto count = std::ssize(docs);
   const double s2 = departures_.document;
-  // Jᵀ: (1 − σ²h) φ + σ²ρh Σ h φ.
-  const std::int64_t stride = blas::fast_columns(count);
+  // L⁻¹ Jᵀ, J = (1 − σ²h) φ + σ²ρh Σ h φ, in blocks of documents: [blocks × D × kLanes].
+  const std::int64_t stride = (count + kLanes - 1) / kLanes * kLanes;
   AlignedVector<double> jacobian(size * stride);
+  const auto column = [&](std::int64_t i) {
+    return jacobian.data() + i / kLanes * size * kLanes + i % kLanes;
+  };
   for (std::int64_t i = 0; i < count; ++i) {
     const double h = view.curvature[docs[i]];
     const double own = 1.0 - s2 * h;
     const double common = s2 * view.coupling * h;
     const double* row = view.rows.data() + docs[i] * size;
-    for (std::int64_t c = 0; c < size; ++c) jacobian[c * stride + i] = own * row[c] + common * view.pull[c];
+    double* const of_doc = column(i);
+    for (std::int64_t c = 0; c < size; ++c) of_doc[c * kLanes] = own * row[c] + common * view.pull[c];
   }
-  blas::solve_lower(blas::Transpose::kNo, size, stride, factor_->data(), size, jacobian.data(), stride);
-  AlignedVector<double> covariance(stride * stride);
-  blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, stride, stride, size, 1.0, jacobian.data(),
-             stride, jacobian.data(), stride, 0.0, covariance.data(), stride);
+  for (std::int64_t first = 0; first < count; first += kLanes)
+    solve_in_lanes(size, factor_->data(), column(first));
+  std::vector<double> covariance(count * stride);
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t first = 0; first < count; first += kLanes)
+      sum_of_lanes(size, column(i), column(first), covariance.data() + i * stride + first);
+  }
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t j = 0; j < count; ++j) {
       const double h = view.curvature[docs[i]];

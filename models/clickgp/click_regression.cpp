@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/math/any_cpu.h"
 #include "core/math/normal.h"
 #include "core/ops/blas.h"
 
@@ -114,7 +115,7 @@ void ClickRegression::read_list(const ClickView& view, std::span<const std::int3
                                 std::span<const std::uint8_t> clicks, double worth,
                                 Examination::Reading& reading) {
   std::vector<double> attraction(shown.size());
-  const double log_worth = std::log(worth);
+  const double log_worth = log_of(worth);
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
     const double left = variance_left(belief_.departures(), view.curvature[shown[rank]], view.coupling);
     // The mean of σ over a normal score, by MacKay's approximation.
@@ -128,10 +129,10 @@ void ClickRegression::read_list(const ClickView& view, std::span<const std::int3
 void ClickRegression::replace(const ClickView& view, const Change& change, KnownQuery& known) {
   KnownQuery::Site& site = known.sites[number_];
   const KnownQuery::Site before = site;
-  ClickSite found;
-  for (const std::int32_t row : change.now) found.model.push_back(view.model[row]);
-  belief_.find_site(known, number_, 1.0, kSiteSteps, kLeastSiteStep, found);
-  keep(found, site);
+  work_.site.model.clear();
+  for (const std::int32_t row : change.now) work_.site.model.push_back(view.model[row]);
+  belief_.find_site(known, number_, 1.0, kSiteSteps, kLeastSiteStep, work_.site);
+  keep(work_.site, site);
   const std::vector<double> own_before = own_evidence(before);
   std::vector<double> own = own_evidence(site);
   double curvature_sum = 0.0;
@@ -167,21 +168,21 @@ void ClickRegression::exchange(const ClickView& view, const Change& change, cons
   const std::vector<double> own_before = own_evidence(before);
   const std::vector<double> own_after = own_evidence(after);
   const std::size_t first = collected_weights_.size();
-  if (first == 0) solved_ = whole_evidence();
-  AlignedVector<double> steps;  // of the evidence, by the rows
+  if (first == 0) find_whole_evidence(solved_);
+  work_.steps.clear();
   const auto collect = [&](const double* row, double weight, double step) {
     collected_.insert(collected_.end(), row, row + width);
     collected_weights_.push_back(weight);
-    steps.push_back(step);
+    work_.steps.push_back(step);
   };
   const auto row_of = [&](std::int32_t row) { return view.rows.data() + row * width; };
-  AlignedVector<double> weights_before(view.model.size());
-  AlignedVector<double> weights_after(view.model.size());
+  work_.weights_before.assign(view.model.size(), 0.0);
+  work_.weights_after.assign(view.model.size(), 0.0);
   for (std::size_t doc = 0; doc < change.now.size(); ++doc) {
     const std::int32_t now = change.now[doc];
     const std::int32_t had = doc < change.before.size() ? change.before[doc] : now;
-    weights_before[had] += before.curvature[doc];
-    weights_after[now] += after.curvature[doc];
+    work_.weights_before[had] += before.curvature[doc];
+    work_.weights_after[now] += after.curvature[doc];
     if (had == now) {
       if (change.changed[doc] == 0) continue;
       collect(row_of(now), after.curvature[doc] - before.curvature[doc], own_after[doc] - own_before[doc]);
@@ -190,18 +191,18 @@ void ClickRegression::exchange(const ClickView& view, const Change& change, cons
       collect(row_of(now), after.curvature[doc], own_after[doc]);
     }
   }
-  AlignedVector<double> pull(width);  // Σ h φ
+  work_.pull.resize(width);
   const auto collect_pull = [&](const KnownQuery::Site& site, std::span<const double> weights,
                                 std::span<const double> own, double sign) {
     blas::gemv(blas::Transpose::kYes, std::ssize(weights), width, 1.0, view.rows.data(), width,
-               weights.data(), 0.0, pull.data());
+               weights.data(), 0.0, work_.pull.data());
     const double sum = std::accumulate(own.begin(), own.end(), 0.0);
-    collect(pull.data(), -sign * site.coupling, -sign * site.coupling * sum);
+    collect(work_.pull.data(), -sign * site.coupling, -sign * site.coupling * sum);
   };
-  collect_pull(before, weights_before, own_before, -1.0);
-  collect_pull(after, weights_after, own_after, 1.0);
-  blas::gemv(blas::Transpose::kYes, std::ssize(steps), width, 1.0,
-             collected_.data() + static_cast<std::int64_t>(first) * width, width, steps.data(), 1.0,
+  collect_pull(before, work_.weights_before, own_before, -1.0);
+  collect_pull(after, work_.weights_after, own_after, 1.0);
+  blas::gemv(blas::Transpose::kYes, std::ssize(work_.steps), width, 1.0,
+             collected_.data() + static_cast<std::int64_t>(first) * width, width, work_.steps.data(), 1.0,
              evidence_.data());
 }
 
@@ -254,31 +255,34 @@ void ClickRegression::solve(ExecutionContext& context) {
         (*sum)[c * width + other] += block.precision * row[other - block.begin];
     }
   }
-  belief_.solve(std::move(sum), whole_evidence());
+  find_whole_evidence(work_.slope);
+  belief_.solve(std::move(sum), work_.slope);
 }
 
-AlignedVector<double> ClickRegression::whole_evidence() const {
-  AlignedVector<double> evidence = evidence_;
+void ClickRegression::find_whole_evidence(AlignedVector<double>& evidence) const {
+  evidence = evidence_;
   for (const Block& block : blocks_) {
     const double of_prior = block.precision * expected(block);
     for (std::int64_t c = block.begin; c < block.end; ++c) evidence[c] += of_prior;
   }
-  return evidence;
 }
 
 void ClickRegression::correct() {
   const auto rows = std::ssize(collected_weights_);
   if (rows == 0 || !belief_.has_factor()) return;
   const std::int64_t width = belief_.columns();
-  AlignedVector<double> slope = whole_evidence();  // η − (A + Σ w r rᵀ) θ̂
+  AlignedVector<double>& slope = work_.slope;  // η − (A + Σ w r rᵀ) θ̂
+  find_whole_evidence(slope);
   for (std::int64_t c = 0; c < width; ++c) slope[c] -= solved_[c];
-  AlignedVector<double> of_rows(rows);
+  AlignedVector<double>& of_rows = work_.of_rows;
+  of_rows.resize(rows);
   blas::gemv(blas::Transpose::kNo, rows, width, 1.0, collected_.data(), width, belief_.theta().data(), 0.0,
              of_rows.data());
   for (std::int64_t row = 0; row < rows; ++row) of_rows[row] *= collected_weights_[row];
   blas::gemv(blas::Transpose::kYes, rows, width, -1.0, collected_.data(), width, of_rows.data(), 1.0,
              slope.data());
-  AlignedVector<double> direction = slope;
+  AlignedVector<double>& direction = work_.direction;
+  direction = slope;
   belief_.divide_by_precision(direction);
   const double descent = std::inner_product(slope.begin(), slope.end(), direction.begin(), 0.0);
   double curvature = descent;

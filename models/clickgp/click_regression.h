@@ -113,7 +113,7 @@ class ClickRegression {
   /// Adds the rows that were collected to the precision.
   void add_collected(ExecutionContext& context);
   /// η and what the prior adds.
-  AlignedVector<double> whole_evidence() const;
+  void find_whole_evidence(AlignedVector<double>& evidence) const;
   /// Moves θ̂ a step towards the solution, with the factor there is.
   void correct();
   void solve(ExecutionContext& context);
@@ -161,6 +161,12 @@ class ClickRegression {
   AlignedVector<double> collected_;        // rows r of which Λ has Σ w r rᵀ more
   std::vector<double> collected_weights_;  // w
   AlignedVector<double> solved_;           // A θ̂, A = L Lᵀ of the belief; while something is collected
+  /// A list needs memory for these, which stays: steps of the evidence, weights by rows, Σ h φ and so on.
+  struct Work {
+    AlignedVector<double> steps, weights_before, weights_after, pull, slope, of_rows, direction;
+    ClickSite site;
+  };
+  Work work_;
   AlignedVector<double> retired_precision_;  // of forgotten queries; empty while there are none
   AlignedVector<double> retired_evidence_;
   std::uint64_t retired_at_ = 0;  // lists learned from when they last faded

@@ -9,6 +9,7 @@
 
 #include "core/feedback/examination.h"
 #include "core/feedback/preference_pairs.h"
+#include "core/math/any_cpu.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
@@ -516,7 +517,7 @@ class ClickGp : public OnlineRanker {
     state_.weights.resize(models_.size());
     double sum = 0.0;
     for (std::size_t model = 0; model < models_.size(); ++model)
-      sum += state_.weights[model] = std::exp(log_likelihoods_[model] - best);
+      sum += state_.weights[model] = exp_of(log_likelihoods_[model] - best);
     for (double& weight : state_.weights) weight /= sum;
   }
   void publish(std::size_t model) { state_.beliefs[model] = models_[model].belief(); }

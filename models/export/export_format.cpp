@@ -41,7 +41,7 @@ std::string safetensors_of(const LoadedModel& model) {
 }
 
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name) {
-  if (model.trees || format != ExportFormat::kSafetensors)
+  if (model.external || format != ExportFormat::kSafetensors)
     require_own_function(model, fmt::format("The format {}", name_of(format)));
   const bool layered = format == ExportFormat::kOnnx || format == ExportFormat::kC;
   const bool closed =

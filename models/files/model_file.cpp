@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
@@ -15,8 +16,10 @@
 #include "core/runtime/execution_context.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "core/version.h"
 #include "models/baselines/baselines.h"
 #include "models/files/boosted_trees.h"
+#include "models/files/external_model.h"
 #include "models/files/model_scorer.h"
 #include "models/files/snapshot_file.h"
 #include "models/linear/linear_belief.h"
@@ -82,9 +85,17 @@ class Model {
  private:
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> sentence, Args&&... args) const {
-    throw DataError(
-        origin_, 0, 0,
-        "olrank cannot use this model file. " + fmt::format(sentence, std::forward<Args>(args)...));
+    throw DataError(origin_, 0, 0,
+                    "olrank cannot use this model file. " +
+                        fmt::format(sentence, std::forward<Args>(args)...) + advice());
+  }
+  /// Where another version wrote the file, which may know what this one does not.
+  std::string advice() const {
+    const std::string* writer = find_text("producer");
+    const std::string here = fmt::format("olrank {}", version());
+    if (writer == nullptr || *writer == here) return "";
+    return fmt::format(" {} wrote it, and this is {}: use that one, or make the file again with this one.",
+                       excerpt(*writer), here);
   }
 
   const std::string* find_text(std::string_view key) const {
@@ -326,23 +337,55 @@ class Model {
   ModelTensors module_tensors_;  // what a module's file has to hold
 };
 
-/// Trees take raw values.
-LoadedModel model_of_trees(BoostedTrees trees) {
+/// Such a model takes raw values.
+LoadedModel model_of(ExternalModel external) {
   LoadedModel model;
-  model.shape.inputs = model.normaliser.features = trees.features();
-  model.feature_names = trees.feature_names();
+  model.shape.inputs = model.normaliser.features = external.features;
+  model.feature_names = external.feature_names;
   model.metadata = {{"normalisation", normaliser_text(model.normaliser)}};
-  model.trees = std::make_shared<const BoostedTrees>(std::move(trees));
+  model.external = std::make_shared<const ExternalModel>(std::move(external));
   return model;
+}
+
+LoadedModel model_of_trees(BoostedTrees trees) {
+  const auto score = [trees](std::span<const float> docs, std::span<double> scores) {
+    for (std::size_t doc = 0; doc < scores.size(); ++doc)
+      scores[doc] = trees.score(docs.data() + static_cast<std::int64_t>(doc) * trees.features());
+  };
+  return model_of({"trees of LightGBM or XGBoost", trees.features(), trees.feature_names(), score});
+}
+
+/// ONNX begins with a version, and a producer, a graph or operators follow; a safetensors file has a brace.
+bool is_onnx(std::string_view bytes) {
+  return bytes.size() > 8 && bytes[0] == '\x08' && bytes[8] != '{' &&
+         std::string_view("\x12\x3a\x42").find(bytes[2]) != std::string_view::npos;
+}
+
+/// It stays when the process ends: what it holds may be gone by then.
+OnnxReader& onnx_reader() {
+  static auto& reader = *new OnnxReader;
+  return reader;
+}
+
+LoadedModel model_of_onnx(std::string_view bytes, const std::string& origin) {
+  if (onnx_reader()) return model_of(onnx_reader()(bytes, origin));
+  throw DataError(
+      origin, 0, 0,
+      "This is an ONNX model, which olrank reads in Python alone: use the Python package, with onnxruntime "
+      "installed, or give rankers the score of each document as a further feature.");
 }
 
 }  // namespace
 
 void require_own_function(const LoadedModel& model, std::string_view use) {
-  if (!model.trees && !model.start) return;
-  throw_error<InvalidArgument>("{} cannot hold {}: use the model's own file.", use,
-                               model.trees ? "trees of LightGBM or XGBoost"
-                                           : "a model that adds to the score of the one it started from");
+  if (!model.external && !model.start) return;
+  throw_error<InvalidArgument>(
+      "{} cannot hold {}: use the model's own file.", use,
+      model.external ? model.external->what : "a model that adds to the score of the one it started from");
+}
+
+void register_onnx_reader(OnnxReader reader) {
+  onnx_reader() = std::move(reader);
 }
 
 LoadedModel load_model(const std::filesystem::path& path, ModelCode code) {
@@ -352,13 +395,7 @@ LoadedModel load_model(const std::filesystem::path& path, ModelCode code) {
 }
 
 LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code) {
-  // A safetensors file has a brace where its header begins.
-  if (bytes.size() > 8 && bytes[0] == '\x08' && bytes[2] == '\x12' && bytes[8] != '{') {
-    throw DataError(
-        origin, 0, 0,
-        "This is an ONNX model, which olrank does not read: score the documents with onnxruntime, "
-        "and give rankers the score as a further feature.");
-  }
+  if (is_onnx(bytes)) return model_of_onnx(bytes, origin);
   if (bytes.starts_with(R"({"format":"olrank-model")") || bytes.starts_with("PK\x03\x04")) {
     throw DataError(origin, 0, 0,
                     "This is JSON or PyTorch's format, which olrank writes for other programs and does not "

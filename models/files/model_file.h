@@ -18,7 +18,7 @@ namespace olrank {
 
 class ModelScorer;
 class ModuleModel;
-class BoostedTrees;
+struct ExternalModel;
 
 /// Whether a model file may bring code, that of a TorchScript module. LibTorch runs it with all rights of
 /// its user, so that a file from somebody else can read and write others.
@@ -34,13 +34,13 @@ void require_model_features(std::int64_t features);
 
 /// A model as its file describes it.
 struct LoadedModel {
-  NetworkSettings settings;                   // of a linear model, only `network` counts
-  NetworkShape shape;                         // of modules but relu, only its sizes count
-  std::shared_ptr<const ModuleModel> module;  // null for linear models and built-in networks
-  std::shared_ptr<const BoostedTrees> trees;  // of LightGBM or XGBoost, in place of all that is above
-  std::vector<std::vector<float>> members;    // θ of each member of an ensemble; one θ otherwise
-  std::shared_ptr<const ModelScorer> start;   // whose score of the same inputs is added, if there is one,
-  float start_weight = 0.0F;                  // times this
+  NetworkSettings settings;                       // of a linear model, only `network` counts
+  NetworkShape shape;                             // of modules but relu, only its sizes count
+  std::shared_ptr<const ModuleModel> module;      // null for linear models and built-in networks
+  std::shared_ptr<const ExternalModel> external;  // another program's, in place of all that is above
+  std::vector<std::vector<float>> members;        // θ of each member of an ensemble; one θ otherwise
+  std::shared_ptr<const ModelScorer> start;  // whose score of the same inputs is added, if there is one,
+  float start_weight = 0.0F;                 // times this
   /// It scores the documents of a snapshot with what that remembers of them; null in other files.
   std::shared_ptr<const FrozenRanker> memory;
   bool names_by_content = false;           // its documents are known by their inputs, not by IDs
@@ -55,10 +55,12 @@ struct LoadedModel {
   bool has_closed_form() const { return !module || settings.module == "relu"; }
 };
 
-/// Throws InvalidArgument for a model with trees or the score of another model, which `use` cannot hold.
+/// Throws InvalidArgument for a model of another program or with the score of another model, which `use`
+/// cannot hold.
 void require_own_function(const LoadedModel& model, std::string_view use);
 
-/// Reads a model.safetensors of a trial, the trees of LightGBM or XGBoost, or a snapshot. Throws DataError
+/// Reads a model.safetensors of a trial, the trees of LightGBM or XGBoost, ONNX where there is a
+/// reader, or a snapshot. Throws DataError
 /// for a damaged file and for an unknown architecture: every tensor must be present in its shape, and no
 /// other; InvalidArgument for code where it is refused. Without a normalisation in the file, inputs are
 /// used unchanged.

@@ -12,7 +12,7 @@
 #include "core/ops/precise_scores.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
-#include "models/files/boosted_trees.h"
+#include "models/files/external_model.h"
 #include "models/modules/module_model.h"
 
 namespace olrank {
@@ -103,9 +103,14 @@ LoadedModel on_inputs(LoadedModel model) {
 
 void ModelScorer::score_inputs(Scratch& scratch, FeatureMatrix docs, std::span<const std::int64_t> offsets,
                                std::span<double> scores) const {
-  if (model_.trees) {
-    for (std::int64_t doc = 0; doc < docs.docs; ++doc)
-      scores[doc] = model_.trees->score(docs.values + doc * docs.features);
+  if (model_.external) {
+    const std::span values(docs.values, static_cast<std::size_t>(docs.docs * docs.features));
+    for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
+      const std::int64_t first = offsets[query] - offsets.front();
+      const std::int64_t count = offsets[query + 1] - offsets[query];
+      model_.external->score(values.subspan(first * docs.features, count * docs.features),
+                             scores.subspan(first, count));
+    }
     return;
   }
   score_by_member(scratch, 0, docs, offsets, scores);

@@ -30,7 +30,8 @@ class ModelScorer {
   std::int64_t features() const { return model_.normaliser.features; }
   /// Whether the model needs no zeros of sparse documents; score() makes them dense for another.
   static bool takes_sparse(const LoadedModel& model) {
-    return model.normaliser.keeps_zeros() && !model.module && !model.start && !model.trees && !model.memory;
+    return model.normaliser.keeps_zeros() && !model.module && !model.start && !model.external &&
+           !model.memory;
   }
 
   /// Scores of raw documents of whole queries: query q has rows offsets[q] − offsets[0] and following.

@@ -110,6 +110,7 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
   if (settings.trainer.restart == Restart::kFirst) start_ = first.theta;
   const DeviceNetworkSpec spec = network_spec(settings, shape_, device, first, cutoff);
   has_shadow_ = spec.posterior.has_shadow;
+  if (device.batch) seat_ = device.batch->take_seat();
   network_ = make_network(spec);
   policy_ =
       FormPolicy(shape_, settings.posterior.form,

@@ -81,6 +81,7 @@ class DeviceRanker : public OnlineRanker {
   PhiloxKey replay_key_;
   bool has_shadow_ = false;
   TrainingSample sample_{false};
+  std::unique_ptr<DeviceSeat> seat_;  // in which the network works
   std::unique_ptr<DeviceNetwork> network_;
   std::int64_t observed_pairs_ = 0;  // by the covariance
   FormPolicy policy_;

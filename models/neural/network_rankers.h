@@ -19,6 +19,8 @@
 
 namespace olrank {
 
+class DeviceBatch;
+
 /// olRankNet, and olLambdaRank by the kind in the settings, ReLU networks with certain orders: Jia, Wang,
 /// "Learning neural ranking models online from implicit user feedback", WWW 2022. The confidence of an
 /// order is the Mahalanobis width of the difference of two tangent gradients, under the covariance of those
@@ -45,6 +47,7 @@ struct RankerDevice {
   std::int64_t most_docs = 0;  // of a query
   FeatureMatrix eval_docs;
   std::int64_t memory = 0;  // bytes that the ranker may take on the device, next to these documents
+  std::shared_ptr<DeviceBatch> batch = {};  // of the trials at once on this GPU
 
   // Where LibTorch computes modules.
   std::function<std::optional<int>(int gpu)> libtorch_number = libtorch_number_of;

@@ -17,8 +17,8 @@ constexpr double kLeastScratch = 3.0 * (1 << 20);
 
 /// Kernels split their sums into at most 528 blocks, each with a tile of the result.
 constexpr double kPartialSums = 528.0 * 64.0 * 64.0;
-/// An append takes these partial sums per new pair.
-constexpr double kAppendedSums = 1056.0 * 256.0;
+/// A full block of rows of L takes these partial sums per row, and one more per pair.
+constexpr double kInvertedSums = 528.0 * 32.0;
 /// Parameters of a part of a gradient, of which each has an M.
 constexpr double kPartOfGradient = 256.0;
 /// The fewest documents that a primal form on a device has room for: those of a batch when it is rebuilt.
@@ -125,10 +125,15 @@ PosteriorBytes dual_bytes(const PosteriorLoad& load) {
     return bytes;
   }
   constexpr auto kRows = static_cast<double>(InverseFactor::kBlock);
-  bytes.matrix = growing(load.home, row_numbers(std::ceil(n / kRows) * kRows) * kDoubleBytes);
+  // Rows of L⁻¹, and the newest ones of L.
+  const double head = std::floor(n / kRows) * kRows;
+  bytes.matrix = growing(load.home, row_numbers(head) * kDoubleBytes) +
+                 growing(load.home, kRows * (head + kRows) * kDoubleBytes);
   const double of_widths =
-      std::min(std::max(n * v * n / 512.0, v * v * (n / 64.0 + 1.0)), kPartialSums + v * v);
-  const double of_append = n * k + 2.0 * k * k + std::min(n * k * n / kRows, kAppendedSums * k) + n * k;
+      std::min(std::max(n * v * n / 512.0, (v + kRows) * v * (n / 64.0 + 1.0)), kPartialSums + v * v);
+  const double appended = n + k;
+  const double of_append =
+      2.0 * k * k + kRows * (std::min(appended * appended / 256.0, kInvertedSums) + 2.0 * appended);
   // K_nV and S; the sums of widths and appends share their memory.
   bytes.workspace = doubling((2.0 * n * v + std::max(of_widths, of_append)) * kDoubleBytes);
   return bytes;

@@ -26,14 +26,6 @@
 namespace olrank::python {
 namespace {
 
-/// An object of Python's that any thread may let go of.
-std::shared_ptr<nb::object> shared(nb::object object) {
-  return {new nb::object(std::move(object)), [](nb::object* held) {
-            const Acquired acquired;
-            delete held;
-          }};
-}
-
 /// A query and its documents, for users and rankers.
 struct QueryView {
   std::int64_t number = 0;

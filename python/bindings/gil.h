@@ -3,6 +3,8 @@
 #include <nanobind/nanobind.h>
 
 #include <functional>
+#include <memory>
+#include <utility>
 
 namespace olrank::python {
 
@@ -37,6 +39,14 @@ class Acquired {
  private:
   PyGILState_STATE state_;
 };
+
+/// An object of Python's that any thread may let go of.
+inline std::shared_ptr<nanobind::object> shared(nanobind::object object) {
+  return {new nanobind::object(std::move(object)), [](nanobind::object* held) {
+            const Acquired acquired;
+            delete held;
+          }};
+}
 
 /// Runs when the interpreter begins to end: waits for work that was left, and from then on no other thread
 /// comes back to it.

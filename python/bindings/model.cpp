@@ -7,17 +7,46 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "arrays.h"
 #include "background.h"
 #include "gil.h"
+#include "olrank/error.h"
+#include "olrank/external_model.h"
 #include "parts.h"
 
 namespace olrank::python {
+namespace {
+
+/// A model in ONNX by what reads it in Python, which returns the number of features and a function.
+ExternalModel model_of_onnx(const nb::object& read, std::string_view bytes, const std::string& name) {
+  const Acquired acquired;
+  try {
+    const auto made = nb::cast<nb::tuple>(read(nb::bytes(bytes.data(), bytes.size())));
+    const auto columns = nb::cast<std::size_t>(made[0]);
+    const auto score = [columns, of = shared(made[1])](std::span<const float> docs,
+                                                       std::span<double> scores) {
+      const Acquired during;
+      const nb::object table = to_array(std::vector(docs.begin(), docs.end()), {scores.size(), columns});
+      const auto given = nb::cast<Values<double>>((*of)(table));
+      std::copy_n(given.data(), scores.size(), scores.begin());  // of as many, as checked
+    };
+    return {"an ONNX model", static_cast<std::int64_t>(columns), {}, score};
+  } catch (const nb::python_error& error) {
+    if (!error.matches(nb::module_::import_("olrank.errors").attr("DataError"))) throw;
+    throw DataError(name, 0, 0, nb::cast<std::string>(nb::str(error.value())));
+  }
+}
+
+}  // namespace
 
 void add_models(nb::module_& module) {
   nb::class_<Model>(module, "Model")
@@ -45,6 +74,11 @@ void add_models(nb::module_& module) {
            })
       .def("bytes", [](const Model& self) { return to_bytes(self.bytes()); })
       .def("save", [](const Model& self, const std::string& file) { self.save(file); });
+  module.def("read_onnx_by", [](nb::object read) {
+    register_onnx_reader([read = shared(std::move(read))](std::string_view bytes, const std::string& name) {
+      return model_of_onnx(*read, bytes, name);
+    });
+  });
   module.def("fit_model",
              [](const std::optional<RankingData>& train, const std::optional<RankingData>& validation,
                 std::map<std::string, std::string> settings, std::string normalise, std::uint64_t seed,

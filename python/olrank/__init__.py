@@ -13,10 +13,15 @@ from olrank import _libraries
 
 _libraries.load()
 
-from olrank import _core  # noqa: E402
+try:
+    from olrank import _core
+except ImportError as error:
+    raise _libraries.explained(error) from None
+from olrank import _onnx  # noqa: E402
 
 # Threads that are still in the engine then stay there, instead of ending the process with an abort.
 atexit.register(_core.end_interpreter)
+_core.read_onnx_by(_onnx.read)
 
 from olrank._core import RankerQuery  # noqa: E402
 from olrank._external import CertainRanker, Metric, OnlineRanker, User, UserQuery  # noqa: E402

@@ -7,6 +7,7 @@ import ctypes
 import importlib
 import importlib.util
 import os
+import platform
 import re
 
 from olrank import _build
@@ -61,3 +62,11 @@ def load() -> None:
             ctypes.CDLL(path)
         except OSError as error:
             raise Error(f"olrank cannot load {path}: {error}.") from error
+
+
+def explained(error: ImportError) -> ImportError:
+    """The error of a build for newer systems in a sentence that says what to do, and any other as it is."""
+    needed = re.search(r"`GLIBC_([\d.]+)' not found", str(error))
+    system = platform.libc_ver()[1]
+    advice = f"This olrank was built for glibc {needed[1]} or newer, and this system has {system}: " if needed else ""
+    return ImportError(advice + "build olrank on this system, or use a newer one.") if needed else error

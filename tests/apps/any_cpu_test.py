@@ -23,9 +23,9 @@ class AnyCpu(InFolder):
         return subprocess.run([*emulator, PROGRAM, *EXPERIMENT, *ranker, *map(str, arguments)], capture_output=True, text=True,
                               timeout=900, env={**os.environ, **(environment or {})})
 
-    def fingerprint(self, name, *arguments, **options):
+    def fingerprint(self, name, *arguments, rounds=10, **options):
         out = self.folder / name
-        done = self.start("--rounds", 10, "--out", out, *arguments, **options)
+        done = self.start("--rounds", rounds, "--out", out, *arguments, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
         summary = next(out.glob("trials/**/summary.json"))
         return json.loads(summary.read_text())["result_fingerprint"]
@@ -40,6 +40,15 @@ class AnyCpu(InFolder):
         clicks = {self.fingerprint(f"clicks-{cpu}", "--same-bits-on", "any-cpu", ranker=("--ranker", "clickgp"), cpu=cpu)
                   for cpu in (CPUS[0], None)}
         self.assertEqual(len(clicks), 1)
+
+    def test_cpus_without_fma_give_the_same_bits(self):
+        without = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA"}  # as the C library computes on such a CPU
+        usual, asked = ([[self.fingerprint(f"{name}-{ranker}-{len(environment)}", *more, rounds=200, ranker=("--ranker", ranker),
+                                           environment=environment) for environment in ({}, without)]
+                         for ranker in ("clickgp", "intervention-aware")]
+                        for name, more in (("usual", ()), ("asked", ("--same-bits-on", "any-cpu"))))
+        self.assertTrue(any(one != other for one, other in usual), "they agree anyway, so this test shows nothing")
+        self.assertTrue(all(one == other for one, other in asked), asked)
 
     def test_plain_loops_are_right_and_have_the_same_bits_on_different_cpus(self):
         plain = {"OLRANK_BLAS": "plain"}

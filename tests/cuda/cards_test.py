@@ -52,13 +52,14 @@ class Cards(unittest.TestCase):
             ("cuda:all", 4, "forward", {"cuda:0", "cuda:1", "cuda:2"}),
             ("cuda:1-2", 1, "backward", {"cuda:1", "cuda:2"}),
             ("cuda:2,0", 3, "random", {"cuda:0", "cuda:2"}),
+            ("cuda:1", 4, "random", {"cuda:1"}),  # in one batch
         ):
             with self.subTest(device=device):
                 found, made = self.run_on(device, device, "--jobs", jobs, OLRANK_EMULATED_SCHEDULE=schedule)
                 self.assertEqual(found, one)
                 # Which card plays a trial is chance, as trials end; most cards get one.
                 self.assertLessEqual(set(made), cards)
-                self.assertGreater(len(made), 1)
+                self.assertGreater(len(made), min(1, len(cards) - 1))
                 self.assertEqual((self.root / device / "summary.csv").read_bytes(), (self.root / "one" / "summary.csv").read_bytes())
         manifest = json.loads((self.root / "cuda:2,0" / "manifest.json").read_text())
         self.assertEqual(manifest["device"], "cuda:0,2")

@@ -34,7 +34,7 @@ class InstalledPackageTest(unittest.TestCase):
     def test_public_headers_compile_alone(self):
         headers = sorted((self.prefix / "include" / "olrank").glob("*.h"))
         self.assertEqual([header.name for header in headers], ["c_api.h", "data.h", "error.h", "evaluation.h", "experiment.h", "external_metric.h",
-                                                             "external_ranker.h", "external_user.h", "logs.h", "model.h", "module.h",
+                                                             "external_model.h", "external_ranker.h", "external_user.h", "logs.h", "model.h", "module.h",
                                                              "module_request.h", "program.h", "ranker.h", "settings.h"])
         self.assertEqual([path.name for path in (self.prefix / "include").iterdir()], ["olrank"])
         for header in headers:

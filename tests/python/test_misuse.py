@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import olrank
+from olrank import _libraries
 
 
 def test_what_is_wrong_is_said(queries):
@@ -284,3 +285,10 @@ def test_a_failed_import_elsewhere_changes_nothing_here():
     """
     code, out, err = ended(code)
     assert code == 0 and out.startswith("features must be at least 1"), err
+
+
+def test_a_newer_c_library_is_named():
+    error = ImportError("/lib/libc.so.6: version `GLIBC_9.38' not found (required by _core.abi3.so)")
+    assert "glibc 9.38 or newer, and this system has 2." in str(_libraries.explained(error))
+    other = ImportError("libz.so.1: cannot open shared object file")
+    assert _libraries.explained(other) is other

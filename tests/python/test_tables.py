@@ -112,6 +112,19 @@ def test_a_column_of_weights(tmp_path):
     assert data.fingerprint != expected().fingerprint
 
 
+def test_lightgbms_trees_score_alike(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    draws = np.random.default_rng(3)
+    docs = draws.normal(size=(200, 5)).astype(np.float32)
+    grades = np.clip(np.floor(docs[:, 0] + docs[:, 1] * docs[:, 2] + 1), 0, 3)
+    settings = {"objective": "lambdarank", "num_leaves": 7, "min_data_in_leaf": 5, "num_threads": 1, "verbose": -1}
+    trees = lightgbm.train(settings, lightgbm.Dataset(docs, grades, group=[20] * 10), 5)
+    trees.save_model(tmp_path / "trees.txt")
+    expected = trees.predict(docs, raw_score=True)
+    assert np.ptp(expected) > 0.1
+    np.testing.assert_allclose(olrank.load_model(tmp_path / "trees.txt").score(docs), expected, rtol=1e-6)
+
+
 def test_lightgbms_files(tmp_path):
     (tmp_path / "rank.train").write_text("2 0:0.5 1:1 2:1\n0 0:1 1:2\n1 0:0.25 1:3 2:1\n0 0:2 1:4\n")
     with pytest.raises(olrank.DataError, match="query is missing"):

@@ -581,6 +581,10 @@ TEST_F(LearnerTest, RejectsALogWithOneRecordOfAnotherModel) {
   EXPECT_NE(message.find("log:4:1: The record has 2 inputs per document, but the model expects 4"),
             std::string::npos)
       << message;
+  // A second learner, which others do not wait for, begins at once and finds it as it learns.
+  settings.checks_log = false;
+  Learner learner(make_served(), log, settings);
+  EXPECT_EQ(message_of<DataError>([&] { learner.catch_up(false); }), message);
 }
 
 TEST_F(LearnerTest, RejectsALogWithoutTheUnshownDocumentsThatItsRankerNeeds) {

@@ -1,10 +1,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <optional>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <vector>
 
+#include "core/io/atomic_file.h"
 #include "serve/api_error.h"
+#include "serve/document_store.h"
 #include "serve/model_follower.h"
 #include "serve/redis_lists.h"
 #include "serve/redis_log.h"
@@ -736,10 +744,10 @@ TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
   };
   constexpr std::int64_t kDay = 86'400'000;
   EXPECT_LT(std::abs(log->server_milliseconds() - utc_milliseconds()), 60'000);  // on the same machine
-  log->trim("slow", 100, 10, 2 * kDay);
-  log->trim("fast", 390, 10, 2 * kDay);
-  EXPECT_LE(first(), 91);                    // whole blocks of entries go
-  log->trim("fast", 390, 10, 3 * kDay + 1);  // the slow one was not seen for a day
+  log->trim("slow", {100}, 10, 2 * kDay);
+  log->trim("fast", {390}, 10, 2 * kDay);
+  EXPECT_LE(first(), 91);                      // whole blocks of entries go
+  log->trim("fast", {390}, 10, 3 * kDay + 1);  // the slow one was not seen for a day
   EXPECT_GT(first(), 91);
   EXPECT_LE(first(), 381);
 }
@@ -778,6 +786,175 @@ TEST_F(RedisTest, PasswordsAreAskedFor) {
   settings.password = "right";
   EXPECT_EQ(RedisClient(settings).call({"PING"}).text, "PONG");
   EXPECT_THROW(RedisClient({RedisAddress::parse("redis://127.0.0.1:1/p")}).call({"PING"}), RedisAway);
+}
+
+/// The documents of a process of the prefix: with a folder those of a learner.
+struct Documents {
+  explicit Documents(const RedisServer& server, const std::filesystem::path& folder = {})
+      : client(server.settings()), log(client, {}), shared(log), store([&] {
+          if (!folder.empty()) std::filesystem::create_directories(folder);
+          DocumentStore::Settings settings{folder, "schema", R"({"kind":"none","features":1})"};
+          settings.shared = &shared;
+          return settings;
+        }()) {}
+
+  static StoredDocument document(const std::string& id, float value, std::int64_t version = 0) {
+    StoredDocument one;
+    one.id = {id, false};
+    one.version = version;
+    one.columns = {value};
+    return one;
+  }
+  std::int64_t put(const std::string& id, float value, std::int64_t version = 0) {
+    return store.put({document(id, value, version)}).front();
+  }
+  /// "a 2 0.5, b 1 3": what has been taken so far.
+  std::string known(const std::vector<std::string>& ids) const {
+    std::string text;
+    for (const std::string& id : ids) {
+      const auto one = store.newest(id);
+      text += one ? fmt::format("{} {} {}, ", id, one->version, one->columns[0]) : id + " -, ";
+    }
+    return text;
+  }
+
+  RedisClient client;
+  RedisLog log;
+  RedisDocuments shared;
+  DocumentStore store;
+};
+
+std::string text_of_lines(const std::filesystem::path& folder) {
+  return read_file(folder / DocumentVersions::kFile);
+}
+
+TEST_F(RedisTest, DocumentsAreThoseOfAllProcesses) {
+  const TemporaryFolder folder;
+  Documents one(*server);
+  Documents other(*server);
+  EXPECT_EQ(one.put("a", 0.5F), 1);
+  EXPECT_EQ(other.put("a", 2.0F), 2);  // has caught up before it counted
+  EXPECT_EQ(one.known({"a"}), "a 1 0.5, ");
+  EXPECT_EQ(one.put("a", 0.5F), 3);  // not what it still has
+  EXPECT_EQ(rejection_of([&] { other.put("a", 7.0F, 2); }), 409);
+  other.put("b", 3.0F, 9);
+  EXPECT_EQ(one.store.remove(std::vector<std::string>{"b", "none"}), 1);
+  one.store.put({Documents::document("c", 1.0F), Documents::document(",\"more\":7", 2.0F)});
+  Documents late(*server);
+  other.store.catch_up();
+  for (const Documents* process : {&one, &other, &late}) {
+    EXPECT_EQ(process->known({"a", "b", "c", ",\"more\":7"}), "a 3 0.5, b -, c 1 1, ,\"more\":7 1 2, ");
+    EXPECT_EQ(process->store.counts().documents, 3);
+  }
+  EXPECT_EQ(late.put("b", 4.0F), 10);  // a deleted document keeps its versions
+  Documents learner(*server, folder / "learner");
+  learner.store.catch_up();
+  EXPECT_EQ(learner.store.counts().versions, 7);
+  for (const auto& [id, version, value] : {std::tuple{"a", 1, 0.5F}, {"a", 2, 2.0F}, {"b", 9, 3.0F}}) {
+    FeedbackRecord record = liked_first_feature(1);
+    record.docs = {{id, false}};
+    record.clicks = {1};
+    record.versions = {version};
+    EXPECT_EQ(learner.store.apply(record), "");
+    EXPECT_EQ(record.inputs, std::vector<float>{value});
+  }
+}
+
+TEST_F(RedisTest, ProcessesThatStoreAtOnceGetVersionsInOneOrder) {
+  const TemporaryFolder folder;
+  std::optional<Documents> learner(std::in_place, *server, folder / "learner");
+  Documents replica(*server);
+  std::vector<std::int64_t> versions[2];
+  const auto store = [](Documents& process, std::vector<std::int64_t>& got, float value) {
+    for (int time = 0; time < 50; ++time) got.push_back(process.put("a", value + static_cast<float>(time)));
+  };
+  std::thread thread([&] { store(replica, versions[0], 0.0F); });
+  store(*learner, versions[1], 1000.0F);
+  thread.join();
+  std::vector<std::int64_t> all = versions[0];
+  all.insert(all.end(), versions[1].begin(), versions[1].end());
+  std::sort(all.begin(), all.end());
+  std::vector<std::int64_t> wanted(100);
+  std::iota(wanted.begin(), wanted.end(), 1);
+  EXPECT_EQ(all, wanted);
+  learner->store.catch_up();
+  replica.store.catch_up();
+  EXPECT_EQ(learner->known({"a"}), replica.known({"a"}));
+  learner.reset();
+  Documents again(*server, folder / "learner");  // as after a kill
+  again.store.catch_up();
+  EXPECT_EQ(again.known({"a"}), replica.known({"a"}));
+  Documents standby(*server, folder / "standby");
+  standby.store.catch_up();
+  EXPECT_EQ(text_of_lines(folder / "standby"), text_of_lines(folder / "learner"));
+}
+
+TEST_F(RedisTest, DocumentsThatTheServerLostAreSentAgain) {
+  const ExpectedWarnings warnings;
+  const TemporaryFolder folder;
+  std::optional<Documents> learner(std::in_place, *server, folder / "learner");
+  Documents replica(*server);
+  for (const char* id : {"a", "b", "c"}) learner->put(id, 1.0F);
+  server->keep();
+  for (const char* id : {"a", "d"}) learner->put(id, 2.0F);
+  replica.store.catch_up();
+  server->set_back();
+  learner->client.probe();
+  replica.client.probe();
+  EXPECT_EQ(rejection_of([&] { replica.put("a", 3.0F); }), 503);
+  EXPECT_EQ(replica.known({"a", "d"}), "a 2 2, d 1 2, ");
+  learner->store.catch_up();
+  EXPECT_EQ(warnings.count("sending it the others"), 1);
+  EXPECT_EQ(replica.put("a", 3.0F), 3);
+  EXPECT_EQ(Documents(*server).known({"a", "b", "d"}), "a 3 3, b 1 1, d 1 2, ");
+  learner->store.catch_up();
+  learner.reset();
+  // Another prefix, such as a new server, gets all of them.
+  server = std::make_unique<RedisServer>();
+  Documents moved(*server, folder / "learner");
+  moved.store.send_missing();
+  EXPECT_EQ(Documents(*server).known({"a", "b", "d"}), "a 3 3, b 1 1, d 1 2, ");
+  Documents standby(*server, folder / "standby");
+  standby.store.catch_up();
+  EXPECT_EQ(text_of_lines(folder / "standby"), text_of_lines(folder / "learner"));
+}
+
+TEST_F(RedisTest, ALearnerWithOtherDocumentsSaysSo) {
+  const TemporaryFolder folder;
+  {
+    Documents learner(*server, folder / "learner");
+    learner.put("a", 1.0F);
+    server->keep();
+    learner.put("a", 2.0F);
+  }
+  server->set_back();
+  client->probe();
+  Documents(*server).put("a", 5.0F);
+  Documents learner(*server, folder / "learner");
+  const std::string before = text_of_lines(folder / "learner");
+  EXPECT_NE(message_of<StateLost>([&] { learner.store.catch_up(); }).find("has other documents than"),
+            std::string::npos);
+  Documents(*server).put("b", 5.0F);
+  EXPECT_NE(message_of<StateLost>([&] { learner.store.catch_up(); }).find("line 4 follows others"),
+            std::string::npos);
+  EXPECT_EQ(text_of_lines(folder / "learner"), before);
+}
+
+TEST_F(RedisTest, ReplicasOutliveAStreamThatWasTrimmed) {
+  const TemporaryFolder folder;
+  Documents replica(*server);
+  Documents other(*server);
+  Documents learner(*server, folder / "learner");
+  for (int time = 0; time < 300; ++time) other.put(fmt::format("d{}", time % 7), static_cast<float>(time));
+  replica.log.trim("learner", {4, 301}, 5, 1);
+  EXPECT_EQ(client->call({"XLEN", client->key("documents")}).number, 301);  // all records are there
+  replica.log.trim("learner", {6, 301}, 5, 1);
+  EXPECT_LT(client->call({"XLEN", client->key("documents")}).number, 200);
+  replica.store.catch_up();
+  EXPECT_EQ(replica.known({"d0", "d6"}), other.known({"d0", "d6"}));
+  EXPECT_EQ(replica.put("d0", 0.5F), 44);
+  EXPECT_NE(message_of<StateLost>([&] { learner.store.catch_up(); }).find("Copy documents*.jsonl*"),
+            std::string::npos);
 }
 
 }  // namespace

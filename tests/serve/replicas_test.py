@@ -148,6 +148,97 @@ class ReplicasTest(ServiceTest):
         alone = learned_state(self.folder / "learner")
         self.assertEqual((alone["rounds"], alone["fingerprint"]), (180, fingerprint))
 
+    def test_documents_are_stored_by_any_process_and_known_to_all(self):
+        server = self.start_redis()
+        log = ["--log", server.url + "/shop"]
+        learner = self.start("learner", *log, *SETTINGS, "--role", "learner")
+        replicas = [self.start(None, *log, "--role", "replica") for _ in range(2)]
+        draw, ids, stored = random.Random(4), [f"d{number}" for number in range(30)], {}
+
+        def put(service, name):
+            """Stores more and more versions until its process is killed."""
+            try:
+                with service.client() as client:
+                    for value in range(10**6):
+                        stored[name] = client.put_docs([{"id": name, "features": [value, 0, 0, 0]}])[0]
+            except (OSError, ServiceError):
+                pass
+
+        def play(first, second, rounds):
+            for client in (first, second):
+                client.wait_until_ready()
+            for turn in range(rounds):
+                one, other = (first, second) if turn % 2 == 0 else (second, first)
+                changed = draw.sample(ids, 3)
+                one.put_docs([{"id": id, "features": [round(draw.random(), 3) for _ in range(4)]} for id in changed])
+                wait_until(lambda: other.doc(changed[0]) == one.doc(changed[0]), "the other replica has an old version")
+                answer = other.rank(f"q{turn % 4}", draw.sample(ids, 12), k=4)
+                one.feedback(answer["impression"], [answer["docs"][turn % 4]["id"]], attempts=5)
+
+        with learner.client() as client:  # which ranks no lists, and stores documents all the same
+            client.put_docs([{"id": id, "features": [round(draw.random(), 3) for _ in range(4)]} for id in ids])
+        with replicas[0].client() as first, replicas[1].client() as second:
+            wait_until(lambda: second.stats()["documents"] == 30, "the replica has no documents")
+            with self.assertRaises(ServiceError) as refusal:
+                second.rank("q", ["d1", "unknown"])
+            self.assertEqual((refusal.exception.status, refusal.exception.field), (422, "docs"))
+            self.assertIn("One document is not stored: 'unknown'.", str(refusal.exception))
+            play(first, second, 20)
+            learner.kill()
+            play(first, second, 10)  # without a learner
+        threads = [threading.Thread(target=put, args=(replica, name)) for replica, name in zip(replicas, "ab")]
+        learner = self.start("learner", *log, "--role", "learner")
+        threads.append(threading.Thread(target=put, args=(learner, "c")))
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(stored) == 3 and min(stored.values()) > 3, "nothing is stored")
+        for service in (*replicas, learner):
+            service.kill()
+        for thread in threads:
+            thread.join()
+        learner = self.start("learner", *log, "--role", "learner")
+        replicas = [self.start(None, *log, "--role", "replica") for _ in range(2)]
+        with replicas[0].client() as first, replicas[1].client() as second:
+            for name, version in stored.items():  # the last one may have been stored without its acknowledgement
+                self.assertIn(first.doc(name)["version"] - version, (0, 1))
+                self.assertEqual(first.doc(name), second.doc(name))
+            self.assertEqual(first.delete_docs(["a", "b", "c"]), 3)
+            play(first, second, 10)
+            server.kill()
+            with self.assertRaises(ServiceError) as refusal:
+                first._json("PUT", "/v1/docs", {"id": "d1", "features": [1, 2, 3, 4]})
+            self.assertEqual((refusal.exception.status, refusal.exception.retry_after), (503, 1))
+            self.assertEqual(len(first.rank("q", ids[:3])["docs"]), 3)
+            server.start()
+            wait_until(lambda: "olrank_log_away 0" in first.metrics() and "olrank_log_away 0" in second.metrics(), "the server stays away")
+            play(first, second, 10)
+        with learner.client() as client:
+            wait_until(lambda: client.stats()["rounds"] == 50, "records are not learned")
+            fingerprint = client.stats()["fingerprint"]
+        standby = self.start("standby", *log, "--role", "learner")
+        with standby.client() as client:
+            wait_until(lambda: client.stats()["rounds"] == 50, "records are not learned")
+            self.assertEqual(client.stats()["fingerprint"], fingerprint)
+            self.assertEqual(client.stats()["documents"], 30)
+        for service in (learner, standby):
+            self.assertEqual(service.stop(), 0)
+        for name in ("feedback", "documents"):
+            self.assertEqual(*((self.folder / folder / f"{name}.jsonl").read_bytes() for folder in ("learner", "standby")))
+        self.assertTrue(all("versions" in record for record in logged(self.folder / "learner")))
+        self.assertEqual(learned_state(self.folder / "learner")["fingerprint"], fingerprint)  # of one process
+        # The folder of one process and its documents become those of a prefix.
+        alone = self.start("alone", *SETTINGS)
+        with alone.client() as client:
+            client.put_docs([{"id": id, "features": [1, 2, 3, 4]} for id in ids])
+            client.feedback(client.rank("q", ids[:5])["impression"], [])
+        alone.stop()
+        self.start("alone", "--log", server.url + "/other")
+        replica = self.start(None, "--log", server.url + "/other", "--role", "replica")
+        with replica.client() as client:
+            client.wait_until_ready()
+            self.assertEqual(len(client.rank("q", ids, k=30)["docs"]), 30)
+            wait_until(lambda: client.stats()["rounds"] == 1, "the list is not learned")
+
     def test_ranking_goes_on_while_the_server_is_away(self):
         server = self.start_redis()
         log = ["--log", server.url + "/shop"]

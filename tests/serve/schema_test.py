@@ -179,7 +179,7 @@ class SchemaChange(ServiceTest):
                 self.assertEqual(service.stop(), 0)
                 self.assertIn("The schema adds colour=red and colour=blue, renames price to cost, drops stock. The 25 rounds of the log are "
                               "learned again.", service.messages())
-                self.assertTrue((self.state / "checkpoint.set-aside").exists())
+                self.assertFalse((self.state / "checkpoint.set-aside").exists())
                 names = [record["feature_names"] for record in logged(self.state)]
                 self.assertEqual(names, 25 * [["price", "age", "stock"]] + 25 * [["colour=red", "colour=blue", "cost", "age"]])
                 self.assertNotEqual(logged(self.state)[0]["schema"], logged(self.state)[-1]["schema"])
@@ -324,7 +324,10 @@ class SchemaChange(ServiceTest):
                         self.assertEqual(during["next"]["change"], says)
                     self.assertEqual(client.schema()["columns"], ["colour=red", "colour=blue", "cost", "age", "seen"])
                     changed = client.doc("d1")
-                    self.assertEqual(changed["version"], old["version"] + 1)
+                    self.assertEqual(changed["version"], old["version"])
+                    # The numbers of versions stay the caller's.
+                    self.assertEqual(client.put_docs([{**changed, "version": old["version"] + 1, "features": {"cost": 3}}]), [old["version"] + 1])
+                    self.assertEqual(client.put_docs([{**changed, "version": old["version"] + 2}]), [old["version"] + 2])
                     self.assertEqual(changed["features"], {"cost": old["features"]["price"], "age": old["features"]["age"]})
                     self.play_ids(client, 10, draws, self.NEW)
                     self.play_ids(client, 10, draws, self.OLD)  # a client that does not know yet
@@ -341,6 +344,17 @@ class SchemaChange(ServiceTest):
                 self.assertEqual(json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"], stats["fingerprint"])
                 (self.state / "checkpoint").unlink()
                 self.assertEqual(json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"], stats["fingerprint"])
+
+    def test_no_schema_follows_one_whose_documents_wait_for_the_disk(self):
+        service, _ = self.changing("pairrank")
+        with service.client() as client:
+            pair = json.dumps({"before": "[[feature]]\nname = \"older\"\n", "after": client.schema()["schema"]})
+            (self.state / "schemas.json").write_text(pair)  # as a full disk leaves it
+            with self.assertRaises(ServiceError) as refused:
+                client.put_schema(self.CHANGED)
+            self.assertEqual((refused.exception.status, refused.exception.code), (409, "schema_changing"))
+            self.assertIsNone(client.schema()["next"])
+        self.assertEqual((self.state / "schemas.json").read_text(), pair)
 
     def test_a_kill_leaves_one_of_the_schemas(self):
         for number in range(6):

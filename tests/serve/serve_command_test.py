@@ -303,6 +303,25 @@ class ServeCommand(ServiceTest):
         self.assertIn("Feedback is rejected until there is space", told[0])
         self.assertIn("Feedback is accepted again; 1 was rejected.", told[1])
 
+    def test_texts_of_queries_are_made_alike_if_asked(self):
+        docs = Users(1, 6).queries[0]
+
+        def ask(*arguments):
+            service = self.start(*arguments)
+            with service.client() as client:
+                shown = client.rank("  Rain \t JACKET" + 300 * " ", docs) if "=false" not in arguments[-1] else client.rank("Rain  JACKET", docs)
+                client.feedback(shown["impression"], [])
+                self.assertEqual(service.stop(), 0)
+            return shown["query"]
+
+        self.assertEqual(ask(*RANKER, "--normalise-query"), "rain jacket")  # white space does not count as text
+        self.assertEqual(ask("--normalise-query=false"), "Rain  JACKET")
+        self.assertEqual([record["qid"] for record in logged(self.state)], ["rain jacket", "Rain  JACKET"])
+        for flag, texts in (("--normalise-query", ["rain jacket"] * 2), ("--normalise-query=false", ["rain jacket", "Rain  JACKET"])):
+            state = self.folder / f"imported{flag}"
+            succeed("serve", "--state", state, *RANKER, flag, "--import-log", self.state / "feedback.jsonl", "--learn-only")
+            self.assertEqual([record["qid"] for record in logged(state)], texts)
+
     def test_starts_from_a_model_with_its_normalisation(self):
         data, run = self.path("data"), self.path("run")
         self.assertEqual(olrank("data", "synth", "small?queries=30", "--out", data).returncode, 0)
@@ -377,7 +396,7 @@ class ServeCommand(ServiceTest):
         trees.write_text(text[:text.index("Tree=1")])
         self.assertIn("It is cut short after 1 tree.", self.refused("--state", self.state, "--model", trees, code=1))
         trees.write_text(text)
-        self.assertIn("holds trees, from which only clickgp starts",
+        self.assertIn("holds trees of LightGBM or XGBoost, from which only clickgp starts",
                       self.refused("--state", self.state, "--model", trees, "--ranker", "olranknet"))
         self.assertIn("contradicts the model", self.refused("--state", self.state, "--model", trees, "--normalise", "query-minmax"))
         service = self.start("--model", trees)

@@ -67,6 +67,18 @@ TEST(RecordedFeedbackTest, ReadsIndicesAndNames) {
   expect_record(recorded, 3, 2, {0, 1}, {0, 0});
 }
 
+TEST(RecordedFeedbackTest, RefusesALogWhoseEarlierRoundsAreElsewhere) {
+  const auto line = [](std::uint64_t round) {
+    return record_line(round, R"(,"qid":"10","shown":[0],"clicks":[1])");
+  };
+  EXPECT_EQ(read(line(1) + line(2)).rounds(), 2);
+  for (const std::uint64_t round : {2, 10, 123}) {
+    const std::string message = message_of<DataError>([&] { read(line(round)); });
+    EXPECT_NE(message.find("1:1: Earlier rounds of this log are in other files"), std::string::npos)
+        << message;
+  }
+}
+
 TEST(RecordedFeedbackTest, IgnoresOtherFieldsOfATrace) {
   const RecordedFeedback recorded = read(
       R"({"config": {"shown": 3, "qid": [], "clicks": {"shown": "x"}}})"

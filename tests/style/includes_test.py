@@ -33,7 +33,7 @@ ALLOWED_IN_CORE = {
     "data": {"io", "math", "random", "runtime", "settings", "text"},
     "device": {"covariance", "data", "explore", "io", "online", "ops", "random", "runtime", "settings"},
     "explore": {"math", "random", "runtime", "settings"},
-    "feedback": {"data", "fair", "io", "online", "random", "settings", "text"},
+    "feedback": {"data", "fair", "io", "math", "online", "random", "settings", "text"},
     "io": {"text"},
     "covariance": {"online", "random", "runtime"},
     "math": set(),

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <vector>
 
+#include "core/math/any_cpu.h"
 #include "core/math/dcg.h"
 #include "core/math/normal.h"
 #include "core/math/optimizer_step.h"
@@ -201,6 +203,25 @@ TEST(PortableExpTest, Edges) {
   EXPECT_EQ(portable_exp_nonpositive(-1e308), 0.0);
   EXPECT_EQ(portable_exp_nonpositive(-kInfinity), 0.0);
   EXPECT_TRUE(std::isnan(portable_exp_nonpositive(std::numeric_limits<double>::quiet_NaN())));
+}
+
+TEST(AnyCpuTest, OwnFunctionsKeepTheValuesOfTheLibrarys) {
+  const std::vector<double> xs = {-HUGE_VAL, -800.0, -700.5, -1.5,  -1e-9,    -0.0, 0.0,
+                                  1e-9,      1.5,    700.5,  800.0, HUGE_VAL, NAN};
+  const std::vector<double> positive = {0.0, 5e-324, 1e-9, 0.25, 1.0, 3.0, 1e300, HUGE_VAL, NAN};
+  own_functions = false;
+  EXPECT_EQ(exp_of(1.5), std::exp(1.5));
+  EXPECT_EQ(log_of(3.0), std::log(3.0));
+  own_functions = true;
+  const auto expect_near = [](double own, double expected) {
+    if (std::isfinite(expected) && expected != 0.0)
+      EXPECT_TRUE(std::abs(own - expected) <= 1e-15 * std::abs(expected)) << own << " for " << expected;
+    else
+      EXPECT_TRUE(std::isnan(expected) ? std::isnan(own) : own == expected) << own << " for " << expected;
+  };
+  for (const double x : xs) expect_near(exp_of(x), x < -708.0 ? 0.0 : x > 708.0 ? HUGE_VAL : std::exp(x));
+  for (const double x : positive) expect_near(log_of(x), std::log(x));
+  own_functions = false;
 }
 
 TEST(PortableExpTest, NeverRises) {

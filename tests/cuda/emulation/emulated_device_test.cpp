@@ -9,7 +9,7 @@
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/recorded_work.h"
 #include "cuda/runtime/device_array.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/runtime/grid.cuh"
 #include "cuda/runtime/work.h"
 #include "tests/support/expected_warnings.h"
 
@@ -21,16 +21,16 @@ using emulation::Schedule;
 
 constexpr Schedule kSchedules[] = {Schedule::kForward, Schedule::kBackward, Schedule::kRandom};
 
-void store_kernel(int value, int* place) {
+void store_kernel(const Grid& /*grid*/, int value, int* place) {
   if (threadIdx.x == 0) *place = value;
 }
 
 /// place[1] = 10 place[0] + digit.
-void append_kernel(int digit, int* place) {
+void append_kernel(const Grid& /*grid*/, int digit, int* place) {
   if (threadIdx.x == 0) *place = 10 * *place + digit;
 }
 
-void increment_kernel(float* place) {
+void increment_kernel(const Grid& /*grid*/, float* place) {
   if (threadIdx.x == 0) *place += 1.0F;
 }
 
@@ -43,9 +43,11 @@ class EmulatedDeviceTest : public testing::TestWithParam<Schedule> {
   bool at_once() const { return GetParam() == Schedule::kForward; }
   bool late() const { return GetParam() == Schedule::kBackward; }
 
-  void store(Stream stream, int value) { launch(store_kernel, {1}, {32}, 0, stream, value, place_.data()); }
+  void store(Stream stream, int value) {
+    launch(kernel<store_kernel>, {1}, {32}, 0, stream, value, place_.data());
+  }
   void append(Stream stream, int digit) {
-    launch(append_kernel, {1}, {32}, 0, stream, digit, place_.data());
+    launch(kernel<append_kernel>, {1}, {32}, 0, stream, digit, place_.data());
   }
   int found() { return place_.to_host()[0]; }
 
@@ -106,7 +108,8 @@ TEST_P(EmulatedDeviceTest, OnlyWhatWasWrittenIsCopiedToTheHost) {
   std::vector<float> found(1);
   EXPECT_NO_THROW(copy_to_host(numbers.data() + 1, std::span(found)));
   EXPECT_THROW(copy_to_host(numbers.data() + 2, std::span(found)), std::logic_error);
-  launch(increment_kernel, {1}, {32}, 0, a_.get(), numbers.data() + 3);  // computed from such a number
+  launch(kernel<increment_kernel>, {1}, {32}, 0, a_.get(),
+         numbers.data() + 3);  // computed from such a number
   EXPECT_THROW(copy(3, 1), std::logic_error);
   DeviceArray<float> other(4);
   EXPECT_NO_THROW(copy_bytes(a_.get(), other.data(), numbers.data(), 4 * sizeof(float)));
@@ -114,14 +117,14 @@ TEST_P(EmulatedDeviceTest, OnlyWhatWasWrittenIsCopiedToTheHost) {
 }
 
 /// Each block continues where the previous one ended, which no GPU guarantees.
-void in_a_row_kernel(int* numbers) {
-  if (threadIdx.x == 0) numbers[blockIdx.x + 1] = numbers[blockIdx.x] + 1;
+void in_a_row_kernel(const Grid& grid, int* numbers) {
+  if (threadIdx.x == 0) numbers[grid.block.x + 1] = numbers[grid.block.x] + 1;
 }
 
 TEST_P(EmulatedDeviceTest, DetectsDependenciesBetweenBlocks) {
   DeviceArray<int> numbers(65);
   fill_bytes(a_.get(), numbers.data(), 0, 65 * sizeof(int));
-  launch(in_a_row_kernel, {64}, {32}, 0, a_.get(), numbers.data());
+  launch(kernel<in_a_row_kernel>, {64}, {32}, 0, a_.get(), numbers.data());
   a_.wait();
   EXPECT_EQ(numbers.to_host()[64] == 64, at_once());
 }
@@ -221,7 +224,7 @@ TEST(EmulatedDeviceDeathTest, DetectsWritesBeyondAnArray) {
   const auto write_behind = [] {
     const DeviceArray<int> there(3);
     const OwnedStream stream;
-    launch(store_kernel, {1}, {32}, 0, stream.get(), 1, const_cast<int*>(there.data()) + 3);
+    launch(kernel<store_kernel>, {1}, {32}, 0, stream.get(), 1, const_cast<int*>(there.data()) + 3);
   };
   EXPECT_DEATH(write_behind(), "wrote outside the bounds of an array|use-after-poison");
 }

@@ -159,6 +159,11 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec
   return std::make_unique<FailingNetwork>(std::move(network));
 }
 
+std::shared_ptr<DeviceBatch> make_device_batch(int device, std::int64_t seats) {
+  survey_of_emulator();
+  return emulated::make_batch(device, seats);
+}
+
 std::unique_ptr<DeviceLists> make_device_lists(const DeviceListsSpec& spec) {
   survey_of_emulator();
   write_to("OLRANK_EMULATED_LOG", device_name(std::span(&spec.device, 1)));

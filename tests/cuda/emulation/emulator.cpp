@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -81,6 +82,9 @@ class Block {
   bool advance();
   bool ended() const { return live_ == 0; }
   bool is_at_grid_barrier() const { return at_grid_barrier_ == order_.size(); }
+  /// Which barrier of a grid it has reached, and of how many blocks; 0: of all.
+  const void* mark() const { return mark_; }
+  std::size_t meeting() const { return meeting_; }
   void pass_grid_barrier();
 
   void shuffle(std::span<std::size_t> order);
@@ -89,7 +93,7 @@ class Block {
   Copies& copies() { return copies_[running_]; }
   int lane() const { return static_cast<int>(running_ % kWarp); }
   void barrier();
-  void grid_barrier();
+  void grid_barrier(const void* mark, std::size_t blocks);
   const std::array<LaneWords, kWarp>& exchange(std::uint32_t mask, const LaneWords& own);
   /// Ends the grid with a message; does not return.
   void fail(std::string message);
@@ -125,6 +129,8 @@ class Block {
   std::size_t live_ = 0;
   std::size_t at_barrier_ = 0;
   std::size_t at_grid_barrier_ = 0;
+  const void* mark_ = nullptr;
+  std::size_t meeting_ = 0;
   std::string failure_;
   std::uint64_t coins_ = 0x9E3779B97F4A7C15U;
 };
@@ -168,6 +174,7 @@ void Block::prepare(std::size_t threads) {
   live_ = threads;
   at_barrier_ = 0;
   at_grid_barrier_ = 0;
+  mark_ = nullptr;
   failure_.clear();
 }
 
@@ -281,9 +288,11 @@ void Block::barrier() {
   yield();
 }
 
-void Block::grid_barrier() {
+void Block::grid_barrier(const void* mark, std::size_t blocks) {
   if (!together) fail("A grid whose blocks do not run together waits for all of its blocks.");
   threads_[running_].state = Thread::State::kAtGridBarrier;
+  mark_ = mark;
+  meeting_ = mark == nullptr ? 0 : blocks;
   ++at_grid_barrier_;
   yield();
 }
@@ -400,9 +409,17 @@ void run_grid_together(Extent grid, Extent extent, std::size_t shared_bytes,
       }
     }
     if (any) continue;
-    if (!std::all_of(first, last, [](const auto& block) { return block->is_at_grid_barrier(); }))
-      throw std::logic_error("Deadlock: blocks of a grid wait for threads that never arrive.");
-    std::for_each(first, last, [](const auto& block) { block->pass_grid_barrier(); });
+    std::map<const void*, std::size_t> waiting;  // blocks by their mark
+    for (auto block = first; block != last; ++block) {
+      if ((*block)->is_at_grid_barrier()) ++waiting[(*block)->mark()];
+    }
+    for (auto block = first; block != last; ++block) {
+      const std::size_t meeting = (*block)->meeting() == 0 ? count : (*block)->meeting();
+      if (!(*block)->is_at_grid_barrier() || waiting[(*block)->mark()] != meeting) continue;
+      (*block)->pass_grid_barrier();
+      any = true;
+    }
+    if (!any) throw std::logic_error("Deadlock: blocks of a grid wait for threads that never arrive.");
   }
   blocks += static_cast<std::int64_t>(count);
 }
@@ -448,8 +465,8 @@ void block_barrier() {
   now->barrier();
 }
 
-void grid_barrier() {
-  now->grid_barrier();
+void grid_barrier(const void* mark, std::size_t blocks) {
+  now->grid_barrier(mark, blocks);
 }
 
 int lane() {

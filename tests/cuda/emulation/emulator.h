@@ -62,7 +62,8 @@ std::int64_t blocks_run();
 
 void* shared_memory();
 void block_barrier();
-void grid_barrier();
+/// Waits for so many blocks with the same mark, or for all of the launch without one.
+void grid_barrier(const void* mark = nullptr, std::size_t blocks = 0);
 int lane();
 
 /// The values that the lanes of a warp exchange.

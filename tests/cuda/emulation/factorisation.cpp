@@ -63,6 +63,7 @@ struct Factorisation::Library {
   void run(Stream stream, const std::function<void()>& work) const {
     emulation::not_while_recording("A factorisation");
     if (memory_is_full) throw OutOfDeviceMemory("A test fills the emulated device's memory.");
+    finish_queued_work();
     emulation::start(stream, work);
     OwnedStream::wait_for(stream);
   }

@@ -132,12 +132,16 @@ Products::Products(ProductPlans& plans, Stream stream)
 
 void Products::multiply(const ProductShape& shape, const float* a, const float* b, float* c,
                         ProductScales scales) {
-  plans_->state_->multiply(stream_, workspace_.data(), shape, a, b, c, scales);
+  start_in_turn(stream_, [=, this](Stream stream) {
+    plans_->state_->multiply(stream, workspace_.data(), shape, a, b, c, scales);
+  });
 }
 
 void Products::multiply(const ProductShape& shape, const double* a, const double* b, double* c,
                         ProductScales scales) {
-  plans_->state_->multiply(stream_, workspace_.data(), shape, a, b, c, scales);
+  start_in_turn(stream_, [=, this](Stream stream) {
+    plans_->state_->multiply(stream, workspace_.data(), shape, a, b, c, scales);
+  });
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -274,7 +274,7 @@ TEST_P(HandedQueriesTest, ManyListsAtOnceTakeFewStarts) {
   if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
   std::vector<RankingTask> tasks(16);
   for (RankingTask& task : tasks) task.docs = world().query(1).features;
-  for (const auto& [name, expected] : {std::pair{"dual", 116}, {"diagonal", 84}, {"ensemble", 52}}) {
+  for (const auto& [name, expected] : {std::pair{"dual", 100}, {"diagonal", 84}, {"ensemble", 52}}) {
     const auto ranker = make_for_any_query(name);
     learn_the_same(*make_for_any_query(name), *ranker, 3);
     std::vector<Ranking> rankings;

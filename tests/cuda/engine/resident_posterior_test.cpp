@@ -1,5 +1,7 @@
 #include "cuda/engine/resident_posterior.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -17,6 +19,7 @@
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/runtime/address_range.h"
 #include "cuda/runtime/work.h"
+#include "models/posterior/posterior.h"
 #include "models/posterior/posterior_memory.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/saved_state.h"
@@ -216,6 +219,82 @@ TEST_P(ResidentPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
   }
 }
 
+constexpr std::int64_t kBlockRows = InverseFactor::kBlock;
+
+// The newest rows are rows of L until their block is full. Every few rounds, and next to the edges of
+// blocks, the widths are compared with the CPU's.
+TEST_P(ResidentPosteriorTest, WidthsAreTheCpusWhateverTheTailHolds) {
+  ExecutionContext context;
+  const auto posterior = made(kDual);
+  const auto cpu = make_posterior(kDual);
+  const std::vector<PreferencePair> pairs{{0, 1}, {5, 2}, {3, 8}};
+  for (std::uint64_t round = 0; round < 130; ++round) {
+    const std::vector<float> factors = random_factors(small_shape(), kPosteriorDocs, 100 + round);
+    const TangentFactors docs = view_of(small_shape(), factors);
+    Query query(100 + round);
+    const std::int64_t in_block = posterior->pairs() % kBlockRows;
+    if (round % 9 == 0 || in_block <= 2 || in_block >= kBlockRows - 3) {
+      const std::vector<double> m = query.m_by(*posterior);
+      std::vector<double> width_sq(kPosteriorDocs * kPosteriorDocs);
+      cpu->width_sq(context, docs, width_sq);
+      const auto at = [](std::int64_t i, std::int64_t j) { return i * (i + 1) / 2 + j; };
+      double largest = 0.0;
+      for (std::int64_t i = 0; i < kPosteriorDocs; ++i) {
+        for (std::int64_t j = 0; j < i; ++j) {
+          const double expected = width_sq[i * kPosteriorDocs + j];
+          const double found = m[at(i, i)] + m[at(j, j)] - 2.0 * m[at(i, j)];
+          ASSERT_NEAR(found, expected, 1e-9 * expected) << posterior->pairs() << " pairs";
+          largest = std::max(largest, std::abs(found - expected) / expected);
+        }
+      }
+      RecordProperty(fmt::format("error_after_{}_pairs", posterior->pairs()),
+                     fmt::format("{:.1e}", largest));
+    } else {
+      query.m_by(*posterior);
+    }
+    query.observe_latest_in(*posterior);
+    cpu->observe(context, docs, pairs);
+  }
+  EXPECT_EQ(posterior->pairs(), 390);
+}
+
+// With no tail, in the first block, on its edge and in the next block.
+TEST_P(ResidentPosteriorTest, ResumesWithTheSameBitsWhateverTheTailHolds) {
+  for (const std::int64_t rounds : {0, 20, 42, 43, 60}) {
+    const auto posterior = after_rounds(kDual, rounds);
+    const auto resumed = made(kDual);
+    device::OwnedStream::wait_for(nullptr);
+    StateReader reader(state_of(*posterior), "memory");
+    resumed->load(nullptr, reader);
+    reader.require_end();
+    for (std::uint64_t round = 0; round < 30; ++round) {
+      Query(300 + round).observe_in(*posterior);
+      Query(300 + round).observe_in(*resumed);
+    }
+    Query query(5);
+    EXPECT_EQ(query.m_by(*resumed), query.m_by(*posterior)) << rounds;
+    device::OwnedStream::wait_for(nullptr);
+    EXPECT_TRUE(state_of(*resumed) == state_of(*posterior)) << rounds;
+  }
+}
+
+// Earlier versions saved rows of L⁻¹ alone.
+TEST_P(ResidentPosteriorTest, ContinuesFromAStateWithoutATail) {
+  const auto posterior = after_rounds(kDual);
+  device::OwnedStream::wait_for(nullptr);
+  StateReader reader(state_of(*posterior), "memory");
+  StateWriter earlier;
+  earlier.put("device.pairs", reader.get<float>("device.pairs"));
+  earlier.put("device.factor", std::vector<double>(device::factor_numbers(2 * kBlockRows)));
+  reader.skip_to("device.log_det");
+  earlier.put("device.log_det", reader.get_one<double>("device.log_det"));
+  const auto resumed = made(kDual);
+  StateReader of_earlier(earlier.bytes(), "memory");
+  resumed->load(nullptr, of_earlier);
+  Query query(5);
+  EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
+}
+
 // What planning expects against what is allocated.
 TEST_P(ResidentPosteriorTest, TakesTheMemoryThatIsPlanned) {
   constexpr double kDouble = sizeof(double);
@@ -225,12 +304,13 @@ TEST_P(ResidentPosteriorTest, TakesTheMemoryThatIsPlanned) {
     const auto n = static_cast<double>(load.pairs);
     const auto p = static_cast<double>(small_shape().parameters());
     const double factors = 2.0 * n * static_cast<double>(small_shape().factors() * sizeof(float));
-    const double rows = kDouble * static_cast<double>(device::factor_numbers(load.pairs)) +
+    const device::FactorTail tail(load.pairs);
+    const double rows = kDouble * static_cast<double>(device::factor_numbers(tail.head) + tail.numbers()) +
                         2.0 * n * kPosteriorDocs * kDouble;
     const auto dual = static_cast<double>(after_rounds(kDual, rounds)->bytes());
     EXPECT_GE(dual, rows + factors);
     EXPECT_LE(dual, dual_bytes(load).all());
-    EXPECT_LE(dual, rows + factors + 2.0 * device::AddressRange::kChunk + dual_bytes(load).workspace);
+    EXPECT_LE(dual, rows + factors + 3.0 * device::AddressRange::kChunk + dual_bytes(load).workspace);
     const auto primal = static_cast<double>(after_rounds(kPrimal, rounds)->bytes());
     EXPECT_GE(primal, p * p * kDouble + factors);
     EXPECT_LE(primal, primal_bytes(load).all());
@@ -245,8 +325,9 @@ TEST(ResidentPosteriorPlanTest, WorkspacesOfAllSizesArePlanned) {
       for (const std::int64_t added : {1, 5, 25, 256}) {
         for (std::int64_t pairs = 1; pairs < 40'000; pairs += 1 + pairs / 3) {
           const PosteriorLoad load{shape, PosteriorHome::kDevice, pairs, docs, added};
-          const std::int64_t of_widths = std::max(device::apply_factor_workspace(pairs, docs),
-                                                  device::dual_gram_workspace(pairs, docs));
+          const device::FactorTail tail(pairs);
+          const std::int64_t of_widths = std::max(device::apply_factor_workspace(tail.head, docs),
+                                                  device::tail_workspace(tail, docs, true));
           const std::int64_t dual =
               2 * pairs * docs + std::max(of_widths, device::append_workspace(pairs, added));
           EXPECT_LE(static_cast<double>(8 * dual), dual_bytes(load).workspace / 3.0)
@@ -273,6 +354,26 @@ TEST_P(ResidentPosteriorTest, MeasuringAllocatesOnlyAtFirst) {
     drift_of(*posterior);
     EXPECT_EQ(emulation::allocations_on_device(), before) << posterior->spec().name();
     EXPECT_EQ(posterior->bytes(), bytes) << posterior->spec().name();
+  }
+}
+
+// Kernels of a round that fills no block of rows. With rows of L⁻¹ alone a query took four, and pairs five,
+// of which two passed over L⁻¹.
+TEST_P(ResidentPosteriorTest, AppendingTakesTwoKernels) {
+  struct Round {
+    std::int64_t pairs;  // before it
+    std::int64_t of_query;
+  };
+  for (const Round& round : {Round{30, 3}, {135, 5}, {258, 5}}) {
+    const auto posterior = after_rounds(kDual, round.pairs / kRoundPairs);
+    Query query(300);
+    query.m_by(*posterior);
+    const std::int64_t before = emulation::starts();
+    query.m_by(*posterior);
+    const std::int64_t scored = emulation::starts();
+    query.observe_latest_in(*posterior);
+    EXPECT_EQ(scored - before, round.of_query + 1) << round.pairs << " and a copy";
+    EXPECT_EQ(emulation::starts() - scored, 2 + 1) << round.pairs << " and one that gathers factors";
   }
 }
 
@@ -409,17 +510,19 @@ bool pass_on(StateWriter& state, ArrivedState& arrived, bool wait) {
   return all;
 }
 
-/// The pairs' factors and L⁻¹ as saved at once, without the zeros at its end.
+/// The pairs' factors, L⁻¹ and the newest rows of L as saved at once.
 std::vector<std::vector<std::byte>> saved_at_once(const ResidentPosterior& posterior) {
   StateReader reader(state_of(posterior), "memory");
   const auto pairs = reader.get<float>("device.pairs");
-  auto factor = reader.get<double>("device.factor");
-  factor.resize(device::factor_row(posterior.pairs()));
+  const auto factor = reader.get<double>("device.factor");
+  const auto tail = reader.get<double>("device.tail");
   const auto bytes_of = [](const auto& values) {
     const auto bytes = std::as_bytes(std::span(values));
     return std::vector<std::byte>(bytes.begin(), bytes.end());
   };
-  return {bytes_of(pairs), bytes_of(factor)};
+  std::vector<std::vector<std::byte>> saved{bytes_of(pairs), bytes_of(factor), bytes_of(tail)};
+  std::erase_if(saved, [](const auto& bytes) { return bytes.empty(); });
+  return saved;
 }
 
 // Rounds go on while a checkpoint is copied; a rebuild and the end wait for it.

@@ -75,12 +75,14 @@ inline FeatureMatrix all_features() {
 }
 
 inline std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings,
-                                                    std::int64_t cutoff = 10, int device = 0) {
+                                                    std::int64_t cutoff = 10, int device = 0,
+                                                    std::shared_ptr<DeviceBatch> batch = {}) {
   RankerDevice place;
   place.gpu = device;
   place.train = all_features();
   place.most_docs = kDocs;
   place.eval_docs = all_features();
+  place.batch = std::move(batch);
   return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), cutoff, place,
                                         device::make_network);
 }

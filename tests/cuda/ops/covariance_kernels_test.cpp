@@ -60,13 +60,10 @@ TEST_P(CovarianceMatrixKernelTest, FormsBothMatrices) {
                    1e-13 * (1.0 + largest));
 
       const std::int64_t p = shape.parameters();
-      DeviceArray<std::int32_t> delta(p);
-      DeviceArray<std::int32_t> input(p);
-      const device::ParameterTable table{delta.data(), input.data()};
-      device::fill_parameter_table(nullptr, shape, table);
       DeviceArray<double> a = unset_on_device<double>(p * p);
       DeviceArray<double> more_work(device::pair_covariance_workspace(p));
-      device::pair_covariance(nullptr, shape, table, pairs, kMatrixScale, kMatrixLambda, more_work.data(),
+      DefaultProducts on;
+      device::pair_covariance(on.products, shape, pairs, kMatrixScale, kMatrixLambda, more_work.data(),
                               a.data());
       expect_lower(a.to_host(),
                    kMatrixLambda * Eigen::MatrixXd::Identity(p, p) + kMatrixScale * g.transpose() * g,
@@ -145,7 +142,7 @@ TEST_P(CovarianceMatrixKernelTest, TheLibraryFactorisesSolvesAndInverts) {
     const Eigen::MatrixXd of_factor = l.inverse();
     expect_lower(there.to_host(), of_factor, 1e-12);
     DeviceArray<double> packed = unset_on_device<double>(device::factor_numbers(n));
-    device::pack_factor(nullptr, n, there.data(), packed.data());
+    device::pack_factor(nullptr, n, there.data(), n, packed.data());
     const auto blocks = packed.to_host();
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t j = 0; j < InverseFactor::stride(i / InverseFactor::kBlock); ++j) {
@@ -282,8 +279,6 @@ struct PrimalRounds {
   TangentShape shape;
   std::int64_t p;
   DeviceArray<double> inverse;
-  DeviceArray<std::int32_t> delta;
-  DeviceArray<std::int32_t> input;
   DeviceArray<device::CovarianceStatus> status;
   device::ProductPlans plans;
   device::Products products{plans, nullptr};
@@ -293,11 +288,8 @@ struct PrimalRounds {
       : shape(of),
         p(shape.parameters()),
         inverse(p * p),
-        delta(p),
-        input(p),
         status(on_device(std::vector<device::CovarianceStatus>(1))),
         a(kPrimalLambda * Eigen::MatrixXd::Identity(p, p)) {
-    device::fill_parameter_table(nullptr, shape, {delta.data(), input.data()});
     device::reset_inverse_covariance(nullptr, p, kPrimalLambda, inverse.data());
   }
 
@@ -311,8 +303,8 @@ struct PrimalRounds {
     DeviceArray<double> update_work(device::inverse_update_workspace(p, count));
     DeviceArray<double> w(docs * p);
     DeviceArray<double> m = unset_on_device<double>(docs * docs);
-    device::inverse_covariance_gram(products, shape, {delta.data(), input.data()}, view, kPrimalScale,
-                                    inverse.data(), work.data(), w.data(), m.data());
+    device::inverse_covariance_gram(products, shape, view, kPrimalScale, inverse.data(), work.data(),
+                                    w.data(), m.data());
     device::update_inverse_covariance(nullptr, p, docs, w.data(), m.data(), kPrimalScale,
                                       pairs_there.data(), count, update_work.data(), inverse.data(),
                                       status.data());
@@ -366,33 +358,6 @@ TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
   for (const NetworkShape& shape :
        {ntk_shape(9, 12, 2), ntk_shape(21, 24, 2), standard_shape(4, 7, 3), linear_shape(7)})
     expect_match(shape);
-}
-
-TEST_P(InverseCovarianceKernelTest, AppliesTheInverse) {
-  for (const std::int64_t p : {1, 31, 33, 200}) {
-    constexpr std::int64_t kColumns = 9;  // more than one pass takes
-    const auto numbers = random_numbers(p * p, 14);
-    std::vector<double> lower(p * p, std::nan(""));
-    std::vector<double> x;
-    for (const float value : random_numbers(kColumns * p, 15)) x.push_back(double{value});
-    std::vector<double> expected(kColumns * p, 0.0);
-    for (std::int64_t i = 0; i < p; ++i) {
-      for (std::int64_t j = 0; j <= i; ++j) {
-        const double value = double{numbers[i * p + j]};
-        lower[i * p + j] = value;
-        for (std::int64_t first = 0; first < kColumns * p; first += p) {
-          expected[first + i] += value * x[first + j];
-          if (i != j) expected[first + j] += value * x[first + i];
-        }
-      }
-    }
-    auto inverse = on_device(lower);
-    device::mirror_lower(nullptr, p, inverse.data());
-    const auto x_there = on_device(x);
-    DeviceArray<double> y(kColumns * p);
-    device::apply_inverse_covariance(nullptr, p, inverse.data(), kColumns, x_there.data(), y.data());
-    EXPECT_TRUE(all_near(y.to_host(), expected, 1e-12, 1e-12)) << p;
-  }
 }
 
 TEST_P(InverseCovarianceKernelTest, ReportsAnIndefiniteCornerAndChangesNothing) {

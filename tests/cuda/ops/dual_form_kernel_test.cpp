@@ -81,6 +81,7 @@ struct Rounds {
   std::vector<float> history;  // factors of winners and losers
   std::int64_t n = 0;
   DeviceArray<double> factor;
+  DeviceArray<double> tail;
   DeviceArray<device::CovarianceStatus> status = on_device(std::vector<device::CovarianceStatus>(1));
   std::vector<double> m;
 
@@ -96,16 +97,18 @@ struct Rounds {
     DeviceArray<double> kernel(n * stride);
     DeviceArray<double> s(n * stride);
     DeviceArray<double> gram = unset_on_device<double>(docs * docs);
-    DeviceArray<double> gram_work(device::dual_gram_workspace(n, docs));
+    const device::FactorTail newest(n, tail.data());
+    DeviceArray<double> gram_work(device::tail_workspace(newest, docs, true));
     DeviceArray<double> append_work(device::append_workspace(n, count));
     device::query_kernels(nullptr, shape, view, {history_there.data(), 2 * n, shape.factors()}, kScale,
                           gram.data(), kernel.data(), stride);
-    DeviceArray<double> apply_work(device::apply_factor_workspace(n, docs));
-    device::apply_factor(nullptr, n, factor.data(), docs, kernel.data(), apply_work.data(), s.data(),
-                         stride);
-    device::dual_gram(nullptr, n, docs, s.data(), stride, kLambda, gram_work.data(), gram.data());
-    device::append_pairs(nullptr, n, factor.data(), docs, s.data(), stride, gram.data(), kLambda,
-                         pairs_there.data(), count, append_work.data(), status.data());
+    DeviceArray<double> apply_work(device::apply_factor_workspace(newest.head, docs));
+    device::apply_factor(nullptr, newest.head, factor.data(), docs, kernel.data(), apply_work.data(),
+                         s.data(), stride);
+    device::dual_gram(nullptr, newest, docs, kernel.data(), s.data(), stride, kLambda, gram_work.data(),
+                      gram.data());
+    device::append_pairs(nullptr, n, factor.data(), tail.data(), docs, s.data(), stride, gram.data(),
+                         kLambda, pairs_there.data(), count, append_work.data(), status.data());
     m = gram.to_host();
     for (const PreferencePair& pair : pairs) {
       for (const std::int32_t doc : {pair.winner, pair.loser}) {
@@ -129,41 +132,91 @@ struct Rounds {
   }
 };
 
+/// L⁻¹ of n random rows, as the device keeps it: whole blocks, then rows of L.
+struct MixedRows {
+  RowMajor inverse;
+  std::vector<double> factor;
+  DeviceArray<double> newest;
+  device::FactorTail tail;
+
+  explicit MixedRows(std::int64_t n) : inverse(RowMajor::Zero(n, n)), tail(n) {
+    RngStream draws(test_key(5), 1);
+    RowMajor l = RowMajor::Zero(n, n);
+    for (std::int64_t row = 0; row < n; ++row) {
+      for (std::int64_t column = 0; column <= row; ++column)
+        l(row, column) = column == row ? 1.0 + draws.uniform() : draws.normal() / 16.0;
+    }
+    inverse = l.triangularView<Eigen::Lower>().solve(RowMajor::Identity(n, n));
+    factor.assign(device::factor_numbers(tail.head), std::nan(""));
+    for (std::int64_t row = 0; row < tail.head; ++row) {
+      for (std::int64_t column = 0; column <= row; ++column)
+        factor[device::factor_row(row) + column] = inverse(row, column);
+    }
+    std::vector<double> rows(tail.numbers(), std::nan(""));
+    for (std::int64_t i = 0; i < tail.rows; ++i) {
+      for (std::int64_t column = 0; column < n; ++column)
+        rows[at(i, column, tail.stride())] = (column < tail.head ? l : inverse)(tail.head + i, column);
+    }
+    newest = on_device(rows);
+    tail.values = newest.data();
+  }
+};
+
 TEST_P(DualFormKernelTest, AppliesTheTransposedFactorToColumns) {
-  for (const std::int64_t n : {1, 31, 33, 128, 300, 600}) {
+  for (const std::int64_t n : {1, 31, 33, 128, 300, 384, 600}) {
     for (const std::int64_t columns : {1, 7, 9}) {
-      std::vector<double> factor(device::factor_numbers(n), std::nan(""));
-      std::vector<double> x;
-      std::vector<double> expected(columns * n, 0.0);
-      const auto numbers = random_numbers(n * n, 12);
-      for (const float value : random_numbers(n * columns, 13)) x.push_back(double{value});
-      for (std::int64_t row = 0; row < n; ++row) {
-        for (std::int64_t column = 0; column <= row; ++column) {
-          const double value = double{numbers[at(row, column, n)]};
-          factor[device::factor_row(row) + column] = value;
-          for (std::int64_t c = 0; c < columns; ++c)
-            expected[c * n + column] += value * x[row * columns + c];
-        }
-      }
-      const auto factor_there = on_device(factor);
+      const MixedRows rows(n);
+      const std::vector<double> x = random_doubles(n * columns, 13);
+      const auto factor_there = on_device(rows.factor);
       const auto x_there = on_device(x);
-      DeviceArray<double> y(columns * n);
-      DeviceArray<double> workspace(device::apply_factor_transposed_workspace(n, columns));
-      device::apply_factor_transposed(nullptr, n, factor_there.data(), columns, x_there.data(),
+      DeviceArray<double> y = unset_on_device<double>(columns * n);
+      DeviceArray<double> workspace(device::apply_factor_transposed_workspace(rows.tail.head, columns));
+      device::apply_factor_transposed(nullptr, rows.tail, factor_there.data(), columns, x_there.data(),
                                       workspace.data(), y.data());
-      EXPECT_TRUE(all_near(y.to_host(), expected, 1e-12, 1e-12)) << n << " " << columns;
+      const RowMajor expected = Eigen::Map<const RowMajor>(x.data(), n, columns).transpose() * rows.inverse;
+      const std::vector<double> numbers(expected.data(), expected.data() + expected.size());
+      EXPECT_TRUE(all_near(y.to_host(), numbers, 1e-12, 1e-12)) << n << " " << columns;
+    }
+  }
+}
+
+// The newest rows are rows of L, and L⁻¹ x takes them after the others.
+TEST_P(DualFormKernelTest, AppliesTheTail) {
+  for (const std::int64_t n : {1, 64, 127, 129, 255, 300, 450}) {
+    for (const std::int64_t columns : {1, 5, 65}) {
+      const MixedRows rows(n);
+      const std::int64_t stride = columns + 1;
+      const std::vector<double> x = random_doubles(n * stride, 14);
+      const RowMajor expected = rows.inverse * Eigen::Map<const RowMajor>(x.data(), n, stride);
+      std::vector<double> s(expected.data(), expected.data() + rows.tail.head * stride);
+      s.resize(n * stride, std::nan(""));
+      const auto x_there = on_device(x);
+      auto s_there = on_device(s);
+      DeviceArray<double> work(device::tail_workspace(rows.tail, columns, false));
+      device::apply_tail(nullptr, rows.tail, columns, x_there.data(), work.data(), s_there.data(), stride);
+      const auto found = s_there.to_host();
+      for (std::int64_t i = rows.tail.head; i < n; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j)
+          ASSERT_NEAR(found[at(i, j, stride)], expected(i, j), 1e-12) << n << " " << i;
+      }
     }
   }
 }
 
 TEST_P(DualFormKernelTest, MatchesTheWholeHistoryInEachRound) {
   const NetworkShape shape = ntk_shape(5, 8, 2);
-  Rounds rounds{shape, {}, 0, unset_on_device<double>(device::factor_numbers(300)), {}, {}};
+  Rounds rounds{shape,
+                {},
+                0,
+                unset_on_device<double>(device::factor_numbers(384)),
+                unset_on_device<double>(device::FactorTail(384).numbers()),
+                {},
+                {}};
   rounds.status = on_device(std::vector<device::CovarianceStatus>(1));
   std::uint64_t seed = 70;
-  // Appends of one, of several passes' pairs, and over the edge of a row block.
-  for (const std::int64_t count : {0, 1, 3, 9, 31, 64, 33, 2, 90}) {
-    const std::int64_t docs = count == 90 ? 70 : 12 + count;
+  // Appends of one, up to the edge of a row block, over it, and over a whole block.
+  for (const std::int64_t count : {0, 1, 3, 9, 31, 64, 20, 2, 90, 150}) {
+    const std::int64_t docs = count >= 90 ? 70 : 12 + count;
     const std::vector<float> factors = random_factors(shape, docs, ++seed);
     std::vector<PreferencePair> pairs;
     for (std::int64_t s = 0; s < count; ++s) {
@@ -182,7 +235,7 @@ TEST_P(DualFormKernelTest, MatchesTheWholeHistoryInEachRound) {
     EXPECT_EQ(status.failed, 0);
     EXPECT_NEAR(status.log_det, rounds.slow(factors).second, 1e-9 * (1.0 + status.log_det)) << rounds.n;
   }
-  EXPECT_EQ(rounds.n, 233);
+  EXPECT_EQ(rounds.n, 370);
 }
 
 TEST_P(DualFormKernelTest, AppliesTheFactor) {
@@ -222,18 +275,18 @@ TEST_P(DualFormKernelTest, AppliesTheFactor) {
 
 // A covariance that is none: nothing but the status changes, then or later.
 TEST_P(DualFormKernelTest, ReportsAnIndefiniteCornerAndWritesNothing) {
-  DeviceArray<double> factor = unset_on_device<double>(device::factor_numbers(4));
+  DeviceArray<double> factor = unset_on_device<double>(device::FactorTail(4).numbers());
   const auto m = on_device(std::vector<double>{-9.0, 0.0, 0.0, 1.0});
   const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
   DeviceArray<double> work(device::append_workspace(0, 1));
   auto status = on_device(std::vector<device::CovarianceStatus>(1));
   const auto before = factor.to_host();
-  device::append_pairs(nullptr, 0, factor.data(), 2, nullptr, 2, m.data(), kLambda, pairs.data(), 1,
-                       work.data(), status.data());
+  device::append_pairs(nullptr, 0, nullptr, factor.data(), 2, nullptr, 2, m.data(), kLambda, pairs.data(),
+                       1, work.data(), status.data());
   EXPECT_EQ(status.to_host()[0].failed, 1);
   const auto good = on_device(std::vector<double>{1.0, 0.0, 0.0, 1.0});
-  device::append_pairs(nullptr, 0, factor.data(), 2, nullptr, 2, good.data(), kLambda, pairs.data(), 1,
-                       work.data(), status.data());
+  device::append_pairs(nullptr, 0, nullptr, factor.data(), 2, nullptr, 2, good.data(), kLambda,
+                       pairs.data(), 1, work.data(), status.data());
   EXPECT_EQ(status.to_host()[0].failed, 1);
   EXPECT_EQ(status.to_host()[0].log_det, 0.0);
   const auto after = factor.to_host();

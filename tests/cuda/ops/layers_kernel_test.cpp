@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "core/ops/optimizer_step.h"
-#include "cuda/ops/float_tile.h"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/optimizer_step.h"
 #include "tests/cuda/ops/kernel_test.h"
@@ -11,35 +10,6 @@ namespace olrank {
 namespace {
 
 namespace device = OLRANK_DEVICE_NAMESPACE;
-using device::choose_float_tile;
-using device::FloatTile;
-
-TEST(FloatTileTest, TilesStayWithinTheirLimits) {
-  for (const std::int64_t rows : {0, 1, 8, 9, 125, 1000, 10'000, 300'000}) {
-    for (const std::int64_t columns : {1, 7, 16, 100, 136, 137, 700, 1024}) {
-      for (const std::int64_t copies : {1, 10, 128}) {
-        const FloatTile tile = choose_float_tile(rows, columns, copies);
-        EXPECT_LE(tile.threads(), FloatTile::kMostThreads);
-        EXPECT_GE(tile.row_shares * tile.column_shares, 1);
-        EXPECT_EQ(tile.threads() % 32, 0);
-        EXPECT_GE(FloatTile::side_numbers(tile.rows()), FloatTile::kDepth * tile.rows());
-        EXPECT_GE(FloatTile::side_numbers(tile.columns()), FloatTile::kDepth * tile.columns());
-        EXPECT_LE(tile.shared_bytes(), 48U * 1024U);
-        EXPECT_GE(tile.row_tiles(rows) * tile.rows(), rows);
-        EXPECT_GE(tile.column_tiles(columns) * tile.columns(), columns);
-      }
-    }
-  }
-}
-
-TEST(FloatTileTest, ChoosesLargeTilesForMuchWorkAndSmallOnesForLittle) {
-  const FloatTile much = choose_float_tile(100'000, 100, 1);
-  EXPECT_EQ(much.share_rows, 8);
-  EXPECT_EQ(much.columns(), 104);
-  const FloatTile little = choose_float_tile(125, 100, 1);
-  EXPECT_EQ(little.share_rows, 2);
-  EXPECT_GE(little.row_tiles(125) * little.column_tiles(100), 8);
-}
 
 void expect_every_unit(const TangentShape& shape) {
   const device::LayerTable table(shape);
@@ -105,11 +75,11 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovMatchCpu) {
       const auto gradient_there = on_device(gradient);
       if (adam) {
         const auto rates = on_device(std::vector{step_rates(number, kDecay)});
-        device::adam_step(nullptr, members, p, rates.data(), gradient_there.data(), steps_there.data(),
-                          state.view(), theta.data());
+        device::optimizer_step(nullptr, device::Step::kAdam, members, p, rates.data(),
+                               gradient_there.data(), steps_there.data(), state.view(), theta.data());
       } else {
-        device::nesterov_step(nullptr, members, p, gradient_there.data(), steps_there.data(), state.view(),
-                              theta.data());
+        device::optimizer_step(nullptr, device::Step::kNesterov, members, p, nullptr, gradient_there.data(),
+                               steps_there.data(), state.view(), theta.data());
       }
       const auto found = theta.to_host();
       for (std::size_t member = 0; member < steps.size(); ++member) {
@@ -142,8 +112,8 @@ TEST_P(OptimizerStepKernelTest, DecayedStepsKeepThePositionInDouble) {
   const auto rates = on_device(std::vector{step_rates(1, kDecay)});
   for (std::uint64_t number = 1; number <= 5; ++number) {
     const auto gradient = gradient_at(2 * p, number);
-    device::decayed_step(nullptr, 2, p, rates.data(), on_device(gradient).data(), steps_there.data(),
-                         state.view(), theta.data());
+    device::optimizer_step(nullptr, device::Step::kDecayed, 2, p, rates.data(), on_device(gradient).data(),
+                           steps_there.data(), state.view(), theta.data());
     for (std::size_t k = 0; k < position.size(); ++k)
       position[k] -= steps[k / static_cast<std::size_t>(p)] * (gradient[k] + kDecay * position[k]);
   }
@@ -158,8 +128,8 @@ TEST_P(OptimizerStepKernelTest, GradientDescentMatchesCpu) {
   const std::vector<float> start = random_numbers(2 * p, 2);
   const auto gradient = gradient_at(2 * p, 3);
   auto theta = on_device(start);
-  device::gradient_descent_step(nullptr, 2, p, on_device(gradient).data(), on_device(steps).data(),
-                                theta.data());
+  device::optimizer_step(nullptr, device::Step::kDescent, 2, p, nullptr, on_device(gradient).data(),
+                         on_device(steps).data(), {}, theta.data());
   std::vector<float> expected = start;
   gradient_descent_step(steps[0], std::span(gradient).first(p), std::span(expected).first(p));
   EXPECT_TRUE(all_near(theta.to_host(), expected, 1e-9, 2e-7));
@@ -179,10 +149,11 @@ TEST_P(OptimizerStepKernelTest, MembersWithoutAStepDoNotMove) {
       const auto before = theta.to_host();
       const auto steps = on_device(std::vector<double>{0.1, second});
       if (adam) {
-        device::adam_step(nullptr, 2, p, rates.data(), gradient.data(), steps.data(), state.view(),
-                          theta.data());
+        device::optimizer_step(nullptr, device::Step::kAdam, 2, p, rates.data(), gradient.data(),
+                               steps.data(), state.view(), theta.data());
       } else {
-        device::nesterov_step(nullptr, 2, p, gradient.data(), steps.data(), state.view(), theta.data());
+        device::optimizer_step(nullptr, device::Step::kNesterov, 2, p, nullptr, gradient.data(),
+                               steps.data(), state.view(), theta.data());
       }
       const auto after = theta.to_host();
       EXPECT_NE(before[0], after[0]);

@@ -133,7 +133,6 @@ struct TrainingCase {
   std::int64_t terms;
   std::int64_t members = 1;
   bool perturbed = false;  // members have labels, weights and linear terms of their own
-  device::Multiplier multiplier = device::Multiplier::kChosen;
 };
 
 void expect_equal_training(const TrainingCase& one) {
@@ -169,8 +168,7 @@ void expect_equal_training(const TrainingCase& one) {
   device::PairHistoryView view = history.view();
   if (one.perturbed) view.labels = labels_there.data();
   if (one.perturbed) view.weights = weights_there.data();
-  const device::NetworkStack stack{
-      .shape = shape, .theta = theta_there.data(), .members = one.members, .multiplier = one.multiplier};
+  const device::NetworkStack stack{.shape = shape, .theta = theta_there.data(), .members = one.members};
   const device::StackedObjective objective{data_scale, prior_weight, centre_there.data(),
                                            one.perturbed ? linear_there.data() : nullptr};
   DefaultProducts on;
@@ -213,22 +211,12 @@ TEST_P(PairTrainingKernelTest, LossesGradientsAndStepsMatchCpu) {
     expect_equal_training({ntk_shape(5, 6, 2), docs, docs == 2 ? 1 : 50});
   }
   expect_equal_training({standard_shape(6, 10, 3), 40, 90, 3, true});
-  // Many parts, and the large tiles.
-  expect_equal_training({ntk_shape(18, 20, 2), 1400, 2500, 2, true});
+  // Many parts: those of one member are a batch, and else members are.
+  expect_equal_training({standard_shape(18, 20, 2), 1400, 2500});
+  expect_equal_training({ntk_shape(18, 20, 2), 1400, 2500, 3, true});
 }
 
-// At any size; parts of one member are a batch, and members are.
-TEST_P(PairTrainingKernelTest, TheLibraryMatchesCpuToo) {
-  constexpr auto kLibrary = device::Multiplier::kLibrary;
-  for (const NetworkShape& shape : test_shapes())
-    expect_equal_training({shape, 23, 60, 1, false, kLibrary});
-  for (const std::int64_t docs : {0, 1, 32, 33})
-    expect_equal_training({ntk_shape(5, 6, 2), docs, 50, 1, false, kLibrary});
-  expect_equal_training({standard_shape(18, 20, 2), 1400, 2500, 1, false, kLibrary});
-  expect_equal_training({ntk_shape(18, 20, 2), 1400, 2500, 3, true, kLibrary});
-}
-
-TEST(MultiplierTest, TheLibraryTakesWhatIsLargeOrDeep) {
+TEST(MultiplierTest, TheLibraryTakesQueriesOfWideOrDeepNetworks) {
   EXPECT_FALSE(device::library_multiplies(ntk_shape(136, 100, 2)));
   EXPECT_FALSE(device::library_multiplies(ntk_shape(136, 254, 2)));
   EXPECT_TRUE(device::library_multiplies(ntk_shape(136, 256, 2)));
@@ -238,16 +226,15 @@ TEST(MultiplierTest, TheLibraryTakesWhatIsLargeOrDeep) {
 // Sums are cut for all members, so that one by itself has the bits it has among the others.
 TEST_P(PairTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
   constexpr std::int64_t kMembers = 10;
-  for (const auto& [multiplier, shape, docs] :
-       {std::tuple{device::Multiplier::kOwn, ntk_shape(136, 100, 2), std::int64_t{200}},
-        std::tuple{device::Multiplier::kLibrary, ntk_shape(23, 14, 2), std::int64_t{700}}}) {
+  for (const auto& [shape, docs] :
+       {std::pair{ntk_shape(136, 100, 2), std::int64_t{200}}, {ntk_shape(23, 14, 2), std::int64_t{700}}}) {
     const std::int64_t p = shape.parameters();
     TestHistory history(shape, docs, random_terms(docs, 300, 64));
     const auto theta = on_device(stacked_theta(shape, kMembers, 61));
     Workspace workspace(device::training_sizes(shape, kMembers, docs, history.count()));
     const auto gradients = [&](std::int64_t first, std::int64_t members) {
       DeviceArray<double> gradient(members * p);
-      const device::NetworkStack stack{shape, theta.data() + first * p, members, kMembers, multiplier};
+      const device::NetworkStack stack{shape, theta.data() + first * p, members, kMembers};
       DefaultProducts on;
       device::forward_history(on.products, stack, history.view(), workspace.view());
       device::pair_gradients(on.products, stack, history.view(), {}, workspace.view(), {gradient.data()});

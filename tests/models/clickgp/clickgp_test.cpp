@@ -1034,6 +1034,60 @@ TEST(QuerySiteTest, IsTheGaussianWithoutDepartures) {
   }
 }
 
+// Var(f_i − f_j) = (J_i − J_j) (L Lᵀ)⁻¹ (J_i − J_j)ᵀ and what is left of both departures, each with a
+// rounding of 1e-16 times the condition of L, below 1e3 here.
+TEST(ClickBeliefTest, VariancesOfDifferencesAreThoseOfTheInverse) {
+  for (const std::int64_t inputs : {1, 2, 7, 20}) {
+    ClickBelief belief(ClickFeatures(inputs, ClickInputs::kAdditive));
+    const std::int64_t width = belief.columns();
+    RngStream draws(make_key({.seed = 16, .purpose = Purpose::kProbe}), static_cast<std::uint32_t>(inputs));
+    const auto fill = [&](auto& values) {
+      for (double& value : values) value = draws.uniform() - 0.5;
+    };
+    Eigen::MatrixXd precision = Eigen::MatrixXd::NullaryExpr(width, width, [&] { return draws.normal(); });
+    precision = precision * precision.transpose() + Eigen::MatrixXd::Identity(width, width);
+    auto sums = std::make_shared<AlignedVector<double>>(precision.data(), precision.data() + width * width);
+    belief.solve(sums, std::vector<double>(width));
+    belief.set_departures({0.7, 0.4});
+    constexpr std::int64_t kDocs = 19;
+    ClickView view;
+    view.rows.resize(kDocs * width);
+    view.pull.resize(width);
+    view.curvature.resize(kDocs);
+    fill(view.rows);
+    fill(view.pull);
+    for (double& curvature : view.curvature) curvature = draws.uniform();
+    view.coupling = 0.05;
+    const Eigen::MatrixXd inverse = precision.inverse();
+    for (const std::int64_t count : {1, 5, 8, 9, 17}) {
+      std::vector<std::int32_t> docs(count);
+      for (std::int64_t i = 0; i < count; ++i) docs[i] = static_cast<std::int32_t>((7 * i) % kDocs);
+      std::vector<double> variances(count * count);
+      belief.difference_variances(view, docs, variances);
+      const double s2 = 0.7;
+      Eigen::MatrixXd rows(count, width);
+      Eigen::MatrixXd left(count, count);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double h = view.curvature[docs[i]];
+        for (std::int64_t c = 0; c < width; ++c)
+          rows(i, c) =
+              (1.0 - s2 * h) * view.rows[docs[i] * width + c] + s2 * view.coupling * h * view.pull[c];
+        for (std::int64_t j = 0; j < count; ++j) {
+          left(i, j) = s2 * s2 * view.coupling * h * view.curvature[docs[j]];
+          if (i == j) left(i, j) += s2 - s2 * s2 * h;
+        }
+      }
+      const Eigen::MatrixXd covariance = rows * inverse * rows.transpose() + left;
+      for (std::int64_t i = 0; i < count; ++i) {
+        for (std::int64_t j = 0; j < count; ++j)
+          EXPECT_NEAR(variances[i * count + j],
+                      covariance(i, i) + covariance(j, j) - 2.0 * covariance(i, j), 1e-11)
+              << inputs << ", " << count << ": " << i << ", " << j;
+      }
+    }
+  }
+}
+
 TEST(QuerySiteTest, FindsTheModeWhereClicksContradictTheModel) {
   SiteExample given;
   given.examined = {40.0};

@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/version.h"
+#include "models/files/external_model.h"
 #include "models/files/model_file.h"
 #include "models/files/model_scorer.h"
 #include "models/linear/linear_belief.h"
@@ -122,6 +124,32 @@ TEST_F(ModelFileTest, NamesTheFormatsThatAreWrittenForOtherPrograms) {
   }
 }
 
+TEST_F(ModelFileTest, ReadsOnnxByARegisteredReaderAlone) {
+  const std::string file("\x08\x08\x3a\x10some nodes", 14);
+  EXPECT_NE(message_of([&] {
+              parse_model(file, "m.onnx", ModelCode::kRefuse);
+            }).find("m.onnx: This is an ONNX model, which olrank reads in Python alone"),
+            std::string::npos);
+  register_onnx_reader([&](std::string_view bytes, const std::string& name) {
+    EXPECT_EQ(bytes, file);
+    EXPECT_EQ(name, "m.onnx");
+    // Each document has the number of its query's documents.
+    return ExternalModel{
+        "a model that counts", 2, {}, [](std::span<const float> docs, std::span<double> scores) {
+          EXPECT_EQ(docs.size(), 2 * scores.size());
+          std::fill(scores.begin(), scores.end(), static_cast<double>(scores.size()));
+        }};
+  });
+  const ModelScorer scorer(parse_model(file, "m.onnx", ModelCode::kRefuse));
+  register_onnx_reader({});
+  const std::vector<float> docs(10);
+  const std::int64_t offsets[] = {0, 2, 5};
+  std::vector<double> scores(5);
+  Scratch scratch;
+  scorer.score(scratch, {docs.data(), 5, 2}, offsets, scores);
+  EXPECT_EQ(scores, (std::vector<double>{2.0, 2.0, 3.0, 3.0, 3.0}));
+}
+
 TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   const NetworkSettings settings = network(Parameterisation::kStandard, 4, 2);
   const NetworkShape shape = network_shape(settings, 3);
@@ -138,6 +166,10 @@ TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   };
   expect_refusal(with("architecture", "transformer"),
                  "'transformer'; olrank knows 'linear', 'additive', 'relu' and 'module'.");
+  ModelTensors newer = with("architecture", "transformer");
+  newer.architecture.emplace_back("producer", "olrank 99.0.0");
+  expect_refusal(newer, fmt::format("'module'. olrank 99.0.0 wrote it, and this is olrank {}: use that one",
+                                    version()));
   expect_refusal(with("architecture", "linear"), "tensor 'linear.weight' is missing");
   expect_refusal(with("width", "6"), "the shape [4, 3] instead of [6, 3]");
   expect_refusal(with("width", "4x"), "'4x'");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "cuda/runtime/batch.h"
 #include "cuda/runtime/stream.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/device_work.h"
@@ -21,6 +22,7 @@ class AddressRange {
   AddressRange() = default;
   ~AddressRange() {
     if (first_ == nullptr) return;
+    finish_queued_work();
     emulation::wait(emulation::latest(stream_));
     emulation::unmap_on_device(first_);
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/runtime/batch.h"
 #include "cuda/runtime/stream.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/device_work.h"
@@ -32,6 +33,7 @@ class DeviceArray {
   /// Waits for the device.
   ~DeviceArray() {
     if (data_ == nullptr) return;
+    finish_queued_work();
     emulation::wait_for_everything();
     emulation::free_on_device(data_);
   }
@@ -51,6 +53,7 @@ class DeviceArray {
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
     if (size_ == 0) return values;
+    finish_queued_work();
     emulation::note_pageable_copy(size_ * sizeof(T));
     emulation::start(
         nullptr, [&, from = data_] { emulation::copy_to_host(values.data(), from, size_ * sizeof(T)); });

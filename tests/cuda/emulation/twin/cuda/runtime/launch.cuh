@@ -1,7 +1,5 @@
 #pragma once
 
-#include <tuple>
-
 #include "cuda/runtime/stream.h"
 #include "cuda/runtime/work.h"
 #include "tests/cuda/emulation/device_language.h"
@@ -9,13 +7,30 @@
 // The twin of the kernels' launch helper: the same interface, on the CPU.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Stream stream,
-            const Arguments&... arguments) {
-  const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  std::apply([](const auto&... value) { (emulation::check_argument(value), ...); }, values);
-  emulation::start(
-      stream, [=] { emulation::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, values); }); });
+template <class Argument>
+inline constexpr bool reaches_host = false;
+
+/// Checks the arguments of a kernel one by one.
+template <class Arguments>
+void check_arguments(const Arguments& arguments) {
+  emulation::check_argument(arguments.first);
+  if constexpr (requires { arguments.rest; }) check_arguments(arguments.rest);
+}
+
+template <class Argument>
+void start_grid(void (*kernel)(Argument), dim3 grid, dim3 block, std::size_t shared_bytes, Stream stream,
+                const Argument& argument, bool together) {
+  if constexpr (requires { argument.of(0); }) {  // of several grids
+    for (unsigned i = 0; i < Argument::kMostGrids && argument.ends[i] != 0; ++i) {
+      if constexpr (!reaches_host<Argument>) check_arguments(argument.of(i));
+    }
+  } else if constexpr (!reaches_host<Argument>) {
+    check_arguments(argument);
+  }
+  emulation::start(stream, [=] {
+    (together ? emulation::run_grid_together : emulation::run_grid)(grid, block, shared_bytes,
+                                                                    [&] { kernel(argument); });
+  });
 }
 
 inline std::size_t most_shared_bytes() {
@@ -24,26 +39,16 @@ inline std::size_t most_shared_bytes() {
 
 /// As many as the card runs, but not more than are emulated at once. Cooperative kernels may use all the
 /// registers of a thread that there are.
-template <class... Parameters>
-std::int64_t blocks_at_once(void (*)(Parameters...), dim3 block, std::size_t shared_bytes) {
+template <class Argument>
+std::int64_t blocks_at_once(void (*)(Argument), dim3 block, std::size_t shared_bytes) {
   constexpr std::size_t kMostRegisters = 255;
   return std::min<std::int64_t>(
       emulation::card().blocks_at_once(kMostRegisters, block.x * block.y * block.z, shared_bytes),
       emulation::most_blocks_at_once());
 }
 
-template <class... Parameters, class... Arguments>
-void launch_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-                     Stream stream, const Arguments&... arguments) {
-  const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  std::apply([](const auto&... value) { (emulation::check_argument(value), ...); }, values);
-  emulation::start(stream, [=] {
-    emulation::run_grid_together(grid, block, shared_bytes, [&] { std::apply(kernel, values); });
-  });
-}
-
-inline void grid_barrier() {
-  emulation::grid_barrier();
+inline void grid_barrier(const unsigned* arrived, unsigned blocks) {
+  emulation::grid_barrier(arrived, blocks);
 }
 
 template <class T>

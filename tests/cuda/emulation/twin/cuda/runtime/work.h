@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/runtime/execution_context.h"
+#include "cuda/runtime/batch.h"
 #include "cuda/runtime/stream.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/device_work.h"
@@ -24,8 +26,18 @@ class OwnedStream {
  public:
   Stream get() const { return state_.get(); }
   void wait() const { wait_for(get()); }
-  bool idle() const { return emulation::passes_soon(emulation::latest(get())); }
-  static void wait_for(Stream stream) { emulation::wait(emulation::latest(stream)); }
+  void wait_in_step() const {
+    if (Seat* seat = Seat::of_thread()) seat->meet(true);
+    wait();
+  }
+  bool idle() const {
+    const Seat* seat = Seat::of_thread();
+    return (seat == nullptr || seat->is_empty()) && emulation::passes_soon(emulation::latest(get()));
+  }
+  static void wait_for(Stream stream) {
+    if (Seat* seat = Seat::of_thread()) seat->meet();
+    emulation::wait(emulation::latest(stream));
+  }
 
  private:
   std::unique_ptr<CUstream_st> state_ = std::make_unique<CUstream_st>();
@@ -34,26 +46,38 @@ class OwnedStream {
 class Event {
  public:
   void record(Stream stream) {
-    if (stream != nullptr && stream->device != device_)
-      throw std::logic_error("An event is recorded in a stream of another device.");
-    moment_ = emulation::latest(stream);
-    recorded_ = true;
+    start_in_turn(stream, [state = state_](Stream where) {
+      if (where != nullptr && where->device != state->device)
+        throw std::logic_error("An event is recorded in a stream of another device.");
+      state->moment = emulation::latest(where);
+      state->recorded = true;
+    });
+    if (const Seat* seat = Seat::of_thread()) meeting_ = seat->meetings();
   }
-  void hold(Stream stream) const { emulation::hold(stream, moment_); }
-  void wait() const { emulation::wait(moment_); }
+  void hold(Stream stream) const {
+    start_in_turn(stream, [state = state_](Stream where) { emulation::hold(where, state->moment); });
+  }
+  void wait() const {
+    if (Seat* seat = Seat::of_thread(); seat != nullptr && meeting_ == seat->meetings()) seat->meet();
+    emulation::wait(state_->moment);
+  }
   /// No time passes here.
   double seconds_since(const Event& earlier) const {
     for (const Event* event : {this, &earlier}) {
-      if (!event->recorded_ || !emulation::passed(event->moment_))
+      if (!event->state_->recorded || !emulation::passed(event->state_->moment))
         throw std::logic_error("Seconds are asked for between moments that have not both passed.");
     }
     return 0.0;
   }
 
  private:
-  emulation::Moment moment_;
-  bool recorded_ = false;
-  int device_ = emulation::selected_device();
+  struct State {
+    emulation::Moment moment;
+    bool recorded = false;
+    int device = emulation::selected_device();
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::int64_t meeting_ = -1;
 };
 
 class Graph {
@@ -94,6 +118,7 @@ class PinnedBytes {
   }
   ~PinnedBytes() {
     if (values_.empty()) return;
+    finish_queued_work();
     emulation::check_not_copied(values_.data(), values_.size());
     emulation::forget_pinned(values_.data());
   }
@@ -123,6 +148,7 @@ inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t by
       throw std::logic_error("A copy goes beyond one array, or to host memory that is not pinned.");
     of_host = {static_cast<const std::byte*>(place), bytes};
   }
+  if (Seat* seat = Seat::of_thread()) return seat->copy(to, from, bytes);
   const bool to_host = of_host.data() == to;
   emulation::start(
       stream,
@@ -136,6 +162,7 @@ inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t by
 template <class Copy>
 void copy_and_wait(const void* there, std::size_t bytes, const Copy& copy) {
   if (bytes == 0) return;
+  finish_queued_work();
   if (!emulation::lies_on_device(there, bytes)) throw std::logic_error("A copy goes beyond one array.");
   emulation::start(nullptr, copy);
   emulation::wait(emulation::latest(nullptr));
@@ -153,6 +180,7 @@ void copy_to_device(std::span<const T> from, T* to) {
 inline void fill_bytes(Stream stream, void* to, int value, std::size_t bytes) {
   if (bytes == 0) return;
   if (!emulation::lies_on_device(to, bytes)) throw std::logic_error("A fill goes beyond one array.");
+  if (Seat* seat = Seat::of_thread()) return seat->fill(to, value, bytes);
   emulation::start(stream, [=] { std::memset(to, value, bytes); });
 }
 

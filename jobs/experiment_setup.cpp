@@ -32,7 +32,7 @@
 #include "models/neural/device_ranker.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
-#include "report/inspection_text.h"
+#include "report/inspection.h"
 #include "sim/trial_figures.h"
 #include "sim/users.h"
 

@@ -26,9 +26,9 @@
 #include "core/random/rng_stream.h"
 #include "core/runtime/log.h"
 #include "core/throw_error.h"
-#include "report/discriminant.h"
+#include "report/inspection.h"
 #include "report/drawing.h"
-#include "report/inspection_text.h"
+#include "report/inspection.h"
 
 namespace olrank {
 

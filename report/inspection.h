@@ -2,15 +2,28 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/data/inspection.h"
+#include "core/fair/dataset_groups.h"
 #include "core/runtime/execution_context.h"
 #include "report/plot.h"
 
 namespace olrank {
+
+nlohmann::ordered_json inspection_json(const InspectedFile& inspected);
+/// The text describes a file that could be read.
+std::string inspection_text(const InspectedFile& inspected);
+
+/// Two groups have a number where more have a list.
+nlohmann::ordered_json one_or_all(const std::vector<double>& values);
+nlohmann::ordered_json groups_json(const std::string& path, const GroupSettings& settings,
+                                   const GroupRule& rule);
+std::string groups_text(const std::string& path, const GroupSettings& settings, const GroupRule& rule);
 
 /// The plane in which a linear function of the features separates grades best: Fisher's discriminant, with
 /// a variance of 1 within grades along both axes.

@@ -1,4 +1,4 @@
-#include "report/discriminant.h"
+#include "report/inspection.h"
 
 #include <gtest/gtest.h>
 

@@ -301,8 +301,9 @@ class ResidentNetwork : public DeviceNetwork {
       mean_scores(stream, spec_.members, count, eval_scores_.data(), eval_means_.data() + first);
     }
     copy_bytes(stream, eval_answer_.data(), eval_means_.data(), bytes);
+    eval_answered_.record(stream);
   }
-  bool scores_ready() override { return eval_stream_.idle(); }
+  bool scores_ready() override { return eval_answered_.passed(); }
   void finish_scores(std::span<float> scores) override {
     use_device(spec_.device);
     const ProfiledRange range("eval");
@@ -502,6 +503,7 @@ class ResidentNetwork : public DeviceNetwork {
   // Evaluation, in its own stream and with a copy of the parameters.
   OwnedStream eval_stream_;
   Products eval_products_;
+  Event eval_answered_;
   Event eval_theta_;  // has been copied
   DeviceArray<float> theta_copy_;
   GrowingArray<float> uploaded_;  // documents other than eval_docs_

@@ -25,6 +25,7 @@ namespace {
 bool in_memory(std::int64_t n, FunctionRef<bool()> factorise) {
   constexpr std::int64_t kMost = 16'384;  // rows: 2 GiB
   if (n == 0 || n > kMost) return false;
+  finish_queued_work();  // whose failures are not of this memory
   try {
     if (Factorisation::has_room(n)) return factorise();
   } catch (const OutOfDeviceMemory&) {

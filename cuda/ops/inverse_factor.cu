@@ -480,8 +480,10 @@ void dual_gram(Stream stream, const FactorTail& tail, std::int64_t docs, const d
 }
 
 std::int64_t append_workspace(std::int64_t n, std::int64_t pairs) {
-  const std::int64_t head = FactorTail(n + pairs).head;
-  return 2 * pairs * pairs + kBlock * head + from_right_workspace(head, kBlock);
+  std::int64_t most = 0;  // of the blocks that are filled
+  for (std::int64_t head = FactorTail(n).head; head + kBlock <= n + pairs; head += kBlock)
+    most = std::max(most, kBlock * head + from_right_workspace(head, kBlock));
+  return 2 * pairs * pairs + most;
 }
 
 void close_tail(Stream stream, const FactorTail& tail, double* factor, double* workspace,

@@ -98,7 +98,7 @@ bool AddressRange::supported() {
 
 AddressRange::~AddressRange() {
   if (first_ == nullptr) return;
-  finish_queued_work();
+  finish_before_freeing();
   // Unlike cudaFree(), unmapping does not wait.
   cudaStreamSynchronize(stream_);
   for (std::int64_t at = 0; at < mapped_; at += chunk_)

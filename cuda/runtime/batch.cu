@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "cuda/engine/device_network.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/grid.cuh"
@@ -86,11 +85,19 @@ class Batch : public DeviceBatch, public std::enable_shared_from_this<Batch> {
     changed_.notify_all();
   }
   void meet(Seat& seat, bool in_step);
-  void finish_alone(Seat& seat) {
+  void finish_alone(Seat& seat) noexcept {
     const Unseated direct;
-    for (auto& work : std::exchange(seat.queue_, {})) work->start(stream_.get());
+    try {
+      for (auto& work : std::exchange(seat.queue_, {})) work->start(stream_.get());
+    } catch (...) {
+      seat.failure_ = std::current_exception();
+    }
+    try {
+      stream_.wait();  // also after a failure, since what has begun uses memory that is freed then
+    } catch (...) {
+      seat.failure_ = std::current_exception();
+    }
     ++seat.meetings_;
-    stream_.wait();
   }
 
  private:
@@ -104,6 +111,7 @@ class Batch : public DeviceBatch, public std::enable_shared_from_this<Batch> {
   }
   void serve(std::unique_lock<std::mutex>& lock);
   void begin(std::span<Seat* const> seats);
+  std::size_t start_first_of(std::span<QueuedWork* const> works);
 
   int device_;
   std::size_t planned_;
@@ -134,7 +142,6 @@ void Batch::meet(Seat& seat, bool in_step) {
       changed_.wait_until(lock, until);
     }
   }
-  if (seat.failure_) std::rethrow_exception(std::exchange(seat.failure_, nullptr));
 }
 
 /// Begins the work of those who wait, and waits for it: of those who are not in step, where there are any.
@@ -150,12 +157,18 @@ void Batch::serve(std::unique_lock<std::mutex>& lock) {
   serving_ = true;
   lock.unlock();
   std::exception_ptr failure;
-  try {
+  {
     const Unseated direct;
-    begin(waiting);
-    stream_.wait();
-  } catch (...) {
-    failure = std::current_exception();
+    try {
+      begin(waiting);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    try {
+      stream_.wait();
+    } catch (...) {
+      failure = std::current_exception();
+    }
   }
   for (Seat* seat : waiting) seat->queue_.clear();
   lock.lock();
@@ -164,13 +177,14 @@ void Batch::serve(std::unique_lock<std::mutex>& lock) {
   for (Seat* seat : waiting) {
     seat->waits_ = false;
     ++seat->meetings_;
-    seat->failure_ = failure;
+    if (failure) seat->failure_ = failure;
   }
   changed_.notify_all();
 }
 
-/// Each seat's works begin in their order. Of the works that are next, those begin first that no other seat
-/// will soon have, so that the seats come to the same work.
+/// Each seat's works begin in their order; a seat whose work fails to begin begins no more. Of the works
+/// that are next, those begin first that no other seat will soon have, so that the seats come to the same
+/// work.
 void Batch::begin(std::span<Seat* const> seats) {
   constexpr std::size_t kSoon = 12;
   std::vector<std::size_t> next(seats.size(), 0);
@@ -187,6 +201,7 @@ void Batch::begin(std::span<Seat* const> seats) {
     return count;
   };
   std::vector<QueuedWork*> works;
+  std::vector<std::size_t> owners;
   for (;;) {
     QueuedWork* chosen = nullptr;
     std::size_t fewest = seats.size() + 1;
@@ -201,24 +216,42 @@ void Batch::begin(std::span<Seat* const> seats) {
     }
     if (chosen == nullptr) return;
     works.clear();
+    owners.clear();
     for (std::size_t i = 0; i < seats.size(); ++i) {
       if (next[i] == seats[i]->queue_.size()) continue;
       QueuedWork* work = seats[i]->queue_[next[i]].get();
       const bool alike = chosen->key() != QueuedWork::Key{} && work->key() == chosen->key();
       if (work != chosen && !alike) continue;
       works.push_back(work);
+      owners.push_back(i);
       ++next[i];
     }
-    for (std::span<QueuedWork* const> left = works; !left.empty();) {
-      if (left.size() == 1) {
-        left.front()->start(stream_.get());
-        break;
+    for (std::size_t first = 0; first < works.size();) {
+      std::size_t count = works.size() - first;
+      try {
+        count = start_first_of(std::span(works).subspan(first));
+      } catch (...) {
+        for (std::size_t k = first; k < works.size(); ++k) {
+          Seat& seat = *seats[owners[k]];
+          seat.failure_ = std::current_exception();
+          next[owners[k]] = seat.queue_.size();
+        }
       }
-      if (left.front()->meets())
-        fill_bytes(stream_.get(), arrived_.data(), 0, static_cast<std::size_t>(arrived_.size()) * 4);
-      left = left.subspan(left.front()->start_with(left, stream_.get(), arrived_.data()));
+      first += count;
     }
   }
+}
+
+/// Starts as many of these alike works as can begin as one; returns how many.
+std::size_t Batch::start_first_of(std::span<QueuedWork* const> works) {
+  if (works.size() == 1) {
+    works.front()->start(stream_.get());
+    return 1;
+  }
+  if (works.front()->meets())
+    fill_bytes(stream_.get(), arrived_.data(), 0,
+               static_cast<std::size_t>(arrived_.size()) * sizeof(unsigned));
+  return works.front()->start_with(works, stream_.get(), arrived_.data());
 }
 
 Seat*& Seat::place_of_thread() {
@@ -236,10 +269,7 @@ Seat::Seat(std::shared_ptr<Batch> batch) : batch_(std::move(batch)) {
 }
 
 Seat::~Seat() {
-  try {
-    finish_queued_work();
-  } catch (const Error&) {  // the device is gone
-  }
+  finish_before_freeing();
   place_of_thread() = nullptr;
   batch_->leave(*this);
 }
@@ -264,10 +294,20 @@ void Seat::fill(void* to, int value, std::size_t bytes) {
 
 void Seat::meet(bool in_step) {
   if (!queue_.empty()) batch_->meet(*this, in_step);
+  throw_failure();
 }
 
 void Seat::finish_alone() {
   batch_->finish_alone(*this);
+  throw_failure();
+}
+
+void Seat::finish_alone_quietly() noexcept {
+  batch_->finish_alone(*this);
+}
+
+void Seat::throw_failure() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 std::shared_ptr<DeviceBatch> make_batch(int device, std::int64_t seats,

@@ -73,8 +73,10 @@ class Seat : public DeviceSeat {
   /// Begins what waits, with others, and waits for it. Those who are `in_step` are at the point of a round
   /// where all of them come, and let those go first who still have to come there.
   void meet(bool in_step = false);
-  /// Begins what waits, without others, and waits for it.
+  /// Begins what waits, without others, and waits for it. What fails is thrown, by the second one when the
+  /// thread next waits.
   void finish_alone();
+  void finish_alone_quietly() noexcept;
   /// Which of the meetings will begin what is added now.
   std::int64_t meetings() const { return meetings_; }
   bool is_empty() const { return queue_.empty(); }
@@ -83,6 +85,7 @@ class Seat : public DeviceSeat {
   friend class Batch;
   friend class Unseated;
   static Seat*& place_of_thread();
+  void throw_failure();
 
   std::shared_ptr<Batch> batch_;
   std::vector<std::unique_ptr<QueuedWork>> queue_;
@@ -106,11 +109,16 @@ class Unseated {
   Seat* seat_;
 };
 
-/// Begins and waits for what the calling thread's seat has not begun: before memory is freed, and before
-/// calls that take no place in a queue.
+/// Begins and waits for what the calling thread's seat has not begun, before calls that take no place in a
+/// queue.
 inline void finish_queued_work() {
   Seat* seat = Seat::of_thread();
   if (seat != nullptr && !seat->is_empty()) seat->finish_alone();
+}
+/// The same before memory is freed.
+inline void finish_before_freeing() noexcept {
+  Seat* seat = Seat::of_thread();
+  if (seat != nullptr && !seat->is_empty()) seat->finish_alone_quietly();
 }
 
 /// Starts work(stream), or lets it wait in the calling thread's seat.

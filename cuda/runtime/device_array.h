@@ -31,7 +31,7 @@ class DeviceArray {
   }
   ~DeviceArray() {
     if (data_ == nullptr) return;
-    finish_queued_work();
+    finish_before_freeing();
     cudaFree(data_);
   }
   DeviceArray(DeviceArray&& other) noexcept

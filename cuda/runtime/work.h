@@ -40,7 +40,6 @@ class OwnedStream {
   }
   /// Whether everything started in this stream is done.
   bool idle() const {
-    if (const Seat* seat = Seat::of_thread(); seat != nullptr && !seat->is_empty()) return false;
     const cudaError_t status = cudaStreamQuery(stream_);
     if (status == cudaErrorNotReady) {
       cudaGetLastError();  // not an error, so that no later check may report it
@@ -64,8 +63,9 @@ class Event {
  public:
   Event() { OLRANK_CUDA_CHECK(cudaEventCreate(&event_)); }
   ~Event() {
-    finish_queued_work();
-    if (event_ != nullptr) cudaEventDestroy(event_);
+    if (event_ == nullptr) return;
+    finish_before_freeing();
+    cudaEventDestroy(event_);
   }
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)), meeting_(other.meeting_) {}
   Event& operator=(Event&& other) noexcept {
@@ -88,6 +88,16 @@ class Event {
   void wait() const {
     if (Seat* seat = Seat::of_thread(); seat != nullptr && meeting_ == seat->meetings()) seat->meet();
     OLRANK_CUDA_CHECK(cudaEventSynchronize(event_));
+  }
+  bool passed() const {
+    if (const Seat* seat = Seat::of_thread(); seat != nullptr && meeting_ == seat->meetings()) return false;
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();  // not an error, so that no later check may report it
+      return false;
+    }
+    OLRANK_CUDA_CHECK(status);
+    return true;
   }
   /// Both events must have passed.
   double seconds_since(const Event& earlier) const {
@@ -171,7 +181,7 @@ class PinnedBytes {
   }
   ~PinnedBytes() {
     if (data_ == nullptr) return;
-    finish_queued_work();
+    finish_before_freeing();
     cudaFreeHost(data_);
   }
   PinnedBytes(PinnedBytes&& other) noexcept

@@ -2,11 +2,12 @@
 """What nvcc and ptxas make of two kernels, for the card that this build is for: registers, and the instructions that matter.
 
 That no kernel spills is checked where all of them are compiled. A cooperative kernel reads what others have written, which a read of
-constants (ld.global.nc, LDG.CONSTANT) may not see; of products in double there is one instruction on tensor cores, of a fixed shape.
+constants (ld.global.nc, LDG.CONSTANT) may not see; a trial has its bits in a launch of its own and in one of several; of products in double there is one instruction on tensor cores, of a fixed shape.
 """
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import re
@@ -43,10 +44,21 @@ class KernelCodeTest(unittest.TestCase):
         subprocess.run([*kept, "-ptx", "-arch=compute_90", "-o", file], check=True, cwd=COMMANDS.parent)
         return str(file), file.read_text(encoding="utf-8")
 
+    def assert_one_rounding(self, text: str) -> None:
+        """A kernel for the launch of one trial and for that of several: products and sums are fused alike in both."""
+        counts: dict[tuple[str, str], dict[str, collections.Counter[str]]] = collections.defaultdict(dict)
+        for entry in text.split(".entry ")[1:]:
+            form, body, threads = re.search(r"(own|shared)_launchIXadL_?Z?(.*?)EELj(\d+)ELj", entry).groups()
+            counts[body, threads][form] = collections.Counter(re.findall(r"\b(?:mul|add|sub|neg|div|sqrt)\.(?:rn\.)?f(?:32|64)", entry))
+        self.assertGreater(len(counts), 3)
+        for body, forms in counts.items():
+            self.assertEqual(forms["own"], forms["shared"], body)
+
     def test_cooperative_training_keeps_its_registers_and_reads_no_constants(self) -> None:
         file, text = self.ptx_of("persistent_training")
         self.assertIn("ld.global.f32", text)
         self.assertNotIn("ld.global.nc", text)
+        self.assert_one_rounding(text)
         done = subprocess.run([Path(self.nvcc).with_name("ptxas"), "-v", "-arch=sm_90", file, "-o", self.scratch / "code"],
                               capture_output=True, text=True, check=True)
         training = r"entry function '\w+_launch\w+persistent_training_kernel\w+' for.*?Used (\d+) registers"
@@ -61,6 +73,7 @@ class KernelCodeTest(unittest.TestCase):
         _, text = self.ptx_of("inverse_factor")
         self.assertEqual(set(re.findall(r"mma\.sync\.aligned\.(m\d+n\d+k\d+)[.\w]*f64", text)), {"m16n8k16"})
         self.assertNotIn("wmma", text)
+        self.assert_one_rounding(text)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "cuda/engine/device_network.h"
+#include "cuda/runtime/batch.h"
 #include "tests/cuda/engine/small_device_rankers.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/saved_state.h"
@@ -25,7 +26,7 @@ using std::chrono::milliseconds;
 
 class DeviceBatchTest : public KernelTest {};
 
-/// A trial's settings, and the round before which its thread gives up.
+/// A trial's settings, and the round in which its work fails to begin, in a batch.
 struct Played {
   std::string name;
   std::uint32_t rounds = 6;
@@ -38,7 +39,13 @@ std::string play(const Played& played, std::shared_ptr<DeviceBatch> batch) {
   TestContext context;
   std::vector<float> scores(all_features().docs);
   for (std::uint32_t round = 1; round <= played.rounds; ++round) {
-    if (played.fails_in == round) return {};
+    if (played.fails_in == round) {
+      device::Seat* seat = device::Seat::of_thread();
+      if (seat == nullptr) return {};
+      seat->add_call([](Stream) { throw CudaError("A test lets this work fail."); });
+      EXPECT_THROW(play_round(*ranker, context.round, world(), round), CudaError);
+      return {};
+    }
     play_round(*ranker, context.round, world(), round);
     if (round == 4) ranker->score(context.execution, all_features(), scores);
   }

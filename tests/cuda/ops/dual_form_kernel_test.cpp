@@ -365,6 +365,19 @@ TEST_P(PairCornerKernelTest, ReportsAnIndefiniteCornerAndKeepsTheLogDeterminant)
   EXPECT_EQ(status.to_host()[0].log_det, 0.5);
 }
 
+// A block that is filled is multiplied by the rows before it, of which fewer may be cut into more parts.
+TEST(AppendWorkspaceTest, HoldsWhatTheFilledBlocksNeed) {
+  constexpr std::int64_t kBlock = device::InverseFactor::kBlock;
+  for (std::int64_t n = 0; n < 20'000; n += 7) {
+    for (const std::int64_t pairs :
+         {std::int64_t{1}, std::int64_t{9}, std::int64_t{127}, std::int64_t{256}}) {
+      const std::int64_t found = device::append_workspace(n, pairs) - 2 * pairs * pairs;
+      for (std::int64_t head = device::FactorTail(n).head; head + kBlock <= n + pairs; head += kBlock)
+        ASSERT_GE(found, device::apply_factor_transposed_workspace(head, kBlock)) << n << " " << pairs;
+    }
+  }
+}
+
 OLRANK_KERNEL_TESTS(PairCornerKernelTest);
 
 }  // namespace

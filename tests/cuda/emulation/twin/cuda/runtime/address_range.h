@@ -22,7 +22,7 @@ class AddressRange {
   AddressRange() = default;
   ~AddressRange() {
     if (first_ == nullptr) return;
-    finish_queued_work();
+    finish_before_freeing();
     emulation::wait(emulation::latest(stream_));
     emulation::unmap_on_device(first_);
   }

@@ -33,7 +33,7 @@ class DeviceArray {
   /// Waits for the device.
   ~DeviceArray() {
     if (data_ == nullptr) return;
-    finish_queued_work();
+    finish_before_freeing();
     emulation::wait_for_everything();
     emulation::free_on_device(data_);
   }

@@ -30,10 +30,7 @@ class OwnedStream {
     if (Seat* seat = Seat::of_thread()) seat->meet(true);
     wait();
   }
-  bool idle() const {
-    const Seat* seat = Seat::of_thread();
-    return (seat == nullptr || seat->is_empty()) && emulation::passes_soon(emulation::latest(get()));
-  }
+  bool idle() const { return emulation::passes_soon(emulation::latest(get())); }
   static void wait_for(Stream stream) {
     if (Seat* seat = Seat::of_thread()) seat->meet();
     emulation::wait(emulation::latest(stream));
@@ -60,6 +57,10 @@ class Event {
   void wait() const {
     if (Seat* seat = Seat::of_thread(); seat != nullptr && meeting_ == seat->meetings()) seat->meet();
     emulation::wait(state_->moment);
+  }
+  bool passed() const {
+    const Seat* seat = Seat::of_thread();
+    return (seat == nullptr || meeting_ != seat->meetings()) && emulation::passes_soon(state_->moment);
   }
   /// No time passes here.
   double seconds_since(const Event& earlier) const {
@@ -118,7 +119,7 @@ class PinnedBytes {
   }
   ~PinnedBytes() {
     if (values_.empty()) return;
-    finish_queued_work();
+    finish_before_freeing();
     emulation::check_not_copied(values_.data(), values_.size());
     emulation::forget_pinned(values_.data());
   }

@@ -12,6 +12,7 @@
 #include "core/ops/tangent_factors.h"
 #include "core/random/rng_stream.h"
 #include "core/throw_error.h"
+#include "models/modules/random_operators.h"
 #include "models/modules/script_archive.h"
 
 namespace olrank {

@@ -21,6 +21,7 @@
 
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "models/modules/random_operators.h"
 
 namespace olrank {
 namespace {

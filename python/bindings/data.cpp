@@ -10,7 +10,6 @@
 #include "arrays.h"
 #include "gil.h"
 #include "olrank/evaluation.h"
-#include "parts.h"
 
 namespace olrank::python {
 namespace {

@@ -21,7 +21,6 @@
 #include "olrank/external_metric.h"
 #include "olrank/external_ranker.h"
 #include "olrank/external_user.h"
-#include "parts.h"
 
 namespace olrank::python {
 namespace {

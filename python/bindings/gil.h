@@ -54,4 +54,12 @@ void end_interpreter();
 /// Adds what end_interpreter() waits for.
 void wait_at_end(std::function<void()> wait);
 
+// The parts of the module olrank._core. Each function adds its own.
+void add_errors();
+void add_rankers(nanobind::module_& module);
+void add_data(nanobind::module_& module);
+void add_logs(nanobind::module_& module);
+void add_models(nanobind::module_& module);
+void add_experiments(nanobind::module_& module);
+
 }  // namespace olrank::python

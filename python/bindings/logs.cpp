@@ -6,7 +6,6 @@
 
 #include "arrays.h"
 #include "gil.h"
-#include "parts.h"
 
 namespace olrank::python {
 

@@ -21,7 +21,6 @@
 #include "gil.h"
 #include "olrank/error.h"
 #include "olrank/external_model.h"
-#include "parts.h"
 
 namespace olrank::python {
 namespace {

@@ -9,7 +9,6 @@
 #include "olrank/error.h"
 #include "olrank/ranker.h"
 #include "olrank/settings.h"
-#include "parts.h"
 
 namespace olrank {
 /// Null where the library has no command line.

@@ -13,7 +13,6 @@
 #include "arrays.h"
 #include "gil.h"
 #include "olrank/error.h"
-#include "parts.h"
 
 namespace olrank::python {
 namespace {

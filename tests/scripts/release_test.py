@@ -3,6 +3,7 @@ and what it refuses."""
 
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -79,6 +80,21 @@ class ReleaseTest(unittest.TestCase):
         self.assertEqual((parts["nanobind"]["scope"], "version" in parts["numpy"], parts["debian"]["type"]), ("required", False, "container"))
         known = {part["bom-ref"] for part in bill["components"]}
         self.assertLess(set(bill["dependencies"][0]["dependsOn"]), known)
+
+    def test_the_bill_of_materials_keeps_the_packages_of_another_system(self):
+        self.assertEqual(self.release().returncode, 0)
+        file = self.folder / "out" / f"olrank-{VERSION}-sbom.cdx.json"
+        here = json.loads(file.read_text())
+        openblas = next(part for part in here["components"] if part["name"] == "libopenblas-pthread-dev")
+        other = re.sub("@.*", "@0.1-2?arch=amd64&distro=potato", openblas["purl"])
+        for purl in (other, openblas["purl"].replace("@", "@0")):  # the second is an older version on this system
+            here["components"].append(openblas | {"version": "0.1-2", "bom-ref": purl, "purl": purl})
+        file.write_text(json.dumps(here))
+        for _ in range(2):
+            self.assertEqual(self.release().returncode, 0)
+            both = json.loads(file.read_text())
+            self.assertEqual([part["purl"] for part in both["components"] if part["name"] == openblas["name"]], [openblas["purl"], other])
+            self.assertIn(other, both["dependencies"][0]["dependsOn"])
 
     def test_refuses_what_is_not_a_commit_with_notes(self):
         (self.root / "more").write_text("")

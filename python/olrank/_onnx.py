@@ -1,5 +1,6 @@
 """Models in ONNX, whose scores onnxruntime computes."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ def read(data: bytes) -> tuple[int, Callable[[npt.NDArray[np.float32]], npt.NDAr
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # so that sums have one order
     options.log_severity_level = 4  # errors are raised
+    # Weights outside the file would be sought where the program runs.
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     try:
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:
@@ -34,18 +37,22 @@ def read(data: bytes) -> tuple[int, Callable[[npt.NDArray[np.float32]], npt.NDAr
         raise DataError(f"This ONNX model gives {_described(given)}: export it with one output, or call that of the scores 'scores'.")
     kind, features = _TYPES[taken[0].type], taken[0].shape[1]
 
-    def score(docs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    def computed(docs: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
         try:
             scores = np.asarray(session.run([name], {taken[0].name: docs.astype(kind, copy=False)})[0])
         except Exception as error:
             raise DataError(f"This ONNX model does not score a table of documents: export it with a free number of rows ({_short(error)}).") from None
         if scores.size != len(docs) or scores.dtype.kind not in "fiu":
             raise DataError(f"This ONNX model gives {scores.size} numbers for {len(docs)} documents: export the score of each document alone.")
-        if docs.any() and not np.isfinite(scores).all():
+        return scores
+
+    def score(docs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        scores = computed(docs)
+        if not np.isfinite(scores).all():
             raise NumericError("The ONNX model gives a score that is not finite: check the features and the model.")
         return np.ascontiguousarray(scores, dtype=np.float64).ravel()
 
-    score(np.zeros((2, features), dtype=np.float32))  # raises what each call would raise
+    computed(np.zeros((2, features), dtype=np.float32))  # raises what each call would raise; a model need not score zeros
     return features, score
 
 

@@ -113,3 +113,37 @@ def test_a_python_without_onnxruntime_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(olrank.DataError, match=r"model.onnx: onnxruntime computes .*pip install onnxruntime\.$"):
         olrank.Ranker(features=6, normalise="none", start_from=onnx)
+
+
+def onnx_file(path, operation, weight, kept_in=None):
+    """A model whose score is the sum of operation(features, weight); `kept_in` is a file beside it that has the weight."""
+    onnx = pytest.importorskip("onnx", reason="onnx writes the models")
+    tensor = onnx.numpy_helper.from_array(weight, "weight")
+    if kept_in:
+        weight.tofile(path.parent / kept_in)
+        onnx.external_data_helper.set_external_data(tensor, kept_in)
+        tensor.ClearField("raw_data")
+    axes = onnx.numpy_helper.from_array(np.array([1]), "axes")
+    given, scores = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", columns]) for name, columns in (("docs", 6), ("scores", 1)))
+    nodes = [onnx.helper.make_node(operation, ["docs", "weight"], ["terms"]), onnx.helper.make_node("ReduceSum", ["terms", "axes"], ["scores"])]
+    graph = onnx.helper.make_graph(nodes, "model", [given], [scores], [tensor, axes])
+    path.write_bytes(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    return path
+
+
+def test_a_score_of_zeros_that_is_not_finite_is_refused(tmp_path):
+    pytest.importorskip("onnxruntime", reason="onnxruntime computes the scores of ONNX models")
+    model = olrank.load_model(onnx_file(tmp_path / "model.onnx", "Div", np.zeros((1, 6), dtype=np.float32)))  # 0/0
+    for docs in (np.zeros((2, 6), dtype=np.float32), np.ones((2, 6), dtype=np.float32)):
+        with pytest.raises(olrank.NumericError, match="gives a score that is not finite"):
+            model.score(docs, [2])
+
+
+def test_weights_outside_the_file_are_not_read(tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime", reason="onnxruntime computes the scores of ONNX models")
+    weight = np.ones((6, 10_000), dtype=np.float32)
+    assert np.all(olrank.load_model(onnx_file(tmp_path / "whole.onnx", "MatMul", weight)).score(np.ones((2, 6), dtype=np.float32), [2]) == 60_000)
+    model = onnx_file(tmp_path / "model.onnx", "MatMul", weight, kept_in="weight.bin")
+    monkeypatch.chdir(tmp_path)  # where onnxruntime would find it
+    with pytest.raises(olrank.DataError, match=r"model.onnx: onnxruntime cannot read this ONNX model: .* weights in another file"):
+        olrank.load_model(model)

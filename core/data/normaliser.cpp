@@ -13,6 +13,7 @@
 
 #include "core/data/doc_table.h"
 #include "core/data/join.h"
+#include "core/math/any_cpu.h"
 #include "core/math/column_range.h"
 #include "core/math/host_device.h"
 #include "core/math/normal.h"
@@ -26,7 +27,7 @@ constexpr std::int64_t kBlock = 1024;  // documents whose sums are taken togethe
 
 /// Signed logarithm: keeps the sign and the order, and squeezes heavy tails on both sides.
 double signed_log1p(double x) {
-  return std::copysign(std::log1p(std::abs(x)), x);
+  return std::copysign(log1p_of(std::abs(x)), x);
 }
 
 bool is_zscore(Normalisation kind) {

@@ -14,7 +14,7 @@ constexpr double kLeast = 1e-9;  // probability of what was seen
 
 /// log(eᵃ + eᵇ). One of a and b may be −∞.
 double log_of_sum(double a, double b) {
-  return std::max(a, b) + std::log1p(exp_of(-std::abs(a - b)));
+  return std::max(a, b) + log1p_of(exp_of(-std::abs(a - b)));
 }
 
 double surprise_of(std::span<const double> predicted, std::span<const std::uint8_t> clicks) {
@@ -64,7 +64,7 @@ void Examination::learn(std::span<const double> attraction, std::span<const std:
   const double steps = reading.log_likelihood;
   const double ranks = by_rank_.log_likelihood;
   reading.log_likelihood =
-      log_of_sum(steps - std::log1p(exp_of(by_rank_lead_)), ranks - std::log1p(exp_of(-by_rank_lead_)));
+      log_of_sum(steps - log1p_of(exp_of(by_rank_lead_)), ranks - log1p_of(exp_of(-by_rank_lead_)));
   constexpr double kMostLead = 50.0;  // users may read in another way one day
   by_rank_lead_ = std::clamp(by_rank_lead_ + ranks - steps, -kMostLead, kMostLead);
   const double share = by_rank_share();

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/error.h"
+#include "core/math/any_cpu.h"
 #include "core/ops/blas.h"
 #include "core/ops/covariance.h"
 #include "core/ops/inverse_factor.h"
@@ -71,7 +72,7 @@ double update_by_block(ExecutionContext& context, const TangentShape& shape, Tan
   for (std::int64_t i = 0; i < k; ++i) corner[i * (k + 1)] += 1.0;
   blas::cholesky(k, corner.data(), k);
   double log_det = 0.0;
-  for (std::int64_t i = 0; i < k; ++i) log_det += 2.0 * std::log(corner[i * (k + 1)]);
+  for (std::int64_t i = 0; i < k; ++i) log_det += 2.0 * log_of(corner[i * (k + 1)]);
   if (!std::isfinite(log_det)) throw NumericError("The pairs' gradients are not finite.");
   // With R Rᵀ = I + ΓP, the correction is QᵀQ for Q = R⁻¹Pᵀ.
   context.for_blocks(p, kTile, [&](std::int64_t begin, std::int64_t end, int) {
@@ -125,7 +126,7 @@ double inverse_covariance_of(ExecutionContext& context, const TangentShape& shap
         });
   }
   InverseFactor factor;
-  double log_det = -static_cast<double>(p) * std::log(lambda);
+  double log_det = -static_cast<double>(p) * log_of(lambda);
   AlignedVector<double> cross;
   AlignedVector<double> corner;
   while (factor.size() < p) {

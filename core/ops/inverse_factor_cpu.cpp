@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/math/any_cpu.h"
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 
@@ -163,7 +164,7 @@ double append_solved(ExecutionContext& context, InverseFactor& factor, std::int6
     double* out = factor.add_row();
     for (std::int64_t i = 0; i < n; ++i) out[i] = u[i * stride_u + row];
     std::copy_n(corner + row * stride_corner, row + 1, out + n);
-    log_det += 2.0 * std::log(out[n + row]);
+    log_det += 2.0 * log_of(out[n + row]);
     if (factor.room() == kBlock) invert_open_rows(context, factor);
   }
   return log_det;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <span>
 
+#include "core/math/any_cpu.h"
 #include "core/math/dcg.h"
 #include "core/math/host_device.h"
 #include "core/math/pair_loss.h"
@@ -154,7 +155,7 @@ double smooth_dcg_top(const double* scores, const double* gains, std::int64_t do
   for (const std::int32_t doc : order)
     sum_of_weights += portable_exp_nonpositive((scores[doc] - scores[order[0]]) * sharpness);
   const auto leads = scratch.take<double>(docs);
-  find_leads(scores, order, sharpness, std::log(sum_of_weights), leads.data());
+  find_leads(scores, order, sharpness, log_of(sum_of_weights), leads.data());
   const auto sorted_gains = scratch.take<double>(docs);
   for (std::int64_t i = 0; i < docs; ++i) sorted_gains[i] = gains[order[i]];
   const auto sorted_slopes = scratch.take<double>(docs);
@@ -310,7 +311,7 @@ double list_net(const double* scores, double* target, std::int64_t docs, double*
   const double most = lane_max(scores, whole);
   const double sum = softmax_terms(scores, docs, most, 1.0, slopes);
   const double target_sum = softmax_terms(target, docs, lane_max(target, whole), 1.0, target);
-  const double log_sum = std::log(sum);
+  const double log_sum = log_of(sum);
   const double scale = 1.0 / sum;
   const double target_scale = 1.0 / target_sum;
   Doubles losses = {};
@@ -454,7 +455,7 @@ double rank_svm_pairs(const double* scores, std::int64_t first, std::int64_t end
 /// The log of the product of all lanes, each at most 2^kMostFactors.
 double log_of_lanes(const Doubles& product) {
   double sum = 0.0;
-  for (std::int64_t lane = 0; lane < kLanes; ++lane) sum += std::log(product[lane]);
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) sum += log_of(product[lane]);
   return sum;
 }
 
@@ -583,7 +584,7 @@ ClockSums clock_sums(const double* leads, std::int64_t count, double y, double* 
       sums.log_product += std::min(leads[k] + y, kSurely);
       sums.slopes += slopes[k];
     }
-    sums.log_product += std::log(product);
+    sums.log_product += log_of(product);
   }
   return sums;
 }
@@ -599,7 +600,7 @@ double list_mle_grade(const ByGrade& sorted, std::int64_t first, std::int64_t en
   for (std::int64_t k = 0; k < docs - end; ++k)
     sum += others[k] = portable_exp_nonpositive(sorted.score[end + k] - most);
   const auto leads = scratch.take<double>(count);
-  for (std::int64_t k = 0; k < count; ++k) leads[k] = sorted.score[first + k] - most - std::log(sum);
+  for (std::int64_t k = 0; k < count; ++k) leads[k] = sorted.score[first + k] - most - log_of(sum);
 
   double loss = 0.0;
   double pull = 0.0;

@@ -2,6 +2,7 @@
 
 #include <cassert>
 
+#include "core/math/any_cpu.h"
 #include "core/math/host_device.h"
 #include "core/math/optimizer_step.h"
 
@@ -72,8 +73,10 @@ void adam_step(std::int64_t number, double step, double decay, std::span<const d
                AdamMoments moments, std::span<double> position, std::span<float> theta) {
   assert(gradient.size() == theta.size() && position.size() == theta.size());
   assert(moments.first.size() == theta.size() && moments.second.size() == theta.size());
-  adam_loop(step, step_rates(number, decay), gradient.data(), moments.first.data(), moments.second.data(),
-            position.data(), theta.data(), theta.size());
+  const StepRates rates{1.0 - power_of(optimizer::kBeta1, number),
+                        1.0 - power_of(optimizer::kBeta2, number), decay};
+  adam_loop(step, rates, gradient.data(), moments.first.data(), moments.second.data(), position.data(),
+            theta.data(), theta.size());
 }
 
 }  // namespace olrank

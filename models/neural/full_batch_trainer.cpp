@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/math/any_cpu.h"
 #include "core/math/optimizer_step.h"
 #include "core/math/portable_exp.h"
 #include "core/online/retraining.h"
@@ -145,8 +146,8 @@ class FullBatchTrainer : public NetworkTrainer {
   /// σ_t of the `repeats`-th repeat of this training, from this κ_t.
   double step_of(int repeats, double curvature) const {
     const TrainerSettings& settings = spec_.settings;
-    const double rate = repeated_rate(
-        decayed_rate(settings.learning_rate, settings.learning_rate_decay, trainings_), repeats);
+    const double rate =
+        repeated_rate(settings.learning_rate * power_of(settings.learning_rate_decay, trainings_), repeats);
     if (!by_curvature()) return rate;
     return stable_step(rate, curvature, prior_curvature(spec_.prior_weight));
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/math/any_cpu.h"
 #include "core/math/pair_loss.h"
 #include "core/ops/blas.h"
 #include "core/ops/covariance.h"
@@ -153,7 +154,7 @@ class DualForm : public FullForm {
       }
     }
     log_det_ += append_solved(context, factor_, columns, u.data(), columns, corner.data(), columns) -
-                static_cast<double>(columns) * std::log(lambda_);
+                static_cast<double>(columns) * log_of(lambda_);
     latest_.pairs = -1;
   }
   void rebuild(ExecutionContext& context, const ObservedPairs& history) override {
@@ -256,7 +257,7 @@ class DualForm : public FullForm {
       pair_kernel(context, shape_, added, added, scale_, corner.data(), columns);
       for (std::int64_t i = 0; i < columns; ++i) corner[i * (columns + 1)] += lambda_;
       log_det_ += olrank::append(context, factor_, columns, cross.data(), columns, corner.data(), columns) -
-                  static_cast<double>(columns) * std::log(lambda_);
+                  static_cast<double>(columns) * log_of(lambda_);
       n += columns;
     }
   }

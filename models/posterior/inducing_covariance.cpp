@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/math/any_cpu.h"
 #include "core/ops/blas.h"
 
 namespace olrank {
@@ -185,7 +186,7 @@ void InducingCovariance::factorise(ExecutionContext& context, const InducingDict
   for (std::int64_t i = 0; i < n; ++i) b.row(i)[i] += lambda_;
   blas::cholesky(n, b.data(), b.stride());
   double log_det = 0.0;
-  for (std::int64_t i = 0; i < n; ++i) log_det += 2.0 * std::log(b.row(i)[i]) - std::log(lambda_);
+  for (std::int64_t i = 0; i < n; ++i) log_det += 2.0 * log_of(b.row(i)[i]) - log_of(lambda_);
   if (!std::isfinite(log_det)) throw NumericError("A matrix to factorise has entries that are not finite.");
   blas::inverse_from_cholesky(n, b.data(), b.stride());
   const LowerTriangle root = reversed_root(b, lambda_);

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/math/any_cpu.h"
 #include "core/online/retraining.h"
 #include "core/ops/blas.h"
 #include "core/ops/gradient_products.h"
@@ -265,7 +266,7 @@ void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
   }
   blas::cholesky(k, gram.data(), k);
   double log_det = 0.0;
-  for (std::int64_t a = 0; a < k; ++a) log_det += 2.0 * std::log(gram[a * (k + 1)]);
+  for (std::int64_t a = 0; a < k; ++a) log_det += 2.0 * log_of(gram[a * (k + 1)]);
   if (!std::isfinite(log_det)) throw NumericError("The pairs' gradients are not finite.");
   blas::solve_lower(Transpose::kNo, k, size, gram.data(), k, added.data(), size);
   state_.covariance.append(size, k, added.data(), z.data(), log_det);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/math/any_cpu.h"
 #include "core/ops/blas.h"
 
 namespace olrank {
@@ -131,7 +132,7 @@ class OrthonormalForm : public FullForm {
       take(context, history, begin, std::min(kPairsAtOnce, history.pairs() - begin));
     log_det_ = 0.0;
     for (std::int64_t r = 0; r < rank_; ++r)
-      log_det_ += 2.0 * std::log(root()[r * (stride_ + 1)]) - std::log(lambda_);
+      log_det_ += 2.0 * log_of(root()[r * (stride_ + 1)]) - log_of(lambda_);
   }
   void rebuild(ExecutionContext& context, const ObservedPairs& history) override {
     rank_ = 0;

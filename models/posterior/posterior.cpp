@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/math/any_cpu.h"
 #include "core/online/retraining.h"
 #include "core/ops/covariance.h"
 #include "core/runtime/execution_context.h"
@@ -153,7 +154,7 @@ class DiagonalPosterior : public Posterior {
   /// Σ_k log(A_kk/λ).
   double log_det() const override {
     double sum = 0.0;
-    for (const double value : diagonal_) sum += std::log(value / spec_.lambda);
+    for (const double value : diagonal_) sum += log_of(value / spec_.lambda);
     return sum;
   }
   std::int64_t bytes() const override {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/math/any_cpu.h"
 #include "core/ops/blas.h"
 #include "core/ops/covariance.h"
 #include "models/posterior/full_form.h"
@@ -128,7 +129,7 @@ void RowCovariance::observe(ExecutionContext& context, std::span<const double> r
       for (std::int64_t k = 0; k < features_; ++k) diagonal[k] += row[k] * row[k];
     }
     log_det_ = 0.0;
-    for (const double entry : diagonal_) log_det_ += std::log(entry / lambda_);
+    for (const double entry : diagonal_) log_det_ += log_of(entry / lambda_);
     return;
   }
   if (is_root()) {
@@ -197,7 +198,7 @@ void RowCovariance::update_inverse(ExecutionContext& context, std::span<const do
   for (std::int64_t pair = 0; pair < pairs; ++pair) core[pair * (pairs + 1)] += 1.0;
   blas::cholesky(pairs, core, pairs);
   double grown = log_det_;
-  for (std::int64_t pair = 0; pair < pairs; ++pair) grown += 2.0 * std::log(core[pair * (pairs + 1)]);
+  for (std::int64_t pair = 0; pair < pairs; ++pair) grown += 2.0 * log_of(core[pair * (pairs + 1)]);
   if (!std::isfinite(grown)) throw NumericError("The update of the inverse is not finite.");
   log_det_ = grown;
   blas::solve_lower(Transpose::kNo, pairs, features_, core, pairs, projected.data(), features_);
@@ -211,7 +212,7 @@ void RowCovariance::renew_inverse() {
   log_det_ = 0.0;
   const double* factor = inverse_.data();
   for (std::int64_t k = 0; k < features_; ++k)
-    log_det_ += 2.0 * std::log(factor[k * (features_ + 1)]) - std::log(lambda_);
+    log_det_ += 2.0 * log_of(factor[k * (features_ + 1)]) - log_of(lambda_);
   blas::inverse_from_cholesky(features_, inverse_.data(), features_);
   mirror_lower(features_, inverse_.data());
   updates_ = 0;
@@ -240,7 +241,7 @@ void RowCovariance::add_to_root(std::span<const double> rows, std::int64_t pairs
   log_det_ = 0.0;
   for (std::int64_t k = 0; k < features_; ++k) {
     inverse[k * (features_ + 1)] = 1.0;
-    log_det_ += 2.0 * std::log(root[k * (features_ + 1)]) - std::log(lambda_);
+    log_det_ += 2.0 * log_of(root[k * (features_ + 1)]) - log_of(lambda_);
   }
   blas::solve_lower(Transpose::kNo, features_, features_, root, features_, inverse, features_);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/math/any_cpu.h"
 #include "core/metrics/list_metrics.h"
 #include "core/throw_error.h"
 
@@ -103,7 +104,7 @@ std::shared_ptr<const FrozenRanker> ScoreModelRanker::freeze() const {
 }
 
 double ScoreModelRanker::step() const {
-  return learning_rate_ * std::pow(learning_rate_decay_, static_cast<double>(rounds_learned_));
+  return learning_rate_ * power_of(learning_rate_decay_, rounds_learned_);
 }
 
 void ScoreModelRanker::follow_gradient(ExecutionContext& context, const QueryDocs& query,

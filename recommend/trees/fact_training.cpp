@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/io/state_archive.h"
+#include "core/math/any_cpu.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
 #include "recommend/trees/pair_source.h"
@@ -52,8 +53,8 @@ double squared_loss(const RatingRows& by_user, const FactorRows& users, const Fa
 double pair_loss(std::span<const ItemPair> pairs, const FactorRows& users, const FactorRows& items) {
   double sum = 0.0;
   for (const ItemPair& pair : pairs) {
-    sum += logistic_loss(factor_product(users.row(pair.user), items.row(pair.winner)) -
-                         factor_product(users.row(pair.user), items.row(pair.loser)));
+    sum += logistic_loss_of(factor_product(users.row(pair.user), items.row(pair.winner)) -
+                            factor_product(users.row(pair.user), items.row(pair.loser)));
   }
   return sum;
 }

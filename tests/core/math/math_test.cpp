@@ -212,6 +212,9 @@ TEST(AnyCpuTest, OwnFunctionsKeepTheValuesOfTheLibrarys) {
   own_functions = false;
   EXPECT_EQ(exp_of(1.5), std::exp(1.5));
   EXPECT_EQ(log_of(3.0), std::log(3.0));
+  EXPECT_EQ(log1p_of(0.3), std::log1p(0.3));
+  EXPECT_EQ(logistic_loss_of(-0.3), logistic_loss(-0.3));
+  EXPECT_EQ(power_of(0.9, 331), std::pow(0.9, 331.0));
   own_functions = true;
   const auto expect_near = [](double own, double expected) {
     if (std::isfinite(expected) && expected != 0.0)
@@ -221,6 +224,10 @@ TEST(AnyCpuTest, OwnFunctionsKeepTheValuesOfTheLibrarys) {
   };
   for (const double x : xs) expect_near(exp_of(x), x < -708.0 ? 0.0 : x > 708.0 ? HUGE_VAL : std::exp(x));
   for (const double x : positive) expect_near(log_of(x), std::log(x));
+  for (const double x : positive) expect_near(log1p_of(x), std::log1p(x));
+  for (const double x : xs) expect_near(logistic_loss_of(x), logistic_loss(x));
+  for (const std::int64_t n : {0, 1, 2, 7, 331})
+    EXPECT_NEAR(power_of(0.9, n) / std::pow(0.9, n), 1.0, 1e-13);
   own_functions = false;
 }
 

@@ -26,7 +26,6 @@
 #include "core/random/rng_stream.h"
 #include "core/runtime/log.h"
 #include "core/throw_error.h"
-#include "report/inspection.h"
 #include "report/drawing.h"
 #include "report/inspection.h"
 

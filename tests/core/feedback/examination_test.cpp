@@ -195,7 +195,7 @@ TEST(ExaminationTest, HasTheSameBitsOnAnyCpuIfAskedFor) {
     return bits;
   };
   own_functions = true;
-  EXPECT_EQ(likelihoods(), 0U);
+  EXPECT_EQ(likelihoods(), 5'802'708'708'791'697'002U);
   own_functions = false;
 }
 

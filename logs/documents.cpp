@@ -202,11 +202,20 @@ const DocumentVersions::Head& DocumentVersions::head_of(const Place& place) cons
   return *std::prev(after);
 }
 
-std::string DocumentVersions::apply(FeedbackRecord& record) const {
+std::shared_ptr<const StoredDocument> DocumentVersions::earlier(const std::string& id, std::int64_t version,
+                                                                std::string_view head) const {
+  const auto known = places_.find(id);
+  if (known == places_.end()) return nullptr;
+  for (const Place& place : known->second)
+    if (place.version == version && head_of(place).text == head) return read(place.begin);
+  return nullptr;
+}
+
+std::string DocumentVersions::apply(FeedbackRecord& record, bool* lacks) const {
   if (record.versions.empty()) return "";
   const std::shared_lock lock(mutex_);
   const std::size_t docs = record.versions.size();
-  const FittedNormaliser* normaliser = nullptr;
+  const Head* head = nullptr;
   std::vector<float> raw;
   std::shared_ptr<const StoredDocument> from_disk;
   for (std::size_t doc = 0; doc < docs; ++doc) {
@@ -224,23 +233,27 @@ std::string DocumentVersions::apply(FeedbackRecord& record) const {
     while (place != places.end() && std::next(place) != places.end() &&
            std::next(place)->version == version && !head_of(*place).is_of(record.schema))
       ++place;
-    if (place == places.end() || place->version != version)
+    if (place == places.end() || place->version != version) {
+      if (lacks != nullptr) *lacks = true;
       return fmt::format(
           "The record has version {} of document '{}', which {} lacks: put the file there that belongs to "
           "this log.",
           version, excerpt(id), file_.string());
-    const FittedNormaliser& own_normaliser = head_of(*place).normaliser;
-    if (normaliser == nullptr) raw.resize(docs * own_normaliser.features);
-    if (normaliser != nullptr && normaliser != &own_normaliser)
+    }
+    const Head& own_head = head_of(*place);
+    const std::int64_t features = own_head.normaliser.features;
+    if (head == nullptr) raw.resize(docs * features);
+    // A schema that came back has several heads of the same text.
+    if (head != nullptr && head->text != own_head.text)
       return "The record has documents of different schemas.";
-    normaliser = &own_normaliser;
+    head = &own_head;
     const StoredDocument* stored = std::next(place) == places.end() ? newest_in_memory(id) : nullptr;
     if (stored == nullptr) stored = (from_disk = read(place->begin)).get();
     const std::vector<float>& columns = stored->columns;
-    std::copy(columns.begin(), columns.end(),
-              raw.begin() + static_cast<std::int64_t>(doc) * normaliser->features);
+    std::copy(columns.begin(), columns.end(), raw.begin() + static_cast<std::int64_t>(doc) * features);
   }
-  if (normaliser == nullptr) return "The record has versions, but no stored document.";
+  if (head == nullptr) return "The record has versions, but no stored document.";
+  const FittedNormaliser* normaliser = &head->normaliser;
   for (const FeedbackRecord::GivenNumber& one : record.given) {
     if (one.column >= normaliser->features)
       return fmt::format("The record gives column {}, but its documents have {}.", one.column,

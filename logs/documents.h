@@ -51,7 +51,8 @@ class DocumentVersions : public Interface {
   explicit DocumentVersions(std::filesystem::path file);
 
   /// Gives a record the inputs that its versions say. Returns what is wrong with them; empty if nothing is.
-  std::string apply(FeedbackRecord& record) const;
+  /// `lacks` tells whether that is a version that is not there.
+  std::string apply(FeedbackRecord& record, bool* lacks = nullptr) const;
 
  protected:
   DocumentVersions(std::filesystem::path file, std::nullptr_t) : file_(std::move(file)) {}
@@ -65,6 +66,9 @@ class DocumentVersions : public Interface {
   /// Adds what begins at this byte of the file. The mutex is held. Below 0 nobody will ask for the version.
   void add_head(std::string_view line, std::int64_t begin);
   void add(const StoredDocument& document, std::int64_t begin);
+  /// Returns what this version of a document was under a head of this text; null if there was none.
+  std::shared_ptr<const StoredDocument> earlier(const std::string& id, std::int64_t version,
+                                                std::string_view head) const;
   /// Returns what was added last of a document, if it is in memory. The mutex is held.
   virtual const StoredDocument* newest_in_memory(const std::string&) const { return nullptr; }
 

@@ -109,8 +109,15 @@ void DocumentStore::convert() {
   }
   for (std::size_t i = 0; i < ids.size();) {
     std::vector<StoredDocument> converted;
-    for (const std::size_t end = std::min(ids.size(), i + kAtOnce); i < end; ++i)
-      before_.convert(converted.emplace_back(*latest_.at(ids[i]).document));
+    for (const std::size_t end = std::min(ids.size(), i + kAtOnce); i < end; ++i) {
+      StoredDocument& document = converted.emplace_back(*latest_.at(ids[i]).document);
+      // A schema that comes back finds each version as it was.
+      if (const auto same = earlier(ids[i], document.version, head_)) {
+        document = *same;
+      } else {
+        before_.convert(document);
+      }
+    }
     append(std::move(converted), 0, writing);
   }
 }

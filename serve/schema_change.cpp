@@ -109,7 +109,7 @@ void SchemaChange::run() {
 
 void SchemaChange::resume() {
   const auto pair = SchemaPair::read(parts_.file);
-  if (!pair) return;
+  if (!pair || pair->after == parts_.present) return;  // its documents wait for the disk
   try {
     begin(parts_.plan(pair->after));
   } catch (const Error& error) {

@@ -16,6 +16,7 @@
 #include "core/io/atomic_file.h"
 #include "serve/api_error.h"
 #include "serve/requests.h"
+#include "serve/schema_change.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/expected_warnings.h"
 
@@ -343,6 +344,50 @@ TEST(DocumentStore, AChangedSchemaKeepsTheVersionsOfItsDocuments) {
   EXPECT_EQ(store.counts().documents, 2);
   expect_inputs(store);
   expect_inputs(DocumentVersions(folder.path() / DocumentVersions::kFile));
+}
+
+TEST(DocumentStore, ASchemaThatComesBackHasItsVersionsAsTheyWere) {
+  const TemporaryFolder folder;
+  const std::string normaliser = normaliser_text(list_scaling());
+  const std::string head = documents_head("schema", normaliser);
+  const std::string other = documents_head("other", normaliser);
+  const auto drops = [](StoredDocument& one) { one.columns[0] = 0.0F; };
+  const std::vector<float> old = {1.0F, 2.0F, 3.0F};
+  const std::vector<float> during = {4.0F, 5.0F, 7.0F};
+  const std::vector<float> kept = {0.0F, 5.0F, 7.0F};
+  const auto expect_inputs = [&](const DocumentVersions& versions) {
+    FeedbackRecord record = list_of_versions({{"a", 5}, {"b", 1}});
+    record.schema = "schema";
+    EXPECT_EQ(versions.apply(record), "");
+    EXPECT_EQ(record.inputs, scaled_inputs({old, kept}));
+    record = list_of_versions({{"a", 5}, {"b", 1}});
+    record.schema = "other";
+    EXPECT_EQ(versions.apply(record), "");
+    EXPECT_EQ(record.inputs, scaled_inputs({{0.0F, 2.0F, 3.0F}, during}));
+  };
+  {
+    DocumentStore store(store_settings(folder));
+    store.put({stored_document("a", 5, old)});
+    EXPECT_TRUE(store.change_schema(other, {head, drops}));
+    store.put({stored_document("b", 1, during)});
+    EXPECT_TRUE(store.change_schema(head, {other, drops}));
+    EXPECT_EQ(*store.newest("a"), stored_document("a", 5, old));
+    expect_inputs(store);
+  }
+  const DocumentStore store(store_settings(folder));
+  EXPECT_EQ(*store.newest("a"), stored_document("a", 5, old));
+  expect_inputs(store);
+  expect_inputs(DocumentVersions(folder.path() / DocumentVersions::kFile));
+}
+
+TEST(DocumentStore, AStartLeavesAChangeThatWaitsForTheDisk) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "schemas.json";
+  const SchemaPair pair{"[[feature]]\nname = \"older\"\n", "[[feature]]\nname = \"newer\"\n"};
+  pair.write(file);
+  SchemaChange change({file, pair.after, [](const std::string&) { return ResolvedService(); }, {}, {}});
+  change.resume();
+  EXPECT_EQ(SchemaPair::read(file), pair);
 }
 
 TEST(DocumentStore, AStartWithAFullDiskLeavesTheChangeToTheNextOne) {

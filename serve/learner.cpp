@@ -343,7 +343,7 @@ void Learner::finish() {
   }
 }
 
-void Learner::take(std::string_view line, std::uint64_t number, FeedbackRecord& record) {
+std::string Learner::take(std::string_view line, std::uint64_t number, FeedbackRecord& record) {
   const auto refuse = [&](const std::string& message, std::int64_t column = 1) {
     throw DataError(log_.path().string(), static_cast<std::int64_t>(number), column, message);
   };
@@ -351,7 +351,11 @@ void Learner::take(std::string_view line, std::uint64_t number, FeedbackRecord& 
   if (!record.versions.empty() && settings_.documents == nullptr)
     refuse("The record names documents by their versions, and this process has none.");
   if (settings_.documents != nullptr) {
-    if (const std::string wrong = settings_.documents->apply(record); !wrong.empty()) refuse(wrong);
+    bool lacks = false;
+    if (std::string wrong = settings_.documents->apply(record, &lacks); !wrong.empty()) {
+      if (lacks && settings_.skips_lost_documents) return wrong;
+      refuse(wrong);
+    }
   }
   if (const std::string wrong = names_.apply(record); !wrong.empty()) refuse(wrong);
   if (settings_.inputs != 0 && record.columns != settings_.inputs) {
@@ -369,6 +373,7 @@ void Learner::take(std::string_view line, std::uint64_t number, FeedbackRecord& 
                     "belongs to another service.",
                     letter_of(group), letters_of(settings_.exposure->groups())));
   }
+  return {};
 }
 
 /// Every record that is still to be learned. Records of earlier versions without unshown documents may
@@ -404,20 +409,28 @@ void Learner::require_documents() {
     if (line.empty()) return;
     end -= std::ssize(line) + 1;
     if (line.find("\"versions\":[") == std::string::npos) continue;
-    return take(line, round, record);
+    take(line, round, record);
+    return;
   }
 }
 
 bool Learner::consume_next() {
   std::string_view line;
   if (!reader_->next(line)) return false;
-  take(line, round_ + 1, record_);
+  const std::string lost = take(line, round_ + 1, record_);
   if (record_.round != round_ + 1) {
     throw_error<IoError>("{}: Found round {} where round {} was expected.", log_.path().string(),
                          record_.round, round_ + 1);
   }
   summary_.reset();
-  learn(record_);
+  if (lost.empty()) {
+    learn(record_);
+  } else {
+    if (arms_) arms_->observe(record_);
+    skip(lost);
+    round_ = record_.round;
+    published_ = false;
+  }
   last_check_ = check_of(line);
   position_ = reader_->position();
   return true;

@@ -40,6 +40,7 @@ struct LearnerSettings {
   bool checks_log = true;                       // before it learns, and not as it learns
   const DocumentVersions* documents = nullptr;  // that records name; null: they name none
   std::optional<FeatureSchema> schema{};        // of a service with one, for its counters
+  bool skips_lost_documents = false;            // records that name them, which a shared log may have lost
 };
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
@@ -123,7 +124,8 @@ class Learner : public RankerSource {
   void require_fitting_log();
   void require_documents();
   /// Takes the record from its line, with the inputs of the ranker.
-  void take(std::string_view line, std::uint64_t number, FeedbackRecord& record);
+  /// Returns why the record is skipped; empty if it is not.
+  std::string take(std::string_view line, std::uint64_t number, FeedbackRecord& record);
   void run();
   std::vector<Request> take_due_requests();
   /// When an idle thread has to publish or to save next; nothing if only a wake makes work.

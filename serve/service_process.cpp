@@ -475,7 +475,7 @@ class LearnerProcess {
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
                         normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan,
                         named_inputs(identity), learns_again, checks_log, &*documents_,
-                        schema_of(identity)});
+                        schema_of(identity), stream_.has_value()});
   }
 
   /// Makes documents of the schema before those of the one after it.

@@ -587,6 +587,26 @@ TEST_F(LearnerTest, RejectsALogWithOneRecordOfAnotherModel) {
   EXPECT_EQ(message_of<DataError>([&] { learner.catch_up(false); }), message);
 }
 
+TEST_F(LearnerTest, SkipsRecordsOfDocumentsThatASharedLogHasLost) {
+  fill(log, 1, 3);
+  FeedbackRecord lost = liked_first_feature(4);
+  lost.versions.assign(lost.docs.size(), 7);
+  log.append(lost);
+  fill(log, 5, 6);
+  const DocumentVersions none(folder / "documents.jsonl");
+  LearnerSettings settings = settings_in(folder);
+  settings.documents = &none;
+  EXPECT_NE(message_of<DataError>([&] { Learner(make_served(), log, settings); }).find("has version 7 of"),
+            std::string::npos);
+  settings.skips_lost_documents = true;
+  const ExpectedWarnings warnings;
+  Learner learner(make_served(), log, settings);
+  learner.learn_all();
+  EXPECT_EQ(learner.state().round, 6U);
+  EXPECT_EQ(learner.state().skipped, 1U);
+  EXPECT_EQ(warnings.count("Skipped feedback 4"), 1);
+}
+
 TEST_F(LearnerTest, RejectsALogWithoutTheUnshownDocumentsThatItsRankerNeeds) {
   for (int number = 1; number <= 3; ++number) {
     FeedbackRecord record = liked_first_feature(number);

@@ -46,13 +46,23 @@ void write_or_reject(const Write& write) {
 }  // namespace
 
 DocumentStore::DocumentStore(const Settings& settings)
+    : DocumentStore(settings, documents_head(settings.schema, settings.normalisation)) {}
+
+DocumentStore::DocumentStore(const Settings& settings, std::string head)
     : DocumentVersions(settings.folder / kFile, nullptr),
-      head_(documents_head(settings.schema, settings.normalisation)),
+      head_(std::move(head)),
       before_(settings.before),
-      shared_(settings.shared) {
+      shared_(settings.shared),
+      patience_(settings.patience) {
   counts_.byte_limit = settings.bytes;
   if (settings.folder.empty()) {
-    load_newest();
+    known_ = shared_->chain();  // what comes later is taken again
+    lines_ = known_.round;
+    take_line(line_of(0, head_), -1, {});
+    last_head_ = head_;
+    shared_->each_newest([this](std::string_view body) {
+      take_line(line_of(0, body), -1, [this](auto* document, auto) { take(std::move(*document)); });
+    });
     return;
   }
   log_.emplace(settings.folder / kFile, 0, settings.accept_loss);
@@ -238,6 +248,7 @@ std::vector<std::int64_t> DocumentStore::put(const std::vector<StoredDocument>& 
 }
 
 std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
+  std::int64_t count = 0;  // also of those that a repeated command finds gone
   for (std::unique_lock writing(writing_);;) {
     settle(writing, ids);
     std::vector<StoredDocument> removed;
@@ -247,7 +258,7 @@ std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
       if (known == latest_.end() || !known->second.document || !seen.insert(id).second) continue;
       removed.push_back(removed_document(known->second.document->id, known->second.version));
     }
-    const std::int64_t count = std::ssize(removed);
+    count = std::max<std::int64_t>(count, std::ssize(removed));
     if (append(std::move(removed), 0, writing)) return count;
   }
 }
@@ -257,13 +268,19 @@ std::int64_t DocumentStore::remove(std::span<const std::string> ids) {
 bool DocumentStore::append(std::vector<StoredDocument> documents, std::size_t bytes,
                            std::unique_lock<std::mutex>& writing) {
   if (shared_ != nullptr) {
+    constexpr std::size_t kMost = 20'000;  // in one step of the server, for which all others wait
+    if (documents.size() > kMost)
+      throw ApiError(413, "",
+                     fmt::format("The request changes {}, but one of a shared log may change {} at most: "
+                                 "nothing was changed. Send them in several requests.",
+                                 counted(documents.size(), "document"), kMost));
     std::vector<RedisDocuments::Line> lines;
     if ((known_.round == 0 || writes_head_) && !documents.empty()) lines.push_back({"", head_});
     for (std::size_t i = 0; i < documents.size(); ++i)
       lines.push_back({documents[i].id.text, document_body(documents[i], documents.size() - 1 - i)});
     bool is_next = false;
     write_or_reject([&] {
-      is_next = shared_->append(known_, lines);
+      is_next = shared_->append(known_, lines, true);
       catch_up_now();
     });
     writes_head_ = writes_head_ && !is_next;
@@ -315,7 +332,11 @@ void DocumentStore::catch_up() {
 
 void DocumentStore::send_missing() {
   const std::lock_guard writing(writing_);
-  if (const RecordChain there = shared_->chain(); there.round < known_.round) send_missing_now(there);
+  RecordChain there = shared_->chain();
+  for (; there.round < known_.round; there = shared_->chain()) send_missing_now(there);
+  // What others store has the present schema, also if this log has none of it yet.
+  if (known_.round > 0 && there.hash == known_.hash && last_head_ != head_)
+    shared_->append(known_, {{"", head_}}, false);
 }
 
 void DocumentStore::catch_up_now() {
@@ -325,6 +346,7 @@ void DocumentStore::catch_up_now() {
       send_missing_now(there);
       continue;
     }
+    behind_since_.reset();
     if (there.round == known_.round) {
       if (there.hash == known_.hash) return;
       if (log_) part("they differ");
@@ -368,11 +390,21 @@ void DocumentStore::part(const std::string& why) const {
 
 /// The server came back with fewer lines, or is new and the folder is not.
 void DocumentStore::send_missing_now(const RecordChain& there) {
-  if (!log_)
-    throw_error<IoError>(
-        "{}: The server came back with fewer documents than this process has: they are stored again once a "
-        "learner has sent the others.",
-        shared_->place());
+  if (!log_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!behind_since_) behind_since_ = now;
+    if (now - *behind_since_ < patience_ || !shared_->has_learner(patience_))
+      throw_error<IoError>(
+          "{}: The server came back with fewer documents than this process has: they are stored again once "
+          "a "
+          "learner has sent the others.",
+          shared_->place());
+    log_warning(
+        "{}: The server has {} of documents, and no learner that runs has the others, {} to {}: this "
+        "process goes on without them. Put these documents again.",
+        shared_->place(), counted(there.round, "line"), there.round + 1, known_.round);
+    return load_newest();
+  }
   if (RecordChain::of(*log_, 0, there.round).hash != there.hash) part("earlier ones differ");
   log_warning("{}: The server has {} of documents, and this log {}: sending it the others.",
               shared_->place(), counted(there.round, "line"), known_.round);
@@ -381,7 +413,7 @@ void DocumentStore::send_missing_now(const RecordChain& there) {
     newest.push_back(
         {id, document_body(
                  latest.document ? *latest.document : removed_document({id, false}, latest.version), 0)});
-  shared_->set_newest(newest);
+  if (!shared_->set_newest(there, newest)) return;
   constexpr std::size_t kAtOnce = 1000;
   RecordChain sent{0, 0, {}};
   std::vector<RedisDocuments::Line> lines;
@@ -393,7 +425,7 @@ void DocumentStore::send_missing_now(const RecordChain& there) {
     }
     lines.push_back({"", std::string(body_of(line))});
     if (lines.size() < kAtOnce && sent.round + lines.size() < known_.round) continue;
-    if (!shared_->append(sent, lines)) return;  // so does another learner
+    if (!shared_->append(sent, lines, false)) return;  // so does another learner
     for (const RedisDocuments::Line& one : lines) sent.add(one.body);
     lines.clear();
   }
@@ -414,21 +446,18 @@ void DocumentStore::take_lines(std::vector<std::string> bodies) {
   lines_ = known_.round;
 }
 
+/// Lists go on with the documents before until it has all.
 void DocumentStore::load_newest() {
-  RecordChain chain = shared_->chain();  // what comes later is taken again
+  DocumentStore loaded({{}, "", "", counts_.byte_limit, false, {}, shared_}, head_);
   {
     const std::unique_lock lock(mutex_);
-    latest_.clear();
-    counts_ = {0, 0, 0, counts_.byte_limit, 0};
-    take_line(line_of(0, head_), -1, {});
+    take_line(line_of(0, head_), -1, {});  // ends a request of which only the first lines came
     last_head_ = head_;
+    latest_.swap(loaded.latest_);
+    std::swap(counts_, loaded.counts_);
   }
-  shared_->each_newest([this](std::string_view body) {
-    const std::unique_lock lock(mutex_);
-    take_line(line_of(0, body), -1, [this](auto* document, auto) { take(std::move(*document)); });
-  });
-  lines_ = chain.round;
-  known_ = std::move(chain);
+  lines_ = loaded.lines_.load();
+  known_ = std::move(loaded.known_);
 }
 
 void DocumentStore::start() {

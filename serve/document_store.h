@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -42,6 +43,8 @@ class DocumentStore : public DocumentVersions {
     bool accept_loss = false;                // of the log's end
     Conversion before{};                     // of the documents of the schema before
     const RedisDocuments* shared = nullptr;  // null: of this process alone
+    /// Of a replica: then it goes on without documents that the server lost and no learner has.
+    std::chrono::milliseconds patience{10'000};
   };
   /// Throws DataError for a damaged log, as FileLog does. Changes nothing.
   explicit DocumentStore(const Settings& settings);
@@ -99,6 +102,7 @@ class DocumentStore : public DocumentVersions {
     std::shared_ptr<const StoredDocument> document;
     bool is_of_before = false;  // of the schema before
   };
+  DocumentStore(const Settings& settings, std::string head);
   std::size_t bytes_of_version() const;
   static std::size_t bytes_of_name(const std::string& id);
   static std::size_t bytes_of(const StoredDocument& document);
@@ -131,6 +135,8 @@ class DocumentStore : public DocumentVersions {
   Counts counts_;
   const RedisDocuments* shared_;
   RecordChain known_;  // of the server's lines
+  std::chrono::milliseconds patience_;
+  std::optional<std::chrono::steady_clock::time_point> behind_since_;  // the server has fewer lines
   std::atomic<std::uint64_t> lines_ = 0;
   std::atomic<bool> stopping_ = false;
   std::thread following_;

@@ -12,12 +12,16 @@ namespace {
 constexpr std::int64_t kLinesAtOnce = 1000;
 constexpr std::chrono::milliseconds kWait{100};
 
-/// 0 if the stream has other lines than the caller knows.
+/// 0 if the stream has other lines than the caller knows. A learner that starts sends its own documents
+/// before it begins the records: until then the requests of other processes wait.
 constexpr const char* kAppendLinesScript = R"lua(
+if ARGV[5] ~= '' and redis.call('EXISTS', KEYS[4]) == 0 then
+  return redis.error_reply('LOST The server has no documents yet: they are stored once a learner has started')
+end
 local last = redis.call('HMGET', KEYS[2], 'round', 'hash')
 if (last[1] or '0') ~= ARGV[1] or (last[2] or '') ~= ARGV[2] then return 0 end
 local line = tonumber(ARGV[1])
-for i = 5, #ARGV, 3 do
+for i = 6, #ARGV, 3 do
   line = line + 1
   redis.call('XADD', KEYS[1], string.format('%d-0', line), 'record', ARGV[i + 1], 'before', ARGV[i + 2])
   if ARGV[i] ~= '' then  -- alone there, whichever others were stored with it
@@ -26,6 +30,22 @@ for i = 5, #ARGV, 3 do
   end
 end
 redis.call('HSET', KEYS[2], 'round', ARGV[3], 'hash', ARGV[4])
+return 1
+)lua";
+
+/// 0 as above. Versions only rise and deletions come last, so that a learner with fewer lines changes
+/// nothing of what another one has set meanwhile.
+constexpr const char* kSetNewestScript = R"lua(
+local last = redis.call('HMGET', KEYS[1], 'round', 'hash')
+if (last[1] or '0') ~= ARGV[1] or (last[2] or '') ~= ARGV[2] then return 0 end
+local function order(body)
+  local deleted = string.sub(body, -15) == ',"deleted":true' and 1 or 0
+  return 2 * tonumber(string.match(body, ',"version":(%d+)')) + deleted
+end
+for i = 3, #ARGV, 2 do
+  local known = redis.call('HGET', KEYS[2], ARGV[i])
+  if not known or order(known) < order(ARGV[i + 1]) then redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
+end
 return 1
 )lua";
 
@@ -49,10 +69,12 @@ void RedisDocuments::wait(std::uint64_t line) const {
                 client_.key("documents"), fmt::format("{}-0", line)});
 }
 
-bool RedisDocuments::append(RecordChain known, const std::vector<Line>& lines) const {
-  const std::vector<RedisClient::Command> wait = log_.wait_commands();
+bool RedisDocuments::append(RecordChain known, const std::vector<Line>& lines, bool is_request) const {
+  std::vector<RedisClient::Command> wait;
+  if (is_request) wait = log_.wait_commands();
   if (lines.empty() && wait.empty()) return true;
-  std::vector<std::string> arguments = {fmt::format("{}", known.round), known.hash, "", ""};
+  std::vector<std::string> arguments = {fmt::format("{}", known.round), known.hash, "", "",
+                                        is_request ? "1" : ""};
   for (const Line& line : lines) {
     arguments.insert(arguments.end(), {line.id, line.body, known.hash});
     known.add(line.body);
@@ -60,10 +82,10 @@ bool RedisDocuments::append(RecordChain known, const std::vector<Line>& lines) c
   arguments[2] = fmt::format("{}", known.round);
   arguments[3] = known.hash;
   const std::string keys[] = {client_.key("documents"), client_.key("documents-chain"),
-                              client_.key("documents-newest")};
+                              client_.key("documents-newest"), client_.key("rounds")};
   const std::vector<RedisReply> replies = client_.run(kAppendLinesScript, keys, arguments, wait);
   if (replies.front().number == 0) return false;
-  log_.require_replicas(replies);
+  if (is_request) log_.require_replicas(replies);
   return true;
 }
 
@@ -77,13 +99,17 @@ void RedisDocuments::each_newest(const std::function<void(std::string_view body)
   } while (cursor != "0");
 }
 
-void RedisDocuments::set_newest(const std::vector<Line>& documents) const {
-  std::vector<RedisClient::Command> commands;
+bool RedisDocuments::set_newest(const RecordChain& there, const std::vector<Line>& documents) const {
+  const std::string keys[] = {client_.key("documents-chain"), client_.key("documents-newest")};
+  const std::vector<std::string> none = {fmt::format("{}", there.round), there.hash};
+  std::vector<std::string> arguments = none;
   for (const Line& one : documents) {
-    commands.push_back({"HSET", client_.key("documents-newest"), one.id, one.body});
-    if (std::ssize(commands) < kLinesAtOnce && &one != &documents.back()) continue;
-    client_.call_all(std::exchange(commands, {}));
+    arguments.insert(arguments.end(), {one.id, one.body});
+    if (std::ssize(arguments) < 2 * kLinesAtOnce && &one != &documents.back()) continue;
+    if (client_.run(kSetNewestScript, keys, std::exchange(arguments, none)).front().number == 0)
+      return false;
   }
+  return true;
 }
 
 }  // namespace olrank

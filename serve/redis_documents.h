@@ -32,10 +32,14 @@ class RedisDocuments {
     std::string body;
   };
   /// Appends all of them behind the lines of `known`. False if there are others: then it changes nothing.
-  bool append(RecordChain known, const std::vector<Line>& lines) const;
+  /// Those of a request need a log that has begun, and the replicas of the server that it wants.
+  bool append(RecordChain known, const std::vector<Line>& lines, bool is_request) const;
   /// Calls `visit` with the latest version of each document, perhaps twice.
   void each_newest(const std::function<void(std::string_view body)>& visit) const;
-  void set_newest(const std::vector<Line>& documents) const;
+  /// Sets them while the stream ends with the lines of `there`. False once it does not.
+  bool set_newest(const RecordChain& there, const std::vector<Line>& documents) const;
+  /// Whether a learner has told within this time how much it has.
+  bool has_learner(std::chrono::milliseconds within) const { return log_.has_learner(within); }
 
  private:
   RedisLog& log_;

@@ -385,6 +385,17 @@ void RedisLog::trim(const std::string& learner, Archived archived, std::uint64_t
   if (refusal) std::rethrow_exception(refusal);
 }
 
+bool RedisLog::has_learner(std::chrono::milliseconds within) const {
+  const RedisReply learners = client_.call({"HVALS", client_.key("learners")});
+  const std::int64_t now_ms = server_milliseconds();
+  return std::any_of(learners.items.begin(), learners.items.end(), [&](const RedisReply& told) {
+    const std::string_view text = told.text;
+    const std::uint64_t at =
+        whole_number(text.substr(std::min(text.find(' '), text.size() - 1) + 1)).value_or(0);
+    return now_ms - static_cast<std::int64_t>(at) < within.count();
+  });
+}
+
 std::int64_t RedisLog::server_milliseconds() const {
   const RedisReply time = client_.call({"TIME"});
   const auto part = [&time](std::size_t item) {

@@ -176,6 +176,8 @@ class RedisLog : public FeedbackLog {
     std::uint64_t documents = 0;  // lines
   };
   void trim(const std::string& learner, Archived archived, std::uint64_t keep, std::int64_t now_ms) const;
+  /// Whether a learner has told that within this time.
+  bool has_learner(std::chrono::milliseconds within) const;
   /// Milliseconds since 1970 by the server's clock, as those of learners may differ.
   std::int64_t server_milliseconds() const;
 

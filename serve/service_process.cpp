@@ -474,8 +474,8 @@ class LearnerProcess {
         make_served_ranker(service), *log_,
         LearnerSettings{folder_.checkpoint(), print_identity(identity), options_.checkpoint_every,
                         normaliser.inputs(), accepts_loss, identity.exposure(), arms_.plan,
-                        named_inputs(identity), learns_again, checks_log, &*documents_,
-                        schema_of(identity), stream_.has_value()});
+                        named_inputs(identity), learns_again, checks_log, &*documents_, schema_of(identity),
+                        stream_.has_value()});
   }
 
   /// Makes documents of the schema before those of the one after it.

@@ -790,14 +790,17 @@ TEST_F(RedisTest, PasswordsAreAskedFor) {
 
 /// The documents of a process of the prefix: with a folder those of a learner.
 struct Documents {
-  explicit Documents(const RedisServer& server, const std::filesystem::path& folder = {})
+  explicit Documents(const RedisServer& server, const std::filesystem::path& folder = {},
+                     const std::string& schema = "schema", std::chrono::milliseconds patience = kNever)
       : client(server.settings()), log(client, {}), shared(log), store([&] {
           if (!folder.empty()) std::filesystem::create_directories(folder);
-          DocumentStore::Settings settings{folder, "schema", R"({"kind":"none","features":1})"};
+          DocumentStore::Settings settings{folder, schema, R"({"kind":"none","features":1})"};
           settings.shared = &shared;
+          settings.patience = patience;
           return settings;
         }()) {}
 
+  static constexpr std::chrono::hours kNever{24};
   static StoredDocument document(const std::string& id, float value, std::int64_t version = 0) {
     StoredDocument one;
     one.id = {id, false};
@@ -917,6 +920,88 @@ TEST_F(RedisTest, DocumentsThatTheServerLostAreSentAgain) {
   Documents standby(*server, folder / "standby");
   standby.store.catch_up();
   EXPECT_EQ(text_of_lines(folder / "standby"), text_of_lines(folder / "learner"));
+}
+
+TEST_F(RedisTest, DocumentsWaitForALearnerToBegin) {
+  const TemporaryFolder folder;
+  { Documents(*server, folder / "learner").put("a", 1.0F); }
+  server = std::make_unique<RedisServer>();  // which a learner has not reached yet
+  Documents replica(*server);
+  EXPECT_EQ(rejection_of([&] { replica.put("a", 3.0F); }), 503);
+  const ExpectedWarnings warnings;
+  Documents learner(*server, folder / "learner");
+  learner.store.send_missing();
+  learner.client.call({"SET", "olrank:rounds", "0"});
+  EXPECT_EQ(replica.put("a", 3.0F), 2);
+}
+
+TEST_F(RedisTest, ReplicasGiveUpDocumentsThatNoLearnerHas) {
+  const ExpectedWarnings warnings;
+  Documents replica(*server, {}, "schema", std::chrono::milliseconds(50));
+  Documents patient(*server);
+  replica.put("a", 1.0F);
+  server->keep();
+  replica.put("a", 2.0F);
+  patient.store.catch_up();
+  server->set_back();
+  replica.client.probe();
+  patient.client.probe();
+  EXPECT_EQ(rejection_of([&] { replica.put("b", 3.0F); }), 503);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_EQ(rejection_of([&] { replica.put("b", 3.0F); }), 503);  // perhaps a learner starts that has them
+  replica.log.trim("learner", {0, 2}, 5, replica.log.server_milliseconds() + 60'000);
+  EXPECT_EQ(replica.put("b", 3.0F), 1);
+  EXPECT_EQ(replica.known({"a", "b"}), "a 1 1, b 1 3, ");
+  EXPECT_EQ(warnings.count("goes on without them"), 1);
+  EXPECT_EQ(patient.known({"a"}), "a 2 2, ");
+}
+
+TEST_F(RedisTest, DocumentsBehindThoseOfAnotherSchemaHaveThePresentOne) {
+  const TemporaryFolder folder;
+  { Documents(*server, folder / "learner").put("a", 1.0F); }
+  const ExpectedWarnings warnings;
+  server = std::make_unique<RedisServer>();
+  Documents learner(*server, folder / "learner", "next");
+  learner.store.send_missing();
+  learner.store.send_missing();  // writes no second head
+  EXPECT_EQ(learner.client.call({"XLEN", "olrank:documents"}).number, 3);
+  learner.client.call({"SET", "olrank:rounds", "0"});
+  EXPECT_EQ(Documents(*server, {}, "next").put("b", 2.0F), 1);
+  learner.store.catch_up();
+  for (const char* id : {"a", "b"}) {
+    FeedbackRecord record = liked_first_feature(1);
+    record.docs = {{id, false}};
+    record.clicks = {1};
+    record.versions = {1};
+    EXPECT_EQ(learner.store.apply(record), "") << id;
+  }
+  EXPECT_EQ(text_of_lines(folder / "learner").find("\"schema\":\"next\"") != std::string::npos, true);
+}
+
+TEST_F(RedisTest, TheNewestDocumentsAreThoseOfTheLastLines) {
+  Documents replica(*server);
+  replica.put("a", 1.0F);
+  const RecordChain now = replica.shared.chain();
+  const std::string newer = document_body(Documents::document("a", 9.0F, 3), 0);
+  EXPECT_TRUE(replica.shared.set_newest(now, {{"a", newer}}));
+  EXPECT_TRUE(replica.shared.set_newest(now, {{"a", document_body(Documents::document("a", 5.0F, 2), 0)}}));
+  EXPECT_EQ(client->call({"HGET", "olrank:documents-newest", "a"}).text, newer);
+  StoredDocument removed = Documents::document("a", 0.0F, 3);
+  removed.is_deleted = true;
+  EXPECT_TRUE(replica.shared.set_newest(now, {{"a", document_body(removed, 0)}}));
+  EXPECT_TRUE(replica.shared.set_newest(now, {{"a", newer}}));
+  EXPECT_EQ(client->call({"HGET", "olrank:documents-newest", "a"}).text, document_body(removed, 0));
+  replica.put("b", 1.0F);
+  EXPECT_FALSE(replica.shared.set_newest(now, {{"a", newer}}));
+}
+
+TEST_F(RedisTest, OneRequestDoesNotHoldUpTheServer) {
+  Documents replica(*server);
+  std::vector<StoredDocument> many;
+  for (int i = 0; i <= 20'000; ++i) many.push_back(Documents::document(fmt::format("d{}", i), 1.0F));
+  EXPECT_EQ(rejection_of([&] { replica.store.put(many); }), 413);
+  many.pop_back();
+  EXPECT_EQ(replica.store.put(many).size(), 20'000U);
 }
 
 TEST_F(RedisTest, ALearnerWithOtherDocumentsSaysSo) {

@@ -165,6 +165,13 @@ void DocumentVersions::take_line(std::string_view line, std::int64_t begin, cons
   held_.clear();
 }
 
+void DocumentVersions::require_lines(const std::vector<std::string>& lines) const {
+  DocumentVersions probe(file_, nullptr);
+  probe.lines_ = lines_;
+  if (!heads_.empty()) probe.heads_.push_back(heads_.back());
+  for (const std::string& line : lines) probe.take_line(line, -1, {});
+}
+
 void DocumentVersions::add_head(std::string_view line, std::int64_t begin) {
   const std::string text = dump_json(parse_ordered_json(line).at("normalisation"));
   heads_.push_back({begin, std::string(text_of_head(line)), parse_normaliser(text, file_.string())});

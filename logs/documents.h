@@ -63,6 +63,8 @@ class DocumentVersions : public Interface {
   /// Takes the next line, which begins at this byte of the file. Documents of one request wait for its last
   /// one. The mutex is held if others read.
   void take_line(std::string_view line, std::int64_t begin, const Visit& visit);
+  /// Throws DataError for lines that take_line() would refuse next.
+  void require_lines(const std::vector<std::string>& lines) const;
   /// Adds what begins at this byte of the file. The mutex is held. Below 0 nobody will ask for the version.
   void add_head(std::string_view line, std::int64_t begin);
   void add(const StoredDocument& document, std::int64_t begin);

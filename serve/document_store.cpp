@@ -432,15 +432,18 @@ void DocumentStore::send_missing_now(const RecordChain& there) {
 }
 
 void DocumentStore::take_lines(std::vector<std::string> bodies) {
+  std::vector<std::string> lines;
+  for (const std::string& body : bodies) lines.push_back(line_of(known_.round + lines.size() + 1, body));
   FileLog::Ticket ticket;
   if (log_) {
+    require_lines(lines);
     ticket = log_->enqueue(bodies);
     log_->await(ticket);
   }
   for (std::size_t i = 0; i < bodies.size(); ++i) {
     known_.add(bodies[i]);
     const std::unique_lock lock(mutex_);
-    take_line(line_of(known_.round, bodies[i]), log_ ? FileLog::begin_of(ticket, i) : -1,
+    take_line(lines[i], log_ ? FileLog::begin_of(ticket, i) : -1,
               [this](auto* document, auto text) { take(document, text); });
   }
   lines_ = known_.round;

@@ -978,6 +978,19 @@ TEST_F(RedisTest, DocumentsBehindThoseOfAnotherSchemaHaveThePresentOne) {
   EXPECT_EQ(text_of_lines(folder / "learner").find("\"schema\":\"next\"") != std::string::npos, true);
 }
 
+TEST_F(RedisTest, ALearnerKeepsALineThatIsNoDocumentOutOfItsLog) {
+  const TemporaryFolder folder;
+  Documents learner(*server, folder / "learner");
+  learner.put("a", 1.0F);
+  StoredDocument wide = Documents::document("b", 1.0F, 1);
+  wide.columns.push_back(2.0F);
+  learner.shared.append(learner.shared.chain(), {{"b", document_body(wide, 0)}}, false);
+  const std::string before = text_of_lines(folder / "learner");
+  EXPECT_NE(message_of<DataError>([&] { learner.store.catch_up(); }).find("has 2 numbers"),
+            std::string::npos);
+  EXPECT_EQ(text_of_lines(folder / "learner"), before);
+}
+
 TEST_F(RedisTest, TheNewestDocumentsAreThoseOfTheLastLines) {
   Documents replica(*server);
   replica.put("a", 1.0F);

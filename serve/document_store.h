@@ -69,6 +69,7 @@ class DocumentStore : public DocumentVersions {
   void compact(const FileLog::Segments& segments) { log_->compact(segments); }
   /// Null for an unknown or deleted document.
   std::shared_ptr<const StoredDocument> newest(const std::string& id) const;
+  bool is_shared() const { return shared_ != nullptr; }
   bool is_empty() const;
   /// Throws StateLost if the log was removed or replaced meanwhile.
   void require_writable() const {

@@ -126,8 +126,11 @@ void FeatureCounters::save(StateWriter& state) const {
 }
 
 void FeatureCounters::load(StateReader& state) {
-  latest_ = state.get_one<std::int64_t>("counters.latest");
-  for (Tally& tally : tallies_) {
+  const auto latest = state.get_one<std::int64_t>("counters.latest");
+  std::vector<Tally> tallies;
+  tallies.reserve(tallies_.size());  // the places are within the lists
+  for (const Tally& like : tallies_) {
+    Tally& tally = tallies.emplace_back(Tally{like.by_query, like.half_life, like.limit});
     const auto keys = state.get<std::uint64_t>("counters.keys");
     const auto counts = state.get<double>("counters.counts");
     const auto times = state.get<std::int64_t>("counters.times");
@@ -139,6 +142,9 @@ void FeatureCounters::load(StateReader& state) {
       if (!tally.places.emplace(keys[i], entry).second) state.fail("The counters have an entry twice.");
     }
   }
+  const std::unique_lock lock(mutex_);
+  latest_ = latest;
+  tallies_.swap(tallies);
 }
 
 }  // namespace olrank

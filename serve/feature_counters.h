@@ -19,8 +19,8 @@ namespace olrank {
 /// The counters tell what the log says of documents, as features of a schema: how often each was shown and
 /// clicked, alone or with a query, and since when. Views and clicks lose half of their weight with each
 /// half-life. The counts are a function of the records so far and their own times, to the bit. Beyond a
-/// counter's limit, what was shown least recently is forgotten. One thread observes, and any may read
-/// meanwhile.
+/// counter's limit, what was shown least recently is forgotten. One thread observes or loads, and any may
+/// read meanwhile.
 class FeatureCounters {
  public:
   static constexpr std::size_t kBytesOfEntry = 104;  // with its places in the list and in the index
@@ -35,6 +35,7 @@ class FeatureCounters {
   std::size_t bytes() const;
 
   void save(StateWriter& state) const;
+  /// Those of the state replace the present ones.
   void load(StateReader& state);
 
  private:

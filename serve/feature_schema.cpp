@@ -143,8 +143,13 @@ FeatureSchema FeatureSchema::parse(std::string_view toml, const std::string& ori
     if (first != &schema.features_[i])
       throw_error<InvalidArgument>("{}: The schema has the feature '{}' twice.", origins[i], first->name);
   }
+  std::unordered_map<std::string, std::size_t> earlier;
   for (std::size_t i = 0; i < origins.size(); ++i) {
     for (const std::string& was : schema.features_[i].was) {
+      if (const std::size_t first = earlier.emplace(was, i).first->second; first != i)
+        throw_error<InvalidArgument>("{}: '{}' is an earlier name of '{}' and of '{}': it was one of them.",
+                                     origins[i], was, schema.features_[first].name,
+                                     schema.features_[i].name);
       if (schema.any(was) != nullptr)
         throw_error<InvalidArgument>(
             "{}: '{}' is an earlier name of '{}' and a feature as well: give one of "

@@ -582,7 +582,7 @@ void Learner::answer(Request& request) {
     if (request.wanted == Wanted::kSnapshot) {
       if (const auto reason = failure()) throw Error(*reason);
       const auto begin = SteadyClock::now();
-      Snapshot snapshot{round_, snapshot_bytes(*ranker_, *latest(), arms_)};
+      Snapshot snapshot{round_, snapshot_bytes(*ranker_, *latest(), arms_, counters())};
       snapshot.made_in = SteadyClock::now() - begin;
       request.answer.set_value({{}, std::move(snapshot)});
       return;
@@ -608,7 +608,8 @@ Learner::Answer Learner::request(Wanted wanted) {
   {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable()) {
-      if (wanted == Wanted::kSnapshot) return {{}, {round_, snapshot_bytes(*ranker_, *latest_, arms_)}};
+      if (wanted == Wanted::kSnapshot)
+        return {{}, {round_, snapshot_bytes(*ranker_, *latest_, arms_, counters())}};
       if (wanted == Wanted::kModel) return {{}, {}, {round_, ranker_->model()}};
       if (wanted == Wanted::kCheckpoint) save_checkpoint();
       return {present_state()};

@@ -97,9 +97,12 @@ class RankReader final : public RequestReader {
       throw ApiError(
           422, names_.list,
           fmt::format("{} not stored: {}{}. PUT them to /v1/docs, send all of their features, or set "
-                      "allow_unknown to rank them by defaults.",
+                      "allow_unknown to rank them by defaults.{}",
                       unknown_ == 1 ? "One document is" : fmt::format("{} documents are", unknown_),
-                      joined(unknown_ids_), std::cmp_greater(unknown_, unknown_ids_.size()) ? ", …" : ""));
+                      joined(unknown_ids_), std::cmp_greater(unknown_, unknown_ids_.size()) ? ", …" : "",
+                      limits_.documents->is_shared() ? " One that another process has just stored is known here "
+                                                       "in a moment: ask again."
+                                                     : ""));
     }
     if (!request_.stored.empty()) request_.stored.resize(request_.docs.size());
     if (limits_.counters != nullptr)

@@ -243,13 +243,10 @@ void reach(const ServiceOptions& options, RedisClient& client, const RedisLog& s
   stream.require_durable();
 }
 
-/// Counters are beside the learner of the log.
-void refuse_counters(const ServiceIdentity& identity, std::string_view flag) {
-  if (const auto schema = schema_of(identity); schema && schema->has_counters())
-    throw_error<InvalidArgument>(
-        "{}: The schema has counters, which the process that learns has alone: leave them out of the "
-        "schema, or run one process.",
-        flag);
+/// A process without a learner has the counters of its latest model. Null without any in the schema.
+std::unique_ptr<FeatureCounters> followed_counters(const ServiceIdentity& identity) {
+  const auto schema = schema_of(identity);
+  return schema && schema->has_counters() ? std::make_unique<FeatureCounters>(*schema) : nullptr;
 }
 
 DocumentStore::Settings document_settings(const ServiceIdentity& identity, const ServiceOptions& options,
@@ -297,7 +294,6 @@ class LearnerProcess {
       throw InvalidArgument(
           "--groups: The exposure of groups is kept in balance within one process: run the service without "
           "--log.");
-    if (stream_) refuse_counters(identity, "--log");
     check_device(identity, options);
     resolve_arms_and_share();
     if (!resolved_.change.empty() && !options.arms.arms) refuse_unnamed_arms(arms_);
@@ -713,9 +709,12 @@ void replicate(ServiceOptions options, Listener& listener) {
   resolved.model = settings.model;
   take_lists_text(settings.lists, options);
   ResolvedArms arms = arms_of(settings, resolved.identity, place);
-  ModelFollower follower(SnapshotReader(make_served_ranker(resolved), arms.plan), models_of(stream), place);
+  const auto counters = followed_counters(resolved.identity);
+  ModelFollower follower(SnapshotReader(make_served_ranker(resolved), arms.plan, counters.get()),
+                         models_of(stream), place);
   Service::Parts parts = service_parts(options, resolved.identity, std::move(arms), settings.model);
   parts.duty = Service::Duty::kReplica;
+  parts.requests.counters = counters.get();
   parts.documents = &documents;
   RedisLists lists(stream, redis_lists(options), parts.start);
   run_replica(std::move(parts), options, &lists, stream, follower, listener);
@@ -747,7 +746,6 @@ void follow(const ServiceOptions& options, Listener& listener) {
   ResolvedService resolved =
       resolve_stored(parse_identity(first.identity, file.url()), options.request, file.url());
   resolved.model = first.model;
-  refuse_counters(resolved.identity, "--follow");
   check_device(resolved.identity, options);
   const auto fetch = [&file, first, damage = std::string()]() mutable -> std::optional<std::string> {
     if (!first.snapshot.empty()) return std::exchange(first.snapshot, {});
@@ -767,9 +765,12 @@ void follow(const ServiceOptions& options, Listener& listener) {
       throw SettingsReplaced(file.url() + " is another service now: start this process again.");
     return std::move(next.snapshot);
   };
-  ModelFollower follower(SnapshotReader(make_served_ranker(resolved), std::nullopt), fetch, file.url());
+  const auto counters = followed_counters(resolved.identity);
+  ModelFollower follower(SnapshotReader(make_served_ranker(resolved), std::nullopt, counters.get()), fetch,
+                         file.url());
   Service::Parts parts = service_parts(options, resolved.identity, {}, first.model);
   parts.duty = Service::Duty::kFollower;
+  parts.requests.counters = counters.get();
   run_replica(std::move(parts), options, nullptr, FeedbackLog(), follower, listener);
 }
 

@@ -5,10 +5,11 @@
 #include "core/io/state_archive.h"
 #include "core/version.h"
 #include "models/files/snapshot_file.h"
+#include "serve/feature_counters.h"
 
 namespace olrank {
 std::string snapshot_bytes(const OnlineRanker& live, const PublishedRanker& published,
-                           const std::optional<ArmLedger>& arms) {
+                           const std::optional<ArmLedger>& arms, const FeatureCounters* counters) {
   StateWriter state;
   state.put("snapshot.format", kSnapshotFormat);
   state.put_text("snapshot.version", version());
@@ -21,6 +22,7 @@ std::string snapshot_bytes(const OnlineRanker& live, const PublishedRanker& publ
     state.put("snapshot.figure_value", figure.value);
   }
   live.save_for_lists(state);
+  if (counters != nullptr) counters->save(state);
   if (arms) arms->save(state);
   return state.bytes();
 }
@@ -46,8 +48,9 @@ std::string limited_snapshot(std::string bytes, const std::string& origin, doubl
                         snapshot_bytes(*ranker, {.round = file.round}, std::nullopt));
 }
 
-SnapshotReader::SnapshotReader(std::unique_ptr<OnlineRanker> ranker, std::optional<ArmPlan> arms)
-    : ranker_(std::move(ranker)), plan_(std::move(arms)) {}
+SnapshotReader::SnapshotReader(std::unique_ptr<OnlineRanker> ranker, std::optional<ArmPlan> arms,
+                               FeatureCounters* counters)
+    : ranker_(std::move(ranker)), plan_(std::move(arms)), counters_(counters) {}
 
 std::shared_ptr<const PublishedRanker> SnapshotReader::read(std::string bytes, const std::string& origin) {
   StateReader state(std::move(bytes), origin, "start the learner again, which publishes another model");
@@ -62,6 +65,7 @@ std::shared_ptr<const PublishedRanker> SnapshotReader::read(std::string bytes, c
     published->figures.push_back({std::move(name), state.get_one<double>("snapshot.figure_value")});
   }
   ranker_->load_for_lists(state);
+  if (counters_ != nullptr) counters_->load(state);
   if (plan_) {
     ArmLedger arms(*plan_);
     if (!arms.load(state)) state.fail("This model's learner has other arms.");

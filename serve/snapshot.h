@@ -14,6 +14,8 @@
 
 namespace olrank {
 
+class FeatureCounters;
+
 /// The ranker that requests use: one round's frozen ranker with its statistics.
 struct PublishedRanker {
   std::shared_ptr<const FrozenRanker> ranker{};  // null before a replica has its first model
@@ -74,7 +76,7 @@ class RankerSource : public Interface {
 /// The published ranker as bytes, without what only learning needs. `live` is the ranker that it was frozen
 /// from, still at that round.
 std::string snapshot_bytes(const OnlineRanker& live, const PublishedRanker& published,
-                           const std::optional<ArmLedger>& arms);
+                           const std::optional<ArmLedger>& arms, const FeatureCounters* counters = nullptr);
 
 /// GET /v1/snapshot answers this: settings, start model and those bytes, a file that open_snapshot() reads.
 std::string followed_bytes(const std::string& identity, const std::string& start_model,
@@ -85,8 +87,9 @@ std::string limited_snapshot(std::string bytes, const std::string& origin, doubl
 /// Makes published rankers from such bytes, in another process with the same settings.
 class SnapshotReader {
  public:
-  /// `ranker` is as its settings make it.
-  SnapshotReader(std::unique_ptr<OnlineRanker> ranker, std::optional<ArmPlan> arms);
+  /// `ranker` is as its settings make it. A snapshot's counters replace those of a schema that has some.
+  SnapshotReader(std::unique_ptr<OnlineRanker> ranker, std::optional<ArmPlan> arms,
+                 FeatureCounters* counters = nullptr);
 
   bool learns_from_unshown() const { return ranker_->learns_from_unshown(); }
   /// Throws IoError for damaged bytes and those of a version that writes other ones.
@@ -95,6 +98,7 @@ class SnapshotReader {
  private:
   std::unique_ptr<OnlineRanker> ranker_;
   std::optional<ArmPlan> plan_;
+  FeatureCounters* counters_;
 };
 
 }  // namespace olrank

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy
 
@@ -143,8 +144,10 @@ def request(shop, query, person, sent):
 
 
 def learn(program, way, seed, lists):
-    """The clicks that the last quarter of the lists may expect, of the learner, of the shop's own order, and of the best one."""
+    """The clicks that the last quarter of the lists may expect, of the learner, of the shop's own order, and of the best one. Says what a
+    list costs."""
     shop, expected, typing = Shop(seed), [], numpy.random.default_rng(seed)
+    times = numpy.zeros((lists, 2))
     with tempfile.TemporaryDirectory() as folder:
         sent = schema(way)
         pathlib.Path(folder, "schema.toml").write_text(sent)
@@ -159,16 +162,23 @@ def learn(program, way, seed, lists):
                     if way.endswith("four ways"):
                         typed = [typed, typed.upper(), typed.title(), f" {typed} "][typing.integers(4)]
                     docs, vectors = request(shop, query, person, sent)
+                    begin = time.perf_counter()
                     answer = client.rank(typed, docs, query_features=vectors or None)
+                    times[one, 0] = time.perf_counter() - begin
                     places = {int(product): place for place, product in enumerate(shop.candidates[query])}
                     shown = [places[doc["id"]] for doc in answer["docs"]]
                     clicked = shop.random.random(SHOWN) < READ * likes[shown]
+                    begin = time.perf_counter()
                     client.feedback(answer["impression"], ranks=[int(rank) for rank in numpy.flatnonzero(clicked)])
+                    times[one, 1] = time.perf_counter() - begin
                     if one >= lists * 3 // 4:
                         expected.append([READ @ likes[order[:SHOWN]] for order in (shown, shop.own_order(query), numpy.argsort(-likes))])
         finally:
             service.send_signal(signal.SIGTERM)
             service.wait()
+        ranked, fed = 1000 * numpy.median(times, axis=0)
+        size = pathlib.Path(folder, "state/feedback.jsonl").stat().st_size / lists
+        print(f"{way}, shop {seed}: rank() {ranked:.2f} ms, feedback() {fed:.2f} ms, log {size:,.0f} bytes a list", file=sys.stderr)
     return [round(float(value), 4) for value in numpy.mean(expected, axis=0)]
 
 

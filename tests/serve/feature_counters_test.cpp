@@ -109,6 +109,10 @@ TEST(FeatureCounters, GoOnFromACheckpointToTheSameBits) {
   for (std::uint32_t number = 17; number < 40; ++number) rest.observe(list(number));
   EXPECT_EQ(saved(rest), saved(whole));
   EXPECT_NE(saved(first), saved(whole));
+  // A replica loads the counters of each model over those of the one before.
+  StateReader later(saved(whole), "model");
+  first.load(later);
+  EXPECT_EQ(saved(first), saved(whole));
 }
 
 TEST(FeatureCounters, ForgetWhatWasShownLeastRecently) {

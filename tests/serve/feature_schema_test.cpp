@@ -261,6 +261,8 @@ TEST(FeatureSchema, RefusesWhatIsNoSchema) {
   expect(a + "from = \"a\"\ndefault = 1\n", "no default of its own");
   expect(query, "no feature that is an input");
   expect(a + "was = [\"b\"]\n[[feature]]\nname = \"b\"\n", "earlier name");
+  expect(a + "was = [\"c\"]\n[[feature]]\nname = \"b\"\nwas = [\"c\"]\n",
+         "s.toml:4:1: 'c' is an earlier name of 'a' and of 'b': it was one of them.");
   expect("drop = [\"a\"]\n" + a, "drop leaves it out");
   const std::string counter = a + "kind = \"counter\"\n";
   expect(counter, "of is click-rate, clicks, views or age.");

@@ -183,6 +183,7 @@ class ReplicasTest(ServiceTest):
                 second.rank("q", ["d1", "unknown"])
             self.assertEqual((refusal.exception.status, refusal.exception.field), (422, "docs"))
             self.assertIn("One document is not stored: 'unknown'.", str(refusal.exception))
+            self.assertIn("known here in a moment", str(refusal.exception))
             play(first, second, 20)
             learner.kill()
             play(first, second, 10)  # without a learner
@@ -238,6 +239,49 @@ class ReplicasTest(ServiceTest):
             client.wait_until_ready()
             self.assertEqual(len(client.rank("q", ids, k=30)["docs"]), 30)
             wait_until(lambda: client.stats()["rounds"] == 1, "the list is not learned")
+
+    def test_replicas_and_followers_have_the_counters_of_their_model(self):
+        schema = self.folder / "schema.toml"
+        schema.write_text("[[feature]]\nname = \"price\"\n[[feature]]\nname = \"rate\"\nkind = \"counter\"\nof = \"click-rate\"\n"
+                          "prior = [1, 4]\n[[feature]]\nname = \"seen\"\nkind = \"counter\"\nof = \"views\"\nby = \"query\"\n")
+        log, draw = ["--log", self.start_redis().url + "/shop"], random.Random(5)
+        settings = ["--ranker", "pairrank", "--schema", schema, "--normalise", "none", "--cutoff", "4"]
+        first = self.start("first", *log, *settings, "--arms", "learner=50,incumbent=50")  # learns and ranks
+        replicas = [self.start(None, *log, "--role", "replica") for _ in range(2)]
+        docs = [{"id": f"d{doc}", "features": {"price": doc / 8}} for doc in range(6)]
+        ids = [doc["id"] for doc in docs]
+
+        def play(services, begin, end):
+            for round in range(begin, end):
+                with services[round % len(services)].client() as client:
+                    wait_until(lambda: client.stats()["rounds"] == round, "the model is old")
+                    shown = client.rank(f"q{draw.randrange(3)}", docs, incumbent=ids)
+                    client.feedback(shown["impression"], ids=[doc["id"] for doc in shown["docs"] if draw.random() < 0.4])
+        play([first, *replicas], 0, 30)
+        first.kill()
+        standby = self.start("standby", *log)
+        play([*replicas, standby], 30, 42)
+        with standby.client() as client:
+            fingerprint = client.wait_until_learned()["fingerprint"]
+            follower = self.start(None, "--follow", standby.url)
+            with follower.client() as other:
+                other.wait_until_ready()
+                lists = [one.rank("q1", docs, explore=False, incumbent=ids, user="u") for one in (client, other)]
+            followed = {doc["id"]: doc["score"] for doc in lists[1]["docs"]}
+            self.assertTrue(all(followed.get(doc["id"], doc["score"]) == doc["score"] for doc in lists[0]["docs"]))
+        self.assertEqual(follower.stop(), 0)
+        self.assertEqual(standby.stop(), 0)
+        records = logged(self.folder / "standby")
+        self.assertEqual(len(records), 42)
+        for number, record in enumerate(records):
+            before = records[:record["snapshot"]]
+            self.assertEqual(len(before), number)  # each list had the newest model
+            for doc, inputs in zip(record["shown"] + record.get("unshown", []), record["inputs"]):
+                views = [one for one in before if doc in one["shown"]]
+                clicks = sum(one["clicks"][one["shown"].index(doc)] for one in views)
+                self.assertAlmostEqual(inputs[1], (clicks + 1) / (len(views) + 4), delta=1e-6)
+                self.assertEqual(inputs[2], sum(one["qid"] == record["qid"] for one in views))
+        self.assertEqual(learned_state(self.folder / "standby")["fingerprint"], fingerprint)
 
     def test_ranking_goes_on_while_the_server_is_away(self):
         server = self.start_redis()

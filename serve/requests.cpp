@@ -100,9 +100,10 @@ class RankReader final : public RequestReader {
                       "allow_unknown to rank them by defaults.{}",
                       unknown_ == 1 ? "One document is" : fmt::format("{} documents are", unknown_),
                       joined(unknown_ids_), std::cmp_greater(unknown_, unknown_ids_.size()) ? ", …" : "",
-                      limits_.documents->is_shared() ? " One that another process has just stored is known here "
-                                                       "in a moment: ask again."
-                                                     : ""));
+                      limits_.documents->is_shared()
+                          ? " One that another process has just stored is known here "
+                            "in a moment: ask again."
+                          : ""));
     }
     if (!request_.stored.empty()) request_.stored.resize(request_.docs.size());
     if (limits_.counters != nullptr)

@@ -1,6 +1,7 @@
 #include "serve/service_process.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -797,6 +798,11 @@ void run_service(const ServiceOptions& options) {
 }
 
 void run_services(std::span<const ServiceOptions> options) {
+#ifdef M_MMAP_THRESHOLD
+  // The copies that each learner publishes go back to the system. Without this glibc keeps them: four
+  // surfaces took 281 MB after 3,200 lists each, and take 219 MB after 4,000.
+  mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+#endif
   Listener listener(options.front().http);
   try_access_log(options.front().http.access_log);
   std::vector<std::unique_ptr<LearnerProcess>> processes;

@@ -367,7 +367,7 @@ TEST_P(PairCornerKernelTest, ReportsAnIndefiniteCornerAndKeepsTheLogDeterminant)
 
 // A block that is filled is multiplied by the rows before it, of which fewer may be cut into more parts.
 TEST(AppendWorkspaceTest, HoldsWhatTheFilledBlocksNeed) {
-  constexpr std::int64_t kBlock = device::InverseFactor::kBlock;
+  constexpr std::int64_t kBlock = InverseFactor::kBlock;
   for (std::int64_t n = 0; n < 20'000; n += 7) {
     for (const std::int64_t pairs :
          {std::int64_t{1}, std::int64_t{9}, std::int64_t{127}, std::int64_t{256}}) {

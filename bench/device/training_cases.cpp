@@ -355,7 +355,7 @@ void add_adam(Launches& table, std::int64_t members) {
   const Operands make{table.sizes};
   const std::int64_t p = table.p;
   const double numbers = real(members) * real(p);
-  table.add("optimizer_step/adam_step", {{"N", members}, {"p", p}},
+  table.add("optimizer_step/optimizer_step", {{"N", members}, {"p", p}},
             {12.0 * numbers, numbers * (7.0 * kDoubleBytes + kFloatBytes)}, [=](Stream) {
               const auto theta = make.randn<float>({members, p});
               const auto gradient = make.randn<double>({members, p});

@@ -5,28 +5,10 @@
 #include <cstring>
 #include <span>
 
+#include "core/math/exact.h"
 #include "core/math/host_device.h"
 
 namespace olrank {
-
-// Products and sums that compilers must not fuse. GPU compilers contract a*b+c into one rounding by
-// default, for speed. Results that must match the CPU's to the bit use these functions instead. On the
-// host, -ffp-contract=off has the same effect.
-OLRANK_HOST_DEVICE inline double exact_mul(double a, double b) {
-#if defined(__CUDA_ARCH__)
-  return __dmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
-
-OLRANK_HOST_DEVICE inline double exact_add(double a, double b) {
-#if defined(__CUDA_ARCH__)
-  return __dadd_rn(a, b);
-#else
-  return a + b;
-#endif
-}
 
 /// e^x for x ≤ 0 (0 below −708), relative error below 3e-16·(1 + |x|/700), by +, − and × alone: the same
 /// bits on CPU and GPU and in every vector width, and without branches, so that compilers can vectorise

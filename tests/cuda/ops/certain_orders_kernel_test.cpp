@@ -4,7 +4,6 @@
 
 #include "cuda/ops/certain_orders.h"
 #include "tests/cuda/ops/kernel_test.h"
-#include "tests/cuda/ops/slow_order.h"
 
 namespace olrank {
 namespace {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -106,6 +108,15 @@ inline std::vector<float> stacked_theta(const NetworkShape& shape, std::int64_t 
     theta.insert(theta.end(), one.begin(), one.end());
   }
   return theta;
+}
+
+/// Documents by score, best first; ties by index.
+inline std::vector<std::int32_t> slow_order(const std::vector<float>& scores) {
+  std::vector<std::int32_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
+  return order;
 }
 
 template <class T>

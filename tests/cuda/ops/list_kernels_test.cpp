@@ -8,7 +8,6 @@
 #include "cuda/ops/list_loss.h"
 #include "cuda/ops/query_inputs.h"
 #include "tests/cuda/ops/kernel_test.h"
-#include "tests/cuda/ops/slow_order.h"
 
 namespace olrank {
 namespace {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "cuda/runtime/batch.h"
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/stream.h"
 

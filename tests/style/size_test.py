@@ -14,7 +14,7 @@ BUDGET = {
     "core": 27_843,  # goal 26,000
     "models": 22_771,  # goal 21,400
     "serve": 17_833,  # goal 10,600
-    "cuda": 13_877,  # goal 13,000
+    "cuda": 13_878,  # goal 13,000
     "jobs": 10_113,  # goal 8,700
     "report": 8_803,  # goal 7,700
     "recommend": 7_711,  # goal 7,400
@@ -34,7 +34,7 @@ BUDGET = {
     ".ci": 55,
     "deploy": 53,
 }
-PRODUCT_LINES = 147_418  # goal 126,000
+PRODUCT_LINES = 147_419  # goal 126,000
 TEST_LINES = 78_609  # goal 64,000
 FILES = 1_500  # goal 1,500
 PRODUCT_CPP_FILES = 728  # goal 650

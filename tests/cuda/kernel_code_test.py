@@ -45,11 +45,12 @@ class KernelCodeTest(unittest.TestCase):
         return str(file), file.read_text(encoding="utf-8")
 
     def assert_one_rounding(self, text: str) -> None:
-        """A kernel for the launch of one trial and for that of several: products and sums are fused alike in both."""
+        """As many products stand alone, fused with no sum, in a kernel for the launch of one trial as in that of several. The compiler may unroll
+        sums differently."""
         counts: dict[tuple[str, str], dict[str, collections.Counter[str]]] = collections.defaultdict(dict)
         for entry in text.split(".entry ")[1:]:
             form, body, threads = re.search(r"(own|shared)_launchIXadL_?Z?(.*?)EELj(\d+)ELj", entry).groups()
-            counts[body, threads][form] = collections.Counter(re.findall(r"\b(?:mul|add|sub|neg|div|sqrt)\.(?:rn\.)?f(?:32|64)", entry))
+            counts[body, threads][form] = collections.Counter(re.findall(r"\b(?:mul|div|sqrt)\.(?:rn\.)?f(?:32|64)", entry))
         self.assertGreater(len(counts), 3)
         for body, forms in counts.items():
             self.assertEqual(forms["own"], forms["shared"], body)

@@ -2,7 +2,8 @@
 """What nvcc and ptxas make of two kernels, for the card that this build is for: registers, and the instructions that matter.
 
 That no kernel spills is checked where all of them are compiled. A cooperative kernel reads what others have written, which a read of
-constants (ld.global.nc, LDG.CONSTANT) may not see; a trial has its bits in a launch of its own and in one of several; of products in double there is one instruction on tensor cores, of a fixed shape.
+constants (ld.global.nc, LDG.CONSTANT) may not see; a trial has its bits in a launch of its own and in one of several; of products in
+double there is one instruction on tensor cores, of a fixed shape.
 """
 
 from __future__ import annotations

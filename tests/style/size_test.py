@@ -35,7 +35,7 @@ BUDGET = {
     "deploy": 53,
 }
 PRODUCT_LINES = 147_419  # goal 126,000
-TEST_LINES = 78_611  # goal 64,000
+TEST_LINES = 78_613  # goal 64,000
 FILES = 1_500  # goal 1,500
 PRODUCT_CPP_FILES = 728  # goal 650
 SETTINGS = 200

@@ -359,7 +359,7 @@ __device__ void close_tail_kernel(const Grid& grid, const FactorTail& tail, cons
   }
 }
 
-// Of L⁻ᵀx, the tail's rows Tᵀ x go to y [columns × n], and rest [columns × head] = x − Uᵀ(Tᵀ x) is left to
+// The tail's rows of L⁻ᵀx, Tᵀ x, go to y [columns × n], and rest [columns × head] = x − Uᵀ(Tᵀ x) is left to
 // L⁻¹. Grid: 256 rows of the head a block, groups of columns; a thread owns a row and a group's sums.
 __device__ void tail_from_right_kernel(const Grid& grid, const FactorTail& tail, std::int64_t columns,
                                        const double* x, double* rest, double* y) {

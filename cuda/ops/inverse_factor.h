@@ -34,7 +34,7 @@ struct FactorTail {
   double* values = nullptr;  // room for kBlock rows
 
   FactorTail() = default;
-  /// Of n rows.
+  /// Splits n rows into whole blocks and the newest.
   explicit FactorTail(std::int64_t n, double* numbers = nullptr)
       : head(n / InverseFactor::kBlock * InverseFactor::kBlock),
         rows(n % InverseFactor::kBlock),

@@ -24,7 +24,7 @@ struct NetworkStack {
   /// The number of members in all stacks together; 0: this stack is the only one. Sums are split by it, so
   /// that members get the same bits in several stacks as in one.
   std::int64_t of = 0;
-  /// Of the history or of a fold: cuBLASLt multiplies at any width.
+  /// They are those of the history or of a fold: cuBLASLt then multiplies at any width.
   bool many_docs = false;
 
   std::int64_t all() const { return of == 0 ? members : of; }

@@ -145,7 +145,7 @@ void Batch::meet(Seat& seat, bool in_step) {
 }
 
 /// Begins the work of those who wait, and waits for it: of those who are not in step, where there are any.
-/// Those who do not wait are not expected at the next meeting.
+/// Seats that do not wait now are not expected at the next meeting.
 void Batch::serve(std::unique_lock<std::mutex>& lock) {
   const bool all_in_step =
       std::ranges::none_of(seats_, [](const Seat* seat) { return seat->waits_ && !seat->in_step_; });

@@ -115,7 +115,7 @@ inline void finish_queued_work() {
   Seat* seat = Seat::of_thread();
   if (seat != nullptr && !seat->is_empty()) seat->finish_alone();
 }
-/// The same before memory is freed.
+/// Does the same before memory is freed; what fails is thrown when the thread next waits.
 inline void finish_before_freeing() noexcept {
   Seat* seat = Seat::of_thread();
   if (seat != nullptr && !seat->is_empty()) seat->finish_alone_quietly();

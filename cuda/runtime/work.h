@@ -20,6 +20,16 @@ inline void use_device(int index) {
   OLRANK_CUDA_CHECK(cudaSetDevice(index));
 }
 
+/// Whether what a query asked about is done.
+inline bool is_done(cudaError_t status) {
+  if (status != cudaErrorNotReady) {
+    OLRANK_CUDA_CHECK(status);
+    return true;
+  }
+  cudaGetLastError();  // not an error, so that no later check may report it
+  return false;
+}
+
 /// A stream that does not wait for the default stream.
 class OwnedStream {
  public:
@@ -33,21 +43,13 @@ class OwnedStream {
   Stream get() const { return stream_; }
   /// Waits on the host for everything started in this stream.
   void wait() const { wait_for(stream_); }
-  /// The same at the point of a round to which all trials of a batch come.
+  /// Waits at the point of a round to which all trials of a batch come.
   void wait_in_step() const {
     if (Seat* seat = Seat::of_thread()) seat->meet(true);
     wait();
   }
   /// Whether everything started in this stream is done.
-  bool idle() const {
-    const cudaError_t status = cudaStreamQuery(stream_);
-    if (status == cudaErrorNotReady) {
-      cudaGetLastError();  // not an error, so that no later check may report it
-      return false;
-    }
-    OLRANK_CUDA_CHECK(status);
-    return true;
-  }
+  bool idle() const { return is_done(cudaStreamQuery(stream_)); }
   /// Also for what the calling thread's seat has not begun.
   static void wait_for(Stream stream) {
     if (Seat* seat = Seat::of_thread()) seat->meet();
@@ -91,13 +93,7 @@ class Event {
   }
   bool passed() const {
     if (const Seat* seat = Seat::of_thread(); seat != nullptr && meeting_ == seat->meetings()) return false;
-    const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) {
-      cudaGetLastError();  // not an error, so that no later check may report it
-      return false;
-    }
-    OLRANK_CUDA_CHECK(status);
-    return true;
+    return is_done(cudaEventQuery(event_));
   }
   /// Both events must have passed.
   double seconds_since(const Event& earlier) const {

@@ -58,8 +58,10 @@ class DeviceBench {
   /// Returns 1 if a case failed.
   int measure_all(const std::vector<DeviceCase>& cases, const std::string& json) {
     const PeakRates& rates = ceilings_.rates();
-    fmt::print("{}: copy {:.0f} GB/s; matrix products: float32 {:.1f} TFLOP/s, double {:.1f} TFLOP/s\n",
-               device_.name, 1e-9 * rates.copy, 1e-12 * rates.gemm_float, 1e-12 * rates.gemm_double);
+    fmt::print(
+        "{}: copy {:.0f} GB/s; matrix products: float32 {:.1f}, TF32 {:.1f}, double {:.1f} TFLOP/s\n",
+        device_.name, 1e-9 * rates.copy, 1e-12 * rates.gemm_float, 1e-12 * rates.gemm_tf32,
+        1e-12 * rates.gemm_double);
     DeviceDescription description{device_.name, rates, {}};
     std::vector<DeviceRow> rows;
     const auto save = [&] {

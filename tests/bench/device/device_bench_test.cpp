@@ -111,11 +111,12 @@ TEST(DeviceBenchTest, WritesTheFormatOfOlrankBench) {
   std::vector<DeviceRow> rows{step_row(100, 1, 2.0)};
   rows[0].libtorch = {5.0, 4.0, 6.0, 9};
   rows[0].verdicts.push_back({"times LibTorch", 2.5, 2.0, false});
-  const PeakRates rates{4e12, 5e13, 6e13};
-  const PeakRates later{3e12, 5e13, 6e13};
+  const PeakRates rates{4e12, 5e13, 4e14, 6e13};
+  const PeakRates later{3e12, 5e13, 4e14, 6e13};
   const auto json = nlohmann::json::parse(device_json("device_bench", {"a card", rates, later}, rows));
   EXPECT_EQ(json["machine"]["gpu"], "a card");
   EXPECT_EQ(json["ceilings"]["gemm float"], 5e13);
+  EXPECT_EQ(json["ceilings"]["gemm tf32"], 4e14);
   EXPECT_EQ(json["ceilings"]["gemm double"], 6e13);
   EXPECT_EQ(json["ceilings_at_end"]["copy"], 3e12);
   const auto& one = json["measurements"][0];

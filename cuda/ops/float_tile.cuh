@@ -52,20 +52,20 @@ struct WarpPlace {
   }
 };
 
-/// Calls body(place) for the calling warp's share of a product. A number belongs to the same thread
-/// whenever a block of as many threads divides a product of this size.
+/// Calls body(number, place) for the calling warp's share of `count` products. A number of a single product
+/// belongs to the same thread whenever a block of as many threads divides a product of this size.
 template <class Body>
-__device__ void for_each_place(int row_tiles, int column_tiles, const Body& body) {
+__device__ void for_each_place(int count, int row_tiles, int column_tiles, const Body& body) {
   const int pairs = (row_tiles + WarpPlace::kMostRowTiles - 1) / WarpPlace::kMostRowTiles;
   const int groups = WarpPlace::column_groups(column_tiles);
-  for (int i = static_cast<int>(threadIdx.x) / 32; i < pairs * groups;
-       i += static_cast<int>(blockDim.x) / 32) {
-    const int pair = i / groups;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  for (int i = static_cast<int>(threadIdx.x) / 32; i < count * pairs * groups; i += warps) {
+    const int pair = i / groups % pairs;
     const int group = i % groups;
     const int row = row_tiles * pair / pairs;
     const int column = column_tiles * group / groups;
-    body(WarpPlace{row, row_tiles * (pair + 1) / pairs - row, group, column,
-                   column_tiles * (group + 1) / groups - column});
+    body(i / groups / pairs, WarpPlace{row, row_tiles * (pair + 1) / pairs - row, group, column,
+                                       column_tiles * (group + 1) / groups - column});
   }
 }
 

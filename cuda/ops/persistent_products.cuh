@@ -21,29 +21,30 @@ constexpr int kDocLanes = 8;       // that share a document's terms
 
 static_assert(WarpPlace::kRows * kMostDocTiles <= kMostDocsPerFloatSum);
 
-/// Sizes of a block's shared memory, in bytes that are multiples of 16.
+/// Sizes of a block's shared memory, in bytes that are multiples of 16, for so many parts at a time.
 struct RoomSizes {
-  std::size_t docs;     // [part × row_stride]
-  std::size_t weights;  // [units × row_stride]; later deltas [part × delta_stride]; later sums of a row
-  std::size_t sums;     // [part × unit_shares] in double; later the slopes of terms
+  std::size_t docs;     // [docs × row_stride]
+  std::size_t weights;  // [units × row_stride]; later deltas [docs × delta_stride]; later sums of a row
+  std::size_t sums;     // [docs × unit_shares] in double; later the slopes of terms
   std::size_t steps;    // [members] in double
-  std::size_t delta;    // [part], then the output layer's weights [units]
+  std::size_t delta;    // [docs], then the output layer's weights [units]
 
   OLRANK_HOST_DEVICE static std::size_t in_sixteens(std::int64_t bytes) {
     return static_cast<std::size_t>((bytes + 15) / 16 * 16);
   }
-  OLRANK_HOST_DEVICE RoomSizes(const TrainingParts& of, std::int64_t members) {
+  OLRANK_HOST_DEVICE RoomSizes(const TrainingParts& of, std::int64_t members, std::int64_t parts) {
+    const std::int64_t docs_at_once = parts * of.docs;
     constexpr std::int64_t kFloat = sizeof(float);
     constexpr std::int64_t kDouble = sizeof(double);
     const std::int64_t units = of.padded_units();
     const std::int64_t weight_bytes = units * of.row_stride * kFloat;
-    const std::int64_t delta_bytes = of.docs * of.delta_stride() * kFloat;
+    const std::int64_t delta_bytes = docs_at_once * of.delta_stride() * kFloat;
     const std::int64_t row_bytes = max(kThreads, of.quads()) * 4 * kDouble;
-    docs = in_sixteens(of.docs * of.row_stride * kFloat);
+    docs = in_sixteens(docs_at_once * of.row_stride * kFloat);
     weights = in_sixteens(max(max(weight_bytes, delta_bytes), row_bytes));
-    sums = in_sixteens(of.docs * of.unit_shares() * kDouble);
+    sums = in_sixteens(docs_at_once * of.unit_shares() * kDouble);
     steps = in_sixteens((members + kThreads / 32) * kDouble);
-    delta = in_sixteens((of.docs + units) * kFloat);
+    delta = in_sixteens((docs_at_once + units) * kFloat);
   }
   OLRANK_HOST_DEVICE std::size_t all() const { return docs + weights + sums + steps + delta; }
 };
@@ -59,7 +60,6 @@ struct Task {
   OLRANK_HOST_DEVICE int units() const { return static_cast<int>(hidden.rows); }
   OLRANK_HOST_DEVICE int inputs() const { return static_cast<int>(hidden.columns); }
   OLRANK_HOST_DEVICE std::int64_t members() const { return training.stack.members; }
-  OLRANK_HOST_DEVICE std::int64_t items() const { return parts.parts * members(); }
   /// Numbers of a part's gradient: a row per hidden unit, and the sum of δ_L.
   OLRANK_HOST_DEVICE std::int64_t partial_size() const { return std::int64_t{units()} * parts.depth() + 4; }
   /// Rows of parameters: those of a hidden unit, and the bias of the output.
@@ -88,8 +88,8 @@ struct Room {
   float* delta;
   float* output;
 
-  __device__ Room(const Task& task) {
-    const RoomSizes sizes(task.parts, task.members());
+  __device__ Room(const Task& task, std::int64_t parts) {
+    const RoomSizes sizes(task.parts, task.members(), parts);
     char* place = dynamic_shared<char>();
     docs = reinterpret_cast<float*>(place);
     place += sizes.docs;
@@ -102,22 +102,24 @@ struct Room {
     warps = steps + task.members();
     place += sizes.steps;
     delta = reinterpret_cast<float*>(place);
-    output = delta + task.parts.docs;
+    output = delta + parts * task.parts.docs;
   }
 };
 
-/// A part of the documents, for one member.
+/// Neighbouring parts of the documents that a block keeps at once, for one member.
 struct Item {
   std::int64_t member;
-  std::int64_t part;
+  std::int64_t part;   // the first
   std::int64_t first;  // document
   int docs;
+  int tiles;  // of documents
 
-  __device__ Item(const Task& task, std::int64_t number)
+  __device__ Item(const Task& task, std::int64_t number, std::int64_t parts)
       : member(number % task.members()),
-        part(number / task.members()),
+        part(number / task.members() * parts),
         first(part * task.parts.docs),
-        docs(static_cast<int>(min(task.parts.docs, task.training.history.docs - first))) {}
+        docs(static_cast<int>(min(parts * task.parts.docs, task.training.history.docs - first))),
+        tiles((docs + WarpPlace::kRows - 1) / WarpPlace::kRows) {}
 };
 
 /// Calls body(row, quad) for rows × quads, split over the block's threads.
@@ -166,7 +168,7 @@ __device__ void stage_rows(const Task& task, const float* from, int rows, int pa
 
 __device__ inline void stage_docs(const Task& task, const Item& item, float* to) {
   stage_rows(task, task.training.history.features + item.first * task.hidden.columns, item.docs,
-             static_cast<int>(task.parts.docs), to, [](int) { return 1.0F; });
+             WarpPlace::kRows * item.tiles, to, [](int) { return 1.0F; });
 }
 
 __device__ inline void stage_weights(const Task& task, std::int64_t member, const Room& room) {
@@ -193,7 +195,7 @@ __device__ inline void pass_forward(const Task& task, const Item& item, const Ro
   const TrainingParts& parts = task.parts;
   const int shares = parts.unit_shares();
   std::uint8_t* gates = task.gates_of(item.member, item.part);
-  for_each_place(parts.doc_tiles, parts.unit_tiles, [&](const WarpPlace& at) {
+  for_each_place(1, item.tiles, parts.unit_tiles, [&](int, const WarpPlace& at) {
     FloatTile h;
     h.multiply_add(at, SharedOperand<true>{room.docs, parts.row_stride},
                    SharedOperand<true>{room.weights, parts.row_stride}, parts.depth());
@@ -233,7 +235,7 @@ __device__ inline void find_output_deltas(const Task& task, const Item& item, co
   const float* scores = task.training.workspace.scores + item.member * history.docs;
   // Terms at their ends, one after another: reading them document by document would wait for memory each
   // time.
-  const bool fits = last - first <= task.parts.docs * task.parts.unit_shares();
+  const bool fits = last - first <= WarpPlace::kRows * item.tiles * task.parts.unit_shares();
   double* slopes =
       fits ? room.slopes : task.training.workspace.slopes + item.member * 2 * history.count + first;
 #pragma unroll 4
@@ -241,7 +243,7 @@ __device__ inline void find_output_deltas(const Task& task, const Item& item, co
     slopes[i - first] = slope_at_end(history, scores, item.member, history.incidence.ends[i]);
   __syncthreads();
   const int lane = static_cast<int>(threadIdx.x) % kDocLanes;
-  const int docs = static_cast<int>(task.parts.docs);
+  const int docs = WarpPlace::kRows * item.tiles;
   for (int begin = 0; begin < docs; begin += kThreads / kDocLanes) {
     const int doc = begin + static_cast<int>(threadIdx.x) / kDocLanes;
     double sum = 0.0;
@@ -259,7 +261,7 @@ __device__ inline void find_output_deltas(const Task& task, const Item& item, co
 __device__ inline void spread_deltas(const Task& task, const Item& item, const Room& room) {
   const TrainingParts& parts = task.parts;
   const std::uint8_t* gates = task.gates_of(item.member, item.part);
-  for_each_place(parts.doc_tiles, parts.unit_tiles, [&](const WarpPlace& at) {
+  for_each_place(1, item.tiles, parts.unit_tiles, [&](int, const WarpPlace& at) {
 #pragma unroll
     for (int i = 0; i < 2 * WarpPlace::kMostRowTiles; ++i) {
       if (i / 2 >= at.row_tiles) continue;
@@ -277,34 +279,44 @@ __device__ inline void spread_deltas(const Task& task, const Item& item, const R
   });
 }
 
-/// U [units × columns] = Σ_doc (deltas of doc) ⊗ doc in float32, documents in order, and the sum of δ_L.
+/// Of each part U [units × columns] = Σ_doc (deltas of doc) ⊗ doc in float32, documents in order, and the
+/// sum of δ_L.
 __device__ inline void sum_outer_products(const Task& task, const Item& item, const Room& room) {
   const TrainingParts& parts = task.parts;
   const int units = task.units();
+  const int part_docs = static_cast<int>(parts.docs);
+  const int count = (item.docs + part_docs - 1) / part_docs;
   float* sums = task.partial_of(item.member, item.part);
-  for_each_place(parts.delta_tiles(), parts.depth() / WarpPlace::kColumns, [&](const WarpPlace& at) {
-    FloatTile tile;
-    tile.multiply_add(at, SharedOperand<false>{room.deltas, parts.delta_stride()},
-                      SharedOperand<false>{room.docs, parts.row_stride}, (item.docs + 7) / 8 * 8);
+  const auto docs_of = [&](int part) { return min(part_docs, item.docs - part * part_docs); };
+  for_each_place(
+      count, parts.delta_tiles(), parts.depth() / WarpPlace::kColumns, [&](int part, const WarpPlace& at) {
+        FloatTile tile;
+        const float* deltas = room.deltas + part * part_docs * parts.delta_stride();
+        const float* docs = room.docs + part * part_docs * parts.row_stride;
+        tile.multiply_add(at, SharedOperand<false>{deltas, parts.delta_stride()},
+                          SharedOperand<false>{docs, parts.row_stride}, (docs_of(part) + 7) / 8 * 8);
+        float* out = sums + part * task.partial_size();
 #pragma unroll
-    for (int i = 0; i < 2 * WarpPlace::kMostRowTiles; ++i) {
-      const int row = at.row(i / 2, i % 2 * 2);
-      if (i / 2 >= at.row_tiles || row >= units) continue;
+        for (int i = 0; i < 2 * WarpPlace::kMostRowTiles; ++i) {
+          const int row = at.row(i / 2, i % 2 * 2);
+          if (i / 2 >= at.row_tiles || row >= units) continue;
 #pragma unroll
-      for (int v = 0; v < WarpPlace::kMostColumnTiles; ++v) {
-        if (v >= at.column_tiles) continue;
-        const float* two = tile.sum[i / 2][v] + i % 2 * 2;
-        *reinterpret_cast<FloatGroup<2>*>(sums + row * parts.depth() +
-                                          at.column(v, 0)) = {{two[0], two[1]}};
-      }
-    }
-  });
-  if (task.output.layer.has_bias() && threadIdx.x < 32) {
+          for (int v = 0; v < WarpPlace::kMostColumnTiles; ++v) {
+            if (v >= at.column_tiles) continue;
+            const float* two = tile.sum[i / 2][v] + i % 2 * 2;
+            *reinterpret_cast<FloatGroup<2>*>(out + row * parts.depth() +
+                                              at.column(v, 0)) = {{two[0], two[1]}};
+          }
+        }
+      });
+  if (!task.output.layer.has_bias()) return;
+  for (int part = static_cast<int>(threadIdx.x) / 32; part < count; part += kThreads / 32) {
     double sum = 0.0;
-    for (int doc = static_cast<int>(threadIdx.x); doc < item.docs; doc += 32)
-      sum += double{room.delta[doc]};
+    for (int doc = static_cast<int>(threadIdx.x) % 32; doc < docs_of(part); doc += 32)
+      sum += double{room.delta[part * part_docs + doc]};
     sum = warp_sum(sum);
-    if (threadIdx.x == 0) sums[units * parts.depth()] = static_cast<float>(sum);
+    if (threadIdx.x % 32 == 0)
+      sums[part * task.partial_size() + units * parts.depth()] = static_cast<float>(sum);
   }
 }
 

@@ -13,15 +13,16 @@ namespace {
 constexpr std::int64_t kTimeOfAnyPart = 8;
 constexpr std::int64_t kMostWidth = 255;  // wider layers are left to products of whole matrices
 
-// A block owns a run of items, (part, member), and keeps the documents of a part in shared memory until it
-// needs those of another one: one part is read once for all J steps. A step has three phases, with a
-// barrier of the grid after each: scores; gradients by parts; sums over parts and the move, where a block
-// owns whole rows. Sums do not depend on who owns what.
+// A block owns a run of items, (parts, member), and keeps the documents of an item's parts in shared memory
+// until it needs those of others: where one item is enough, they are read once for all J steps. A step has
+// three phases, with a barrier of the grid after each: scores; gradients by parts; sums over parts and the
+// move, where a block owns whole rows. Sums do not depend on who owns what.
 __device__ void persistent_training_kernel(const Grid& grid, const Task& task) {
-  const Room room(task);
+  const std::int64_t at_once = task.parts.at_once(task.members(), grid.extent.x);
+  const Room room(task, at_once);
   const PersistentTraining& training = task.training;
   const bool only_gradient = training.gradient != nullptr;
-  const std::int64_t items = task.items();
+  const std::int64_t items = parts_of(task.parts.parts, at_once) * task.members();
   const std::int64_t begin = items * grid.block.x / grid.extent.x;
   const std::int64_t end = items * (grid.block.x + std::int64_t{1}) / grid.extent.x;
   std::int64_t resident = -1;
@@ -41,7 +42,7 @@ __device__ void persistent_training_kernel(const Grid& grid, const Task& task) {
   for (std::int64_t number = 0;; ++number) {
     std::int64_t staged = -1;
     for (std::int64_t i = begin; i < end; ++i) {
-      const Item item(task, i);
+      const Item item(task, i, at_once);
       stage_part(item);
       if (item.member != staged) stage_weights(task, item.member, room);
       staged = item.member;
@@ -60,7 +61,7 @@ __device__ void persistent_training_kernel(const Grid& grid, const Task& task) {
     }
     // Backwards, as the last documents are still there.
     for (std::int64_t i = end - 1; i >= begin; --i) {
-      const Item item(task, i);
+      const Item item(task, i, at_once);
       stage_part(item);
       find_output_deltas(task, item, room);
       __syncthreads();
@@ -96,13 +97,29 @@ TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std
   made.columns = static_cast<int>(shape.inputs) + (shape.biases ? 1 : 0);
   made.row_stride = (made.depth() / 8 | 1) * 8;
   made.parts = parts_of(docs, made.docs);
-  made.shared_bytes = RoomSizes(made, members).all();
-  if (made.shared_bytes > most_shared_bytes) made.shared_bytes = 0;
+  const auto bytes_for = [&](std::int64_t parts) { return RoomSizes(made, members, parts).all(); };
+  if (bytes_for(1) > most_shared_bytes) return made;
+  while (made.most_at_once < made.parts && bytes_for(made.most_at_once + 1) <= most_shared_bytes)
+    ++made.most_at_once;
+  made.shared_bytes = bytes_for(made.most_at_once);
   return made;
 }
 
 }  // namespace
 }  // namespace persistent
+
+OLRANK_HOST_DEVICE std::int64_t TrainingParts::at_once(std::int64_t members, std::int64_t blocks) const {
+  std::int64_t best = 1;
+  std::int64_t least_time = 0;
+  for (std::int64_t count = 1; count <= most_at_once; ++count) {
+    const std::int64_t turns = parts_of(parts_of(parts, count) * members, blocks);
+    const std::int64_t time = turns * (persistent::kTimeOfAnyPart + count * doc_tiles);
+    if (count > 1 && time >= least_time) continue;
+    best = count;
+    least_time = time;
+  }
+  return best;
+}
 
 TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
                              std::size_t most_shared_bytes) {
@@ -151,7 +168,7 @@ void train_persistently(Stream stream, const PersistentTraining& training) {
       training, parts, OutputLayer(stack.shape), stack.shape.layer(0),
       LossBlocks(training.history.count, stack.shape.parameters(), training.objective)};
   const dim3 block{persistent::kThreads};
-  const std::int64_t useful = std::max(task.items(), task.members() * task.rows());
+  const std::int64_t useful = std::max(parts.parts * task.members(), task.members() * task.rows());
   const std::int64_t blocks =
       std::min(blocks_at_once(persistent::kTrainingKernel.alone, block, parts.shared_bytes), useful);
   launch_together(persistent::kTrainingKernel, dim3{static_cast<unsigned>(blocks)}, block,

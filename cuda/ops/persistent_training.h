@@ -22,8 +22,11 @@ struct TrainingParts {
   int unit_tiles = 0;      // of eight hidden units
   int columns = 0;         // d, and one for the biases
   int row_stride = 0;      // of documents and weights in shared memory
+  int most_at_once = 1;    // parts that a block can keep
   std::size_t shared_bytes = 0;
 
+  /// How many parts a block keeps at once, so that `blocks` of them need the least time for `members`.
+  OLRANK_HOST_DEVICE std::int64_t at_once(std::int64_t members, std::int64_t blocks) const;
   OLRANK_HOST_DEVICE int depth() const { return (columns + 7) / 8 * 8; }  // of a product over the columns
   OLRANK_HOST_DEVICE int quads() const { return depth() / 4; }
   OLRANK_HOST_DEVICE int padded_units() const { return 8 * unit_tiles; }

@@ -260,6 +260,16 @@ TEST(TrainingPartsTest, AStepGrowsWithItsDocuments) {
   }
 }
 
+// Where trials share a card, a block has several parts, which it takes together.
+TEST(TrainingPartsTest, ABlockKeepsSeveralPartsWhereItHasThem) {
+  const device::TrainingParts parts = parts_at(ntk_shape(136, 100, 2), 1, 2'000);
+  EXPECT_EQ(parts.parts, 125);
+  EXPECT_EQ(parts.most_at_once, 12);
+  EXPECT_EQ(parts.at_once(1, device::kAllBlocks), 1);
+  EXPECT_EQ(parts.at_once(1, device::kAllBlocks / 16), 8);
+  EXPECT_EQ(parts.at_once(10, device::kAllBlocks), 10);
+}
+
 /// Where docs/evidence/GPU-RECORD.md says that 85 % of the multiprocessors of an H100 have work.
 bool is_well_used(std::int64_t n) {
   constexpr std::int64_t kRanges[][2] = {{897, 1'056},   {1'793, 2'112}, {2'689, 3'168},

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Sequence
 
-from evidence.page import identity
 from evidence.programs import SKIP_STATUS, Failed, Skipped, last_line
 from evidence.run import Step
 
@@ -47,7 +46,8 @@ def take_rows(step: Step, found: dict) -> None:
     step.numbers.update(ceilings=found["ceilings"], rows=found["measurements"])
     for row in found["measurements"]:
         for verdict in row["targets"]:
-            step.target(f"{identity(row)}: {verdict['what']}", verdict["measured"], verdict["target"], verdict["at_most"])
+            identity = " ".join([row["name"], *(f"{key}={value}" for key, value in row["parameters"].items())])
+            step.target(f"{identity}: {verdict['what']}", verdict["measured"], verdict["target"], verdict["at_most"])
     if at_end := found.get("ceilings_at_end"):
         compare_ceilings(step, found["ceilings"], at_end, "after the operations")
 

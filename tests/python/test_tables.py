@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import olrank
-from olrank import _arrow
+from olrank._arrays import columns_of
 
 COLUMNS = {"a": [0.5, 1.0, 0.25, 2.0], "b": [1, 2, 3, 4], "c": [True, False, True, False], "y": [2, 0, 1, 0], "qid": ["x", "x", "a longer name", "y"]}
 
@@ -283,14 +283,27 @@ def test_frames_come_out_and_notebooks_show():
 
 
 def test_decimals_below_zero_keep_their_values():
-    pyarrow = pytest.importorskip("pyarrow")
     values = [decimal.Decimal(text) for text in ("-1.25", "-0.01", "123.45", "0.00", "-11805916207174113034.24")]
-    found = _arrow.read(pyarrow.table({"x": values}), "t")["x"]
-    assert np.allclose(found, [float(value) for value in values], rtol=1e-15, atol=0.0)
+    for library in ("pyarrow", "polars"):
+        module = pytest.importorskip(library)
+        found = columns_of((module.table if library == "pyarrow" else module.DataFrame)({"x": values}), "t")["x"]
+        assert np.allclose(found, [float(value) for value in values], rtol=1e-15, atol=0.0)
 
 
-def test_null_rows_of_a_table_are_refused():
+def test_lists_of_a_column_become_columns_in_every_library():
+    for table in tables({"e": [[0.5, 1.0], [2.0, 3.0]], "y": [1, 0], "qid": ["x", "x"]}):
+        assert olrank.Dataset.from_table(table).X.tolist() == [[0.5, 1.0], [2.0, 3.0]]
+
+
+def test_other_tables_with_arrows_interface_need_pyarrow(monkeypatch):
+    class Table:
+        """As those of Ibis, DataFusion and others."""
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pyarrow.table(COLUMNS).__arrow_c_stream__(requested_schema)
+
     pyarrow = pytest.importorskip("pyarrow")
-    rows = pyarrow.StructArray.from_arrays([pyarrow.array([1.0, 2.0, 3.0])], ["x"], mask=pyarrow.array([False, True, False]))
-    with pytest.raises(olrank.InvalidArgument, match="null row"):
-        _arrow.read(pyarrow.chunked_array([rows]), "t")
+    assert olrank.Dataset.from_table(Table()).fingerprint == expected().fingerprint
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(olrank.InvalidArgument, match="^The table is a table of .*, which needs pyarrow to be read: pip install pyarrow.$"):
+        olrank.Dataset.from_table(Table())

@@ -98,7 +98,6 @@ std::vector<BenchCase> op_cases(const OpSizes& sizes) {
   add_width_cases(list);
   add_training_cases(list);
   add_list_cases(list);
-  add_fair_cases(list);
   return list.take();
 }
 

@@ -57,8 +57,9 @@ class RunCommand : public Command {
       return 0;
     }
     refuse_unsupported_tables(configuration);
-    configuration.run.device = faster_device_of(configuration, request());
-    ExperimentPlan plan = make_plan(configuration, request());
+    ExperimentRequest asked = request();
+    settle_device(configuration, asked);
+    ExperimentPlan plan = make_plan(configuration, asked);
     if (dry_run_) {
       fmt::print("{}", dry_run_output(configuration, plan, output.form()));
       return 0;

@@ -77,7 +77,7 @@ PlayedExperiment play_experiment(const ExperimentOptions& options) {
   ExperimentRequest request;
   request.existing = existing_of(options.earlier);
   if (!options.shard.empty()) request.shard = parse_shard(options.shard);
-  configuration.run.device = faster_device_of(configuration, request);
+  settle_device(configuration, request);
   const ExperimentPlan plan = make_plan(configuration, request);
   const auto folder = prepare_experiment(configuration, plan, options.command);
   PlayedExperiment played;

@@ -408,8 +408,8 @@ void add_rows(Launches& table) {
               const auto batch_terms = make.these(terms);
               return compared(
                   [=](Stream on) {
-                    device::gather_batch(on, {from, features, terms_there, seen_there}, cursor, kBatch, to,
-                                         batch_terms);
+                    device::gather_batch(on, {from, features, terms_there, seen_there}, 1, cursor, kBatch,
+                                         to, batch_terms);
                   },
                   [=] {
                     return from.t.view({kBatch, -1}).index_select(0, order.t);

@@ -59,8 +59,7 @@ InducingCovariance::InducingCovariance(double lambda, const DictionaryPolicy& po
       coordinates_(policy.budget(), kRows) {}
 
 std::int64_t InducingCovariance::bytes() const {
-  return t_.bytes() + r_.bytes() + coordinates_.bytes() + applied_.bytes() + returned_.bytes() +
-         product_.bytes() + weights_.bytes() + factor_.bytes() + information_.bytes();
+  return bytes_of(t_, r_, coordinates_, applied_, returned_, product_, weights_, factor_, information_);
 }
 
 void InducingCovariance::apply(std::int64_t padded_members, std::int64_t columns, const double* kernel,
@@ -321,22 +320,6 @@ struct Residual {
 
 }  // namespace
 
-void multiply_placed(Products& products, std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                     const PlacedOperand& a, const PlacedOperand& b, double* c, std::int64_t stride,
-                     ProductScales scales) {
-  if (rows == 0 || columns == 0 || inner == 0) return;
-  ProductShape shape;
-  shape.rows = rows;
-  shape.columns = columns;
-  shape.inner = inner;
-  shape.transposes_a = a.transposed;
-  shape.transposes_b = b.transposed;
-  shape.a = {0, a.stride, 0};
-  shape.b = {0, b.stride, 0};
-  shape.c = {0, stride, 0};
-  products.multiply(shape, a.values, b.values, c, scales);
-}
-
 InducingDictionary::InducingDictionary(const TangentShape& shape, double scale, std::int64_t budget,
                                        Products& products)
     : shape_(shape),
@@ -353,9 +336,8 @@ void InducingDictionary::clear() {
 }
 
 std::int64_t InducingDictionary::bytes() const {
-  return pairs_.bytes() + inverse_.bytes() + of_docs_.bytes() + both_.bytes() + kernel_.bytes() +
-         coordinates_.bytes() + solved_.bytes() + product_.bytes() + weights_.bytes() + entered_.bytes() +
-         differences_.size() * static_cast<std::int64_t>(sizeof(double));
+  return bytes_of(pairs_, inverse_, of_docs_, both_, kernel_, coordinates_, solved_, product_, weights_,
+                  entered_, differences_);
 }
 
 void InducingDictionary::find_kernel(const FactorRows& docs, double* of_docs, double* kernel) {

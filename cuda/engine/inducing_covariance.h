@@ -21,13 +21,6 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// A matrix in double, as a product reads it.
-struct PlacedOperand {
-  const double* values;
-  std::int64_t stride;
-  bool transposed = false;
-};
-
 /// A matrix in double on the device that grows at its end and is 0 beyond what was written, so that
 /// products may take padded() sides: few shapes, and rows on multiples of 16 bytes.
 class GrowingMatrix {
@@ -62,7 +55,7 @@ class GrowingMatrix {
   double* data() { return values_.data(); }
   const double* data() const { return values_.data(); }
   double* row(std::int64_t i) { return values_.data() + i * stride_; }
-  std::int64_t bytes() const { return values_.size() * static_cast<std::int64_t>(sizeof(double)); }
+  std::int64_t bytes() const { return values_.bytes(); }
 
   /// The first rows and columns; to be called once the stream has finished.
   void save(StateWriter& state, std::string_view name, std::int64_t rows, std::int64_t columns) const {
@@ -170,11 +163,6 @@ class InducingDictionary {
   GrowingArray<PreferencePair> entered_;
   std::vector<double> gram_;
 };
-
-/// c [rows × columns] ← alpha · op(a) op(b) + beta · c.
-void multiply_placed(Products& products, std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                     const PlacedOperand& a, const PlacedOperand& b, double* c, std::int64_t stride,
-                     ProductScales scales = {});
 
 /// It holds what the observed pairs say within the span of a dictionary, on the device: B = λI + T with T =
 /// Σ z zᵀ, and RᵀR = C⁻ᵀ(I/λ − B⁻¹)C⁻¹. Pairs append rows to R; every DictionaryPolicy::kRows rows R is

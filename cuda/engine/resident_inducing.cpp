@@ -99,9 +99,8 @@ class ResidentInducing : public ResidentPosterior {
   std::int64_t bytes() const override {
     return dictionary_->bytes() + (other_dictionary_ ? other_dictionary_->bytes() : 0) +
            (other_window_ ? other_window_->bytes() : 0) + covariance_.bytes() + window_->bytes() +
-           left_.bytes() + kernel_.bytes() + applied_.bytes() + workspace_.bytes() + places_.bytes() +
-           block_.bytes() + check_.bytes() + vector_.bytes() + half_.bytes() + weights_.bytes() +
-           projections_.bytes() + moved_.bytes();
+           bytes_of(left_, kernel_, applied_, workspace_, places_, block_, check_, vector_, half_, weights_,
+                    projections_, moved_);
   }
 
   void save(StateWriter& state) const override {

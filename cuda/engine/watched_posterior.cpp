@@ -183,8 +183,7 @@ std::span<const double> ShadowPosterior::width_sq(ExecutionContext& context, Str
 }
 
 std::int64_t ShadowPosterior::bytes() const {
-  return posterior_.bytes() + rows_.bytes() + m_.bytes() + chosen_.bytes() +
-         places_.size() * static_cast<std::int64_t>(sizeof(PreferencePair));
+  return bytes_of(posterior_, rows_, m_, chosen_, places_);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -70,8 +70,7 @@ void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows&
 /// Workspace of diagonal_gram(), in doubles.
 std::int64_t diagonal_gram_workspace(const TangentShape& shape, std::int64_t docs);
 
-/// m [docs × docs] (lower triangle) = Σ_k root[k]² g_ik g_jk, in double on tensor cores. g is computed
-/// tile by tile in shared memory, and units inactive for a tile's documents are skipped.
+/// m [docs × docs] (lower triangle) = Σ_k root[k]² g_ik g_jk, in double on tensor cores.
 void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* root,
                    double* workspace, double* m);
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "core/ops/relu_network.h"
-#include "cuda/ops/live_units.cuh"
 #include "cuda/ops/optimizer_step.cuh"
+#include "cuda/ops/output_layer.cuh"
 #include "cuda/ops/pair_terms.cuh"
 #include "cuda/ops/persistent_training.h"
 #include "cuda/runtime/stream.h"

@@ -168,8 +168,7 @@ void train_persistently(Stream stream, const PersistentTraining& training) {
   const std::int64_t useful = std::max(task.items(), task.members() * task.rows());
   const std::int64_t blocks =
       std::min(blocks_at_once(training_kernel.alone, block, parts.shared_bytes), useful);
-  launch_together(training_kernel, dim3{static_cast<unsigned>(blocks)}, block, parts.shared_bytes, stream,
-                  task);
+  launch_together(training_kernel, {blocks}, parts.shared_bytes, stream, task);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

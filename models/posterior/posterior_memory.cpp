@@ -156,8 +156,21 @@ PosteriorBytes primal_bytes(const PosteriorLoad& load) {
   const double of_parts = std::max(p * docs + (p / kPartOfGradient + 1.0) * docs * docs,
                                    std::min(p * docs * docs, kPartialSums));
   const double of_widths = of_parts + docs * docs;
-  const double of_update = std::max(k, kRebuiltDocs / 2.0) * (p + 2.0 * std::max(k, kRebuiltDocs / 2.0));
-  bytes.workspace = doubling((p * docs + std::max(of_widths, of_update)) * kDoubleBytes);
+  const double batch = std::max(k, kRebuiltDocs / 2.0);
+  bytes.matrix += kPairsPerBatch * p * kDoubleBytes;  // of the newest pairs
+  bytes.workspace = doubling((p * docs + std::max(of_widths, 2.0 * batch * batch)) * kDoubleBytes);
+  return bytes;
+}
+
+PosteriorBytes diagonal_bytes(const PosteriorLoad& load) {
+  const auto p = static_cast<double>(load.shape.parameters());
+  const auto v = static_cast<double>(load.docs);
+  PosteriorBytes bytes;
+  bytes.matrix = 2.0 * p * kDoubleBytes;
+  // Scaled gradients of a query, and sums of parts.
+  if (load.home != PosteriorHome::kHost)
+    bytes.workspace =
+        doubling((p * v + std::min(v * v * (p / 64.0 + 1.0), kPartialSums + v * v)) * kDoubleBytes);
   return bytes;
 }
 

@@ -152,13 +152,12 @@ def trials(step: Step) -> None:
 
 
 def covariances(step: Step) -> None:
-    """Trials that train on growth, with the full covariance and with one of constant size, over exact full widths in every round."""
+    """Trials that train on growth, over those that train in every round, both with exact widths."""
     pick = step.run.pick
     flags = ["--ranker", "olranknet", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(1000, 20), "--protocol-eval-every",
              pick(100, 10), "--data", step.run.large_data(step)]
     growth = ["--retrain", "growth", "--replay-steps", pick(4, 1), "--replay-pairs", pick(256, 16)]
-    cases = {"every round, full": ["--covariance", "full"], "growth, full": ["--covariance", "full", *growth],
-             "growth, inducing": ["--covariance", "inducing", "--budget", pick(1000, 8), *growth]}
+    cases = {"every round, full": ["--covariance", "full"], "growth, full": ["--covariance", "full", *growth]}
     for name, more in cases.items():
         step.numbers[name] = one = picked(step.trial(name.replace(", ", "-").replace(" ", "-"), [*flags, *more]))
         if "growth" in name:

@@ -168,8 +168,10 @@ RankerMemory memory_of_confident_network(const RankerSettings& settings, const R
   if (settings.posterior.covariance == Covariance::kNone) return plan;
   plan.forms = {{"form = \"dual\"", whole_bytes(others + bytes.dual)},
                 {"form = \"primal\"", whole_bytes(others + bytes.primal)},
-                {"covariance = \"inducing\"", whole_bytes(others + bytes.inducing)},
                 {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)}};
+  if (load.home == PosteriorHome::kHost)
+    plan.forms.insert(plan.forms.end() - 1,
+                      {"covariance = \"inducing\"", whole_bytes(others + bytes.inducing)});
   return plan;
 }
 

@@ -13,12 +13,6 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-void ResidentPairs::clear() {
-  latest_save_.release();
-  lineage_.renew();
-  pairs_ = 0;
-}
-
 void ResidentPairs::append(Stream stream, const FactorRows& docs, const PreferencePair* pairs,
                            std::int64_t count) {
   const std::int64_t numbers = 2 * shape_.factors();

@@ -68,8 +68,6 @@ class ResidentPairs {
   FactorRows range(std::int64_t first, std::int64_t count) {
     return {rows_.data() + first * 2 * shape_.factors(), 2 * count, shape_.factors()};
   }
-  /// Forgets all pairs and keeps their memory.
-  void clear();
   /// Pairs [count] on the device, of `docs`.
   void append(Stream stream, const FactorRows& docs, const PreferencePair* pairs, std::int64_t count);
 

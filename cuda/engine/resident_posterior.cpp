@@ -190,7 +190,7 @@ class DualPosterior : public ExactPosterior {
       clear_numbers(stream, tail.values, tail.numbers());
       copy_matrix(stream, tail.rows, tail.head, {rows, n}, tail.values, tail.stride());
       if (fresh->invert(stream)) {
-        copy_lower(stream, tail.rows, {rows + tail.head, n}, 0.0, tail.values + tail.head, tail.stride());
+        copy_lower(stream, tail.rows, {rows + tail.head, n}, tail.values + tail.head, tail.stride());
         pack_factor(stream, tail.head, fresh->values(), n, factor_.data());
         OwnedStream::wait_for(stream);  // `fresh` is freed
         return;
@@ -465,10 +465,9 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& 
     case Covariance::kFull:
       if (spec.is_dual()) return std::make_unique<DualPosterior>(spec);
       return std::make_unique<PrimalPosterior>(spec, products, ResidentPairs(spec.shape));
-    case Covariance::kInducing:
-      return make_resident_inducing(spec, products);
     case Covariance::kDiagonal:
-    case Covariance::kDiagonalOfInverse:  // the CPU's alone: why_not_on_device()
+    case Covariance::kDiagonalOfInverse:  // the CPU's alone, like the next one: why_not_on_device()
+    case Covariance::kInducing:
     case Covariance::kNone:
       break;
   }

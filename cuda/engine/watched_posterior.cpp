@@ -35,8 +35,7 @@ void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
 }
 
 double WatchedPosterior::measured_drift(Stream stream) {
-  const DriftProbes probes =
-      drift_probes(spec().checks, spec().shape.parameters(), posterior_->kept_pairs());
+  const DriftProbes probes = drift_probes(spec().checks, spec().shape.parameters(), posterior_->pairs());
   const std::vector<double> errors = posterior_->errors_of(stream, probes);
   if (errors.empty()) return 0.0;
   const std::span<const double> all(errors);

@@ -63,20 +63,13 @@ __device__ void pack_factor_kernel(const Grid& grid, std::int64_t stride, const 
   factor[factor_row(row) + column] = column <= row ? inverse[row * stride + column] : 0.0;
 }
 
-// Grid: rows, parts of the columns; a thread owns a number. With `lower`, zeros go above the diagonal and
-// `diagonal` is added to it.
-__device__ void copy_matrix_kernel(const Grid& grid, std::int64_t columns, const double* from,
-                                   std::int64_t from_stride, int lower, double diagonal, double* to,
-                                   std::int64_t stride) {
+// Grid: rows, parts of the columns; a thread owns a number. With `lower`, zeros go above the diagonal.
+__device__ void copy_matrix_kernel(const Grid& grid, std::int64_t columns, const PlacedMatrix& from,
+                                   int lower, double* to, std::int64_t stride) {
   const std::int64_t column = std::int64_t{grid.block.y} * kThreads + threadIdx.x;
   const std::int64_t row = grid.block.x;
   if (column >= columns) return;
-  double& number = to[row * stride + column];
-  if (lower != 0 && column > row) {
-    number = 0.0;
-  } else {
-    number = from[row * from_stride + column] + (lower != 0 && column == row ? diagonal : 0.0);
-  }
+  to[row * stride + column] = lower != 0 && column > row ? 0.0 : from.values[row * from.stride + column];
 }
 
 }  // namespace
@@ -130,13 +123,12 @@ void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int6
 void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
                  double* to, std::int64_t stride) {
   launch(kernel<copy_matrix_kernel, kThreads>, {rows, parts_of(columns, kThreads)}, 0, stream, columns,
-         from.values, from.stride, 0, 0.0, to, stride);
+         from, 0, to, stride);
 }
 
-void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double diagonal, double* to,
-                std::int64_t stride) {
-  launch(kernel<copy_matrix_kernel, kThreads>, {n, parts_of(n, kThreads)}, 0, stream, n, from.values,
-         from.stride, 1, diagonal, to, stride);
+void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride) {
+  launch(kernel<copy_matrix_kernel, kThreads>, {n, parts_of(n, kThreads)}, 0, stream, n, from, 1, to,
+         stride);
 }
 
 namespace {

@@ -42,10 +42,8 @@ struct PlacedMatrix {
 };
 void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
                  double* to, std::int64_t stride);
-/// to [n × n] ← the lower triangle of from + diagonal · I, with zeros above it; both may be the same
-/// matrix.
-void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double diagonal, double* to,
-                std::int64_t stride);
+/// to [n × n] ← the lower triangle of from, with zeros above it; both may be the same matrix.
+void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE
 

@@ -301,14 +301,13 @@ class FakeProgramsTest(Evidence):
         runs = [(self.scratch / f"run-{number}").read_text() for number in range(4)]
         self.assertEqual([run.split("--device ")[1].split()[0] for run in runs], ["cpu", "cuda", "cuda", "cuda"])
 
-    def test_plays_every_covariance_of_constant_size_on_growth(self) -> None:
+    def test_plays_the_full_covariance_on_growth(self) -> None:
         self.prove("--only", "covariances")
         self.assertEqual(self.steps()["covariances"]["outcome"], "passed")
-        runs = [(self.scratch / f"run-{number}").read_text() for number in range(3)]
+        runs = [(self.scratch / f"run-{number}").read_text() for number in range(2)]
         found = [(run.split("--covariance ")[1].split()[0], "--retrain growth" in run) for run in runs]
-        self.assertEqual(found, [("full", False), ("full", True), ("inducing", True)])
-        self.assertIn("--budget 1000", runs[2])
-        self.assertEqual(self.steps()["covariances"]["numbers"]["growth, inducing over every round, full"], 0.5)
+        self.assertEqual(found, [("full", False), ("full", True)])
+        self.assertEqual(self.steps()["covariances"]["numbers"]["growth, full over every round, full"], 0.5)
 
     def test_makes_each_data_set_once(self) -> None:
         self.prove("--only", "trials", "--only", "members", "--only", "determinism")

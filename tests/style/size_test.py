@@ -48,7 +48,6 @@ LONG_PAIRS = {
     "core/io/json": "one parser and its writers",
     "core/io/state_archive": "the reader and the writer of one format",
     "core/ops/list_loss_cpu": "losses of lists that share their lanes",
-    "cuda/engine/inducing_covariance": "a covariance and the dictionary that it is of",
     "cuda/engine/resident_network": "one class",
     "cuda/engine/resident_posterior": "the posteriors of a device, full and diagonal",
     "cuda/engine/stacked_trainer": "one class",

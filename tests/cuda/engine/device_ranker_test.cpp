@@ -46,7 +46,6 @@ const std::vector<std::string> kNames = {"dual",
                                          "primal",
                                          "diagonal",
                                          "none",
-                                         "inducing",
                                          "three_layers",
                                          "theory",
                                          "nesterov",
@@ -81,7 +80,7 @@ const std::vector<std::string> kNames = {"dual",
 /// way to train.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
-  return {"dual_recorded", "inducing", "ensemble", "ensemble_recorded", "reference_lambdarank"};
+  return {"dual_recorded", "ensemble", "ensemble_recorded", "reference_lambdarank"};
 }
 
 TEST_P(DeviceRankerTest, MatchesCpu) {
@@ -341,6 +340,8 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
   settings.posterior.covariance = Covariance::kDiagonalOfInverse;
   EXPECT_EQ(why_not_on_device(settings),
             "covariance = \"diagonal-of-inverse\" has no device implementation");
+  settings.posterior.covariance = Covariance::kInducing;
+  EXPECT_EQ(why_not_on_device(settings), "covariance = \"inducing\" has no device implementation");
   settings = settings_of("lambdarank");
   EXPECT_EQ(why_not_on_device(settings), std::nullopt);
   settings.explore.list = ListRule::kSample;
@@ -409,7 +410,7 @@ TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
   if (!is_first_order(GetParam())) GTEST_SKIP() << "resuming depends on no order";
   for (const std::string name : {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble",
                                  "ensemble_recorded", "shadow", "shadow_dual", "reference_lambdarank",
-                                 "reference_ensemble", "inducing", "growth_ensemble", "growth_recorded"}) {
+                                 "reference_ensemble", "growth_ensemble", "growth_recorded"}) {
     SCOPED_TRACE(name);
     const std::uint32_t rounds = rounds_of(name);
     const std::uint32_t before = rounds - 4;
@@ -482,7 +483,7 @@ TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
 #endif
   for (const std::string name : {"dual", "dual_recorded", "primal", "diagonal", "lambdarank",
                                  "expected_ensemble", "ensemble_recorded", "reference_lambdarank",
-                                 "reference_ensemble", "inducing", "growth", "growth_ensemble_recorded"}) {
+                                 "reference_ensemble", "growth", "growth_ensemble_recorded"}) {
     const bool grows = name.starts_with("growth");
     if (grows && static_cast<int>(GetParam()) != 0) continue;  // compares two orders already
     const std::uint32_t rounds = grows ? rounds_of(name) : 4;

@@ -45,7 +45,7 @@ struct HandedQuery {
 TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere) {
   std::vector<std::string> names = {"dual", "lambdarank", "ensemble"};
   if (static_cast<int>(GetParam()) == 0)
-    names.insert(names.end(), {"inducing", "reference_ensemble", "growth"});
+    names.insert(names.end(), {"primal", "reference_ensemble", "growth"});
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
     const auto resident = make_on_device(settings_of(name));
@@ -91,7 +91,7 @@ TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere
 TEST_P(HandedQueriesTest, QueriesMayBeLongerThanThoseBefore) {
   constexpr std::int64_t kMany = 150;
   const SmallWorld large(7, 1, kMany, kFeatures);
-  for (const std::string name : {"dual", "inducing", "lambdarank", "ensemble"}) {
+  for (const std::string name : {"dual", "lambdarank", "ensemble"}) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures);
     const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,
@@ -185,7 +185,7 @@ TEST_P(HandedQueriesTest, ListsAheadOfRoundsAreThoseOfASnapshotOnTheCpu) {
 TEST_P(HandedQueriesTest, ManyListsAtOnceHaveTheBitsOfEachAlone) {
   const SmallWorld large(7, 1, 150, kFeatures);
   const std::vector<RankingTask> tasks = some_tasks(large);
-  for (const std::string name : {"dual", "inducing", "ensemble"}) {
+  for (const std::string name : {"dual", "ensemble"}) {
     SCOPED_TRACE(name);
     const auto asked = make_for_any_query(name);
     const auto other = make_for_any_query(name);

@@ -85,8 +85,8 @@ TEST_P(CovarianceMatrixKernelTest, CopiesMatricesAndTriangles) {
     auto lower = on_device(before);
     auto within = on_device(a);
     device::copy_matrix(nullptr, n, n - 1, {from.data(), from_stride}, whole.data(), stride);
-    device::copy_lower(nullptr, n, {from.data(), from_stride}, 0.5, lower.data(), stride);
-    device::copy_lower(nullptr, n, {within.data(), from_stride}, 0.0, within.data(), from_stride);
+    device::copy_lower(nullptr, n, {from.data(), from_stride}, lower.data(), stride);
+    device::copy_lower(nullptr, n, {within.data(), from_stride}, within.data(), from_stride);
     std::vector<double> expected_whole = before;
     std::vector<double> expected_lower = before;
     std::vector<double> expected_within = a;
@@ -94,7 +94,7 @@ TEST_P(CovarianceMatrixKernelTest, CopiesMatricesAndTriangles) {
       for (std::int64_t j = 0; j < n; ++j) {
         const double number = a[i * from_stride + j];
         if (j < n - 1) expected_whole[i * stride + j] = number;
-        expected_lower[i * stride + j] = j > i ? 0.0 : number + (i == j ? 0.5 : 0.0);
+        expected_lower[i * stride + j] = j > i ? 0.0 : number;
         if (j > i) expected_within[i * from_stride + j] = 0.0;
       }
     }

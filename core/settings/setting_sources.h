@@ -59,6 +59,12 @@ struct DroppedName {
 };
 
 constexpr std::array kDroppedNames = {
+    DroppedName{"--watch",
+                "--watch is gone: 'watch olrank report DIR' shows the report of a folder again and again."},
+    DroppedName{"--every",
+                "--every is gone with --watch: 'watch -n SECONDS olrank report DIR' repeats a report."},
+    DroppedName{"--figures-format",
+                "--figures-format is gone, and figures are SVG: rsvg-convert -f pdf FILE.svg makes a PDF."},
     DroppedName{"--share-members",
                 "--share-members is gone, as an ensemble trains in one process: use --shard I/N, or "
                 "olrank.run(executor=...) in Python, to spread trials over processes and machines."},

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
-#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/intervals.h"
 
 namespace olrank {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/settings/enum_names.h"
-#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/intervals.h"
 
 namespace olrank {
 

@@ -11,7 +11,7 @@
 #include "core/io/atomic_file.h"
 #include "core/runtime/progress.h"
 #include "core/statistics/t_tests.h"
-#include "report/curve_reader.h"
+#include "report/experiment_results.h"
 #include "report/final_measures.h"
 #include "report/outputs.h"
 #include "report/report.h"

@@ -65,6 +65,9 @@ constexpr std::array kDroppedNames = {
                 "--every is gone with --watch: 'watch -n SECONDS olrank report DIR' repeats a report."},
     DroppedName{"--figures-format",
                 "--figures-format is gone, and figures are SVG: rsvg-convert -f pdf FILE.svg makes a PDF."},
+    DroppedName{
+        "--html",
+        "--html is gone: 'recommend interview' asks in the terminal, and --trees FILE has both trees."},
     DroppedName{"--share-members",
                 "--share-members is gone, as an ensemble trains in one process: use --shard I/N, or "
                 "olrank.run(executor=...) in Python, to spread trials over processes and machines."},

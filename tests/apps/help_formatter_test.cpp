@@ -65,9 +65,9 @@ TEST(Commands, WriteNothingIntoTheStateOfAService) {
   for (const std::string line :
        {"rank --out", "rank --qrels", "export --out", "clicks fit --out", "eval --per-query",
         "eval --latex", "report --latex", "report --csv", "report --json", "recommend synth name --out",
-        "recommend interview --model m --html", "recommend interview --model m --trees", "ope --page",
-        "bench ops --json", "data inspect in --discriminant", "data convert in", "data split in --out",
-        "data synth name --out", "run --trace"}) {
+        "recommend interview --model m --trees", "ope --page", "bench ops --json",
+        "data inspect in --discriminant", "data convert in", "data split in --out", "data synth name --out",
+        "run --trace"}) {
     for (const std::string& file : {state + "/new", state + "/feedback.jsonl", state, link}) {
       const std::string said = refused(line + " " + file);
       EXPECT_NE(said.find(file + " is in the state folder of a service, "), std::string::npos)

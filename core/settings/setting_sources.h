@@ -68,6 +68,8 @@ constexpr std::array kDroppedNames = {
     DroppedName{
         "--html",
         "--html is gone: 'recommend interview' asks in the terminal, and --trees FILE has both trees."},
+    DroppedName{"prpo", "kind 'prpo' is gone: take \"pdgd\", or \"intervention-aware\"."},
+    DroppedName{"lambdarank-step", "kind 'lambdarank-step' is gone: take \"lambdarank-labels\"."},
     DroppedName{"--share-members",
                 "--share-members is gone, as an ensemble trains in one process: use --shard I/N, or "
                 "olrank.run(executor=...) in Python, to spread trials over processes and machines."},
@@ -101,6 +103,7 @@ inline constexpr std::array kDroppedSettings = {
                    "is fixed at 0.5, as clicks lie in [0, 1]: scale the bound with c1."},
     DroppedSetting{"ranker", "temperature", "3.0",
                    "is fixed at 3, the value of probabilistic interleaving."},
+    DroppedSetting{"ranker", "exposure_clip", "1.2", "is gone with the kind prpo: remove it."},
     DroppedSetting{"groups", "examination_lists", "100000",
                    "is fixed at 100000 lists: give the probabilities with examination."},
     DroppedSetting{"groups", "group_a", "\"at-most\"",

@@ -40,7 +40,6 @@ RankerSettings ranker_settings(const std::string& name) {
       {"pairrank_ucb", RankerKind::kPairRank},
       {"p2linrank", RankerKind::kP2LinRank},
       {"pdgd", RankerKind::kPdgd},
-      {"prpo", RankerKind::kPrpo},
       {"intervention_aware", RankerKind::kInterventionAware},
       {"dbgd", RankerKind::kDbgd},
       {"ranknet", RankerKind::kRankNet}};
@@ -79,7 +78,7 @@ class LinearTrialsTest : public testing::TestWithParam<std::string> {
 
 INSTANTIATE_TEST_SUITE_P(All, LinearTrialsTest,
                          testing::Values("pairrank", "pairrank_reference", "pairrank_theory",
-                                         "pairrank_sample", "pairrank_ucb", "p2linrank", "pdgd", "prpo",
+                                         "pairrank_sample", "pairrank_ucb", "p2linrank", "pdgd",
                                          "intervention_aware", "dbgd", "ranknet"),
                          [](const auto& info) { return info.param; });
 

@@ -130,6 +130,9 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   if (!is_group) {
     throw_error<InvalidArgument>("Unexpected argument '{}'. See '{} --help'.", first, where);
   }
+  if (where == "olrank" && first == "man")
+    throw InvalidArgument(
+        "'olrank man' is gone: 'olrank --help' and 'olrank COMMAND --help' have its texts.");
   if (where == "olrank bench" && first == "scale")
     throw InvalidArgument(
         "'olrank bench scale' is now 'olrank bench round --over n --values 500,1000,2000,4000'.");

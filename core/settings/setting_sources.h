@@ -68,6 +68,9 @@ constexpr std::array kDroppedNames = {
     DroppedName{
         "--html",
         "--html is gone: 'recommend interview' asks in the terminal, and --trees FILE has both trees."},
+    DroppedName{"--explore",
+                "--explore is gone: 'rank' writes lists by score, and olrank.Ranker.load of the trial's "
+                "folder in Python, like a service, makes lists that explore."},
     DroppedName{"prpo", "kind 'prpo' is gone: take \"pdgd\", or \"intervention-aware\"."},
     DroppedName{"lambdarank-step", "kind 'lambdarank-step' is gone: take \"lambdarank-labels\"."},
     DroppedName{"--share-members",

@@ -147,6 +147,14 @@ TEST(PlayExperimentTest, TellsItsEventsAndLeavesAFolder) {
   EXPECT_EQ(ranker.kind(), "pairrank");
   const std::string state = ranker.bytes();
   EXPECT_EQ(Ranker::from_bytes(state).fingerprint(), ranker.fingerprint());
+
+  const std::filesystem::path alone = folder / "alone/model.safetensors";
+  std::filesystem::create_directory(alone.parent_path());
+  std::filesystem::copy(played.out / "trials/pairrank/perfect/fold1/seed1/model.safetensors", alone);
+  EXPECT_NE(message_of<InvalidArgument>([&] {
+              Ranker::load(alone.parent_path());
+            }).find("goes on from its trial's checkpoint"),
+            std::string::npos);
 }
 
 TEST(PlayExperimentTest, RefusesWhatTheProgramRefuses) {

@@ -276,7 +276,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(manifest["config"]["data"]["evaluate"], "vali")
         settings = json.loads((out / "manifest.json").read_text())["config"]["ranker"]
         self.assertEqual(settings[1]["alpha"], diagonal["alpha"])
-        self.assertIn("False certainty against", (out / "report.html").read_text())
+        self.assertIn("false certainty − full", (out / "report.html").read_text())
 
     def test_errors_are_one_sentence(self):
         out = self.folder / "none"

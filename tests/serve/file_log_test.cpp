@@ -395,6 +395,31 @@ TEST(FileLogSegments, AreCompressedAndReadToTheSameLines) {
   EXPECT_EQ(log.line_before(std::ssize(lines_of(1, 5))) + "\n", lines_of(5, 5));
 }
 
+/// Bytes of a file's mappings that are in the memory of this process.
+std::int64_t resident_bytes(const std::filesystem::path& file) {
+  std::ifstream maps("/proc/self/smaps");
+  std::int64_t kilobytes = 0;
+  bool is_of_file = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(':')) is_of_file = line.ends_with(file.string());
+    if (is_of_file && line.starts_with("Rss:")) kilobytes += std::stoll(line.substr(4));
+  }
+  return 1024 * kilobytes;
+}
+
+TEST(FileLogSegments, ThatAreCompressedTakeNoMemoryOnceTheyAreRead) {
+  const TemporaryFolder folder;
+  make_segments(folder, 3);
+  const std::filesystem::path segment = LogText::segment_path(folder / "log", 0).string() + ".zst";
+  const MappedMemory seen = MappedMemory::of_file(segment);
+  [[maybe_unused]] const volatile char read = seen.text().back();
+  EXPECT_GT(resident_bytes(segment), 0);  // so that the test would see what the log leaves
+  seen.leave_pages();
+  FileLog log(folder / "log", 5);
+  EXPECT_EQ(read_all(log).size(), 3U);
+  EXPECT_EQ(resident_bytes(segment), 0);
+}
+
 // A kill may come before the new file has its name, and before the old form of a segment is gone.
 TEST(FileLogSegments, AreWholeAfterAKillBetweenAnyTwoSteps) {
   const TemporaryFolder folder;

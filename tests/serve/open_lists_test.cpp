@@ -227,6 +227,7 @@ TEST(FirstAnswersMemory, IsWhatTheHeapGave) {
     EXPECT_EQ(status_of([&] { answered.add("x", {}, 10'001); }), 404);
     EXPECT_EQ(answered.lists->counts().open, 0U);
     EXPECT_NEAR(counted(), allocated(), 0.03 * allocated());
+    EXPECT_LT(counted() / 26, 450.0 + 35.0 * static_cast<double>(shape.docs));  // of an answer
   }
 }
 

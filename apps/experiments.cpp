@@ -30,7 +30,6 @@
 #include "report/experiment_results.h"
 #include "report/outputs.h"
 #include "report/report.h"
-#include "serve/demo_catalogue.h"
 #include "serve/demo_page.h"
 #include "serve/service_process.h"
 

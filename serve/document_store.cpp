@@ -493,6 +493,21 @@ std::shared_ptr<const StoredDocument> DocumentStore::newest(const std::string& i
   return known == latest_.end() ? nullptr : known->second.document;
 }
 
+void DocumentStore::find_newest(std::span<const DocId> docs, std::span<const std::int32_t> wanted,
+                                std::vector<std::shared_ptr<const StoredDocument>>& found) const {
+  found.assign(docs.size(), nullptr);
+  std::vector<const Latest*> latest(wanted.size());
+  const std::shared_lock lock(mutex_);
+  // Sharing a document orders all reads: none of the next one would begin before.
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto known = latest_.find(docs[wanted[i]].text);
+    if (known != latest_.end()) latest[i] = &known->second;
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (latest[i] != nullptr) found[wanted[i]] = latest[i]->document;
+  }
+}
+
 const StoredDocument* DocumentStore::newest_in_memory(const std::string& id) const {
   const auto known = latest_.find(id);
   return known == latest_.end() ? nullptr : known->second.document.get();

@@ -120,7 +120,7 @@ TEST(FeatureSchema, ComputesWhatRequestsSend) {
   EXPECT_EQ(request.values[6], 0.0F);
 }
 
-TEST(FeatureSchema, TakesSearchResponsesIfAllFeaturesAreNumbers) {
+TEST(FeatureSchema, TakesSearchResponsesIfAllFeaturesAreNumbersOrCounters) {
   RequestLimits limits =
       limits_of("[[feature]]\nname = \"title\"\n[[feature]]\nname = \"likes\"\nlog1p = true\n");
   limits.names = {{"title", 0}, {"likes", 1}};
@@ -130,6 +130,28 @@ TEST(FeatureSchema, TakesSearchResponsesIfAllFeaturesAreNumbers) {
   RankRequest request;
   parse_rerank_request(body, limits, request);
   EXPECT_EQ(request.values, (Row{2.5F, static_cast<float>(std::log1p(1.0))}));
+  // A hit has no counters, which come from the log.
+  limits = limits_of(
+      "[[feature]]\nname = \"title\"\n[[feature]]\nname = \"rate\"\nkind = \"counter\"\nof = "
+      "\"click-rate\"\n"
+      "prior = [1, 4]\n[[feature]]\nname = \"likes\"\n");
+  limits.names = {{"title", 0}, {"rate", 1}, {"likes", 2}};
+  FeatureCounters counters(*limits.schema);
+  limits.counters = &counters;
+  parse_rerank_request(body, limits, request);
+  EXPECT_EQ(request.values, (Row{2.5F, 0.25F, 1.0F}));
+  FeedbackRecord clicked;
+  clicked.query = "q";
+  clicked.docs = {{"1", false}};
+  clicked.clicks = {1};
+  clicked.time = utc_milliseconds();
+  counters.observe(clicked);
+  parse_rerank_request(body, limits, request);
+  EXPECT_EQ(request.values, (Row{2.5F, 0.4F, 1.0F}));
+  const std::string counted =
+      R"({"query": "q", "response": {"hits": {"hits": [{"_id": "1", "fields": {"_ltrlog": [{"log": [
+          {"name": "rate", "value": 1}]}]}}]}}})";
+  EXPECT_THROW(parse_rerank_request(counted, limits, request), ApiError);
   limits = limits_of(kShop);
   EXPECT_THROW(parse_rerank_request(body, limits, request), ApiError);
 }
@@ -307,7 +329,7 @@ TEST(FeatureSchema, FillsItsCountersIn) {
   } catch (const ApiError& error) {
     EXPECT_TRUE(std::string(error.what()).starts_with("The schema has no feature 'rate' that a document"));
   }
-  EXPECT_FALSE(FeatureSchema::parse(price + rate, "s").takes_numbers());
+  EXPECT_TRUE(FeatureSchema::parse(price + rate, "s").takes_numbers());
   EXPECT_EQ(FeatureSchema::parse(rate, "s").fields_json({0.5F}, {}), "{}");
 }
 

@@ -14,6 +14,7 @@
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -124,7 +125,7 @@ TEST(DeviceBenchTest, WritesTheFormatOfOlrankBench) {
   EXPECT_EQ(one["ceiling"]["name"], "gemm float");
   EXPECT_EQ(one["libtorch"]["ratio"], 2.5);
   EXPECT_EQ(one["targets"][0]["ok"], true);
-  EXPECT_NE(device_table(rows).find("OK"), std::string::npos);
+  EXPECT_TRUE(contains(device_table(rows), "OK"));
 }
 
 TEST(DeviceBenchTest, NanMissesEveryTarget) {

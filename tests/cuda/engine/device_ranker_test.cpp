@@ -613,7 +613,7 @@ TEST_P(DeviceRankerTest, ReportsTheStepWhereTrainingDiverged) {
       settings.trainer.learning_rate = rate;
       const std::string error = error_of(*make_on_device(settings));
       EXPECT_EQ(error, error_of(*make_neural(settings, kFeatures)));
-      EXPECT_NE(error.find("the loss is"), std::string::npos) << error;
+      EXPECT_TRUE(contains(error, "the loss is"));
       found.insert(error.substr(0, error.find(':')));
     }
     EXPECT_EQ(found.size(), 2U) << "both diverged in the same round and step";
@@ -630,12 +630,12 @@ TEST_P(DeviceRankerTest, RefusesOneKernelWhereItIsImpossible) {
       refusal("three_layers"),
       "training_kernel = \"persistent\" is impossible for this ranker, as it trains networks with one "
       "hidden layer: use \"auto\".");
-  EXPECT_NE(refusal("lambdarank").find("as LambdaRank's weights"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("lambdarank"), "as LambdaRank's weights"));
   EXPECT_EQ(refusal("dual"), kNoError);
   EXPECT_EQ(refusal("ensemble"), kNoError);
 #if defined(OLRANK_KERNELS_EMULATED)
   emulation::set_blocks_at_once(0);
-  EXPECT_NE(refusal("dual").find("shared memory"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("dual"), "shared memory"));
   EXPECT_NO_THROW(make_on_device(settings_of("dual")));
   emulation::set_blocks_at_once(3);
 #endif
@@ -661,8 +661,7 @@ TEST_P(DeviceRankerTest, ReportsAndUndoesABatchThatDiverged) {
     const auto on_cpu = make_neural(settings, kFeatures);
     const auto on_device = make_on_device(settings);
     const std::string error = error_after(*on_cpu, state_on_cpu);
-    EXPECT_NE(error.find("A smaller learning_rate than 1e+25 keeps it finite."), std::string::npos)
-        << error;
+    EXPECT_TRUE(contains(error, "A smaller learning_rate than 1e+25 keeps it finite."));
     EXPECT_EQ(error_after(*on_device, state_on_device), error);
     EXPECT_EQ(flat_theta(*on_device), flat_theta(*good_on_device));
   }

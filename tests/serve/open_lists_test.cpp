@@ -144,7 +144,7 @@ TEST(FirstAnswersTest, RejectsInvalidClicks) {
        std::vector<std::vector<Click>>{{{3, ""}}, {{-1, "unseen"}}, {{0, ""}, {-1, "a"}}})
     EXPECT_EQ(status_of([&] { answered.add(id, clicks); }), 422);
   const std::string message = message_of<ApiError>([&] { answered.add(id, {{1, ""}, {0, ""}, {0, ""}}); });
-  EXPECT_NE(message.find("not a 0 or 1 for each document"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "not a 0 or 1 for each document"));
   EXPECT_EQ(status_of([&] { answered.add(id, {{0, ""}}); }), 200);
 }
 
@@ -170,7 +170,7 @@ TEST(FirstAnswersTest, TellsBeingWrittenFromOtherClicks) {
   EXPECT_EQ(writing->status(), 409);
   EXPECT_EQ(writing->code(), "being_written");
   EXPECT_GT(writing->retry_after(), 0);
-  EXPECT_NE(writing->json().find("\"code\":\"being_written\""), std::string::npos);
+  EXPECT_TRUE(contains(writing->json(), "\"code\":\"being_written\""));
   EXPECT_TRUE(answered.add(id, {{0, ""}}).duplicate);
   const ApiError other = refusal_of([&] { answered.add(id, {{1, ""}}); });
   EXPECT_EQ(other.status(), 409);

@@ -8,7 +8,6 @@ import os
 import pathlib
 import re
 import resource
-import shutil
 import signal
 import statistics
 import subprocess
@@ -370,15 +369,6 @@ class Unfinished(Report):
                       "pairrank, perfect, fold 1: seeds 3 to 4, 6 not started",
                       "pdgd: from round 500 on, the mean covers 5 trials instead of 6"):
             self.says(page, words)
-
-    def test_merged_shards_equal_one_run(self):
-        whole = write_experiment(self.folder / "whole", seeds=range(1, 5))
-        merged = self.folder / "merged"
-        for part in range(2):
-            left_out = [(name, "perfect", 1, seed) for name in ("pairrank", "pdgd") for seed in range(1, 5) if seed % 2 == part]
-            shutil.copytree(write_experiment(self.folder / f"shard{part}", seeds=range(1, 5), not_started=left_out), merged,
-                            dirs_exist_ok=True)
-        self.assertEqual(self.figures(whole)[0], self.figures(merged)[0])
 
     def test_no_trial_has_started(self):
         write_experiment(self.folder / "e", seeds=(1,), not_started=[(name, "perfect", 1, 1) for name in ("pairrank", "pdgd")])

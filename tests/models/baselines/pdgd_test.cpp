@@ -73,19 +73,6 @@ TEST(PdgdTest, RefusesAStepThatWouldOverflowScoresAndKeepsParameters) {
   EXPECT_EQ(theta_of(*ranker), theta);
 }
 
-TEST(PdgdTest, ListsDependOnScoresNotHistory) {
-  // The same parameters give the same list, however they were come by.
-  const SmallWorld world(2, 3, 20, 4);
-  const std::vector<float> theta = {0.5F, -1.0F, 2.0F, 0.25F};
-  const auto one = make_bandit(bandit_settings("pdgd"), 4, theta);
-  const auto other = make_bandit(bandit_settings("pdgd"), 4, theta);
-  TestContext context;
-  for (std::uint32_t round = 1; round < 7; ++round) other->rank(context.round, world.query(1), round);
-  const RankedList expected = one->rank(context.round, world.query(0), 7);
-  const RankedList list = other->rank(context.round, world.query(0), 7);
-  EXPECT_TRUE(std::equal(expected.docs.begin(), expected.docs.end(), list.docs.begin()));
-}
-
 using Docs = std::vector<std::int32_t>;
 using Clicks = std::vector<std::uint8_t>;
 
@@ -165,16 +152,6 @@ TEST(PrpoTest, ShowsTheSafePolicyUntilItIsRefreshed) {
     if (round % kRefresh == 0) safe = theta_of(*ranker);
   }
   EXPECT_GT(differ, 3);
-}
-
-TEST(PrpoTest, HasSettingsOfItsOwn) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kPrpo, ProtocolName::kPaper);
-  settings.name = "prpo";
-  EXPECT_NO_THROW(check_ranker(settings, 10));
-  EXPECT_FALSE(is_left_out_of_recipe(settings, "exposure_clip"));
-  settings.kind = RankerKind::kPdgd;
-  EXPECT_TRUE(is_left_out_of_recipe(settings, "exposure_clip"));
-  EXPECT_TRUE(is_left_out_of_recipe(settings, "refresh_rounds"));
 }
 
 }  // namespace
@@ -500,16 +477,6 @@ TEST(InterventionAwareTest, MakesItsListsWithoutTheLog) {
     other->freeze()->rank(context, task, copied);
     EXPECT_EQ(own.list, copied.list) << round;
   }
-}
-
-TEST(InterventionAwareTest, HasSettingsOfItsOwn) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kInterventionAware, ProtocolName::kPaper);
-  settings.name = "intervention-aware";
-  settings.feedback.debias = {1.0, 0.5};
-  EXPECT_NO_THROW(check_ranker(settings, 10));
-  EXPECT_FALSE(is_left_out_of_recipe(settings, "refresh_rounds"));
-  EXPECT_FALSE(is_left_out_of_recipe(settings, "debias"));
-  EXPECT_TRUE(is_left_out_of_recipe(settings, "exposure_clip"));
 }
 
 }  // namespace

@@ -105,8 +105,7 @@ TEST(RankNetTest, RefusesExplorationWithoutEpsilon) {
   RankerSettings settings = bandit_settings("ranknet_greedy");
   EXPECT_EQ(settings.bandit.epsilon, 0.0);
   settings.bandit.exploration = SimpleExploration::kEpsilon;
-  EXPECT_NE(message_of<InvalidArgument>([&] { make_bandit(settings, 3); }).find("--epsilon"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { make_bandit(settings, 3); }), "--epsilon"));
 }
 
 TEST(EpsilonGreedyTest, ListsHaveTheirExactProbabilities) {

@@ -90,7 +90,7 @@ TEST(DeviceChoiceTest, ExplainsWhyAGpuIsNotAvailable) {
   EXPECT_EQ(device_refusal(neural, one_gpu()),
             "--device cuda:7: There is no cuda:7: the driver reports 1 GPU, numbered from cuda:0.");
   GpuSurvey survey;
-  EXPECT_NE(device_refusal(neural, survey).find("built without CUDA"), std::string::npos);
+  EXPECT_TRUE(contains(device_refusal(neural, survey), "built without CUDA"));
   survey.built_with_cuda = true;
   survey.absence = "the driver supports CUDA 12.2, but this build needs 13.0: update the driver";
   EXPECT_EQ(device_refusal(neural, survey),
@@ -149,7 +149,7 @@ TEST(DeviceChoiceTest, RefusesGpusOfDifferentTypes) {
   EXPECT_NE(device_refusal(all, survey), kNoError);
   survey = survey_of(2);
   survey.gpus[1].capability_major = 7;
-  EXPECT_NE(device_refusal(all, survey).find("need compute capability 9.0"), std::string::npos);
+  EXPECT_TRUE(contains(device_refusal(all, survey), "need compute capability 9.0"));
 }
 
 NetworkTrials trials_of_network(std::int64_t rounds, std::int64_t parameters, std::int64_t members = 1) {

@@ -160,8 +160,8 @@ TEST(PlayExperimentTest, RefusesWhatTheProgramRefuses) {
   EXPECT_NE(message_of<InvalidArgument>([&] { play_experiment(options); }), "");
   options = small(folder);
   play_experiment(options);
-  EXPECT_NE(message_of<InvalidArgument>([&] { play_experiment(options); }).find("already contains results"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<InvalidArgument>([&] { play_experiment(options); }), "already contains results"));
   options.earlier = EarlierResults::kResume;
   EXPECT_EQ(play_experiment(options).signal, 0);
 }
@@ -221,7 +221,7 @@ TEST(ModelTest, RefusesWhatItCannotScore) {
   const std::string unknown = message_of<InvalidArgument>([&] {
     fit_model(data, {}, {.settings = {{"los", "listnet"}}});
   });
-  EXPECT_NE(unknown.find("'loss'"), std::string::npos) << unknown;
+  EXPECT_TRUE(contains(unknown, "'loss'"));
 }
 
 }  // namespace

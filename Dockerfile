@@ -40,10 +40,12 @@ ENTRYPOINT ["/usr/local/bin/olrank"]
 CMD ["--help"]
 
 FROM ${BASE} AS cpu
+ARG BASE
 ARG OLRANK_VERSION=unknown
 ARG OLRANK_REVISION=unknown
 LABEL org.opencontainers.image.title="olrank" \
       org.opencontainers.image.description="Online learning to rank from clicks, with confidence in each pair's order" \
+      org.opencontainers.image.base.name="${BASE}" \
       org.opencontainers.image.version="${OLRANK_VERSION}" \
       org.opencontainers.image.revision="${OLRANK_REVISION}"
 COPY --from=build-cpu /image/ /
@@ -56,10 +58,12 @@ ENTRYPOINT ["olrank"]
 CMD ["--help"]
 
 FROM ${CUDA_BASE} AS cuda
+ARG CUDA_BASE
 ARG OLRANK_VERSION=unknown
 ARG OLRANK_REVISION=unknown
 LABEL org.opencontainers.image.title="olrank" \
       org.opencontainers.image.description="Online learning to rank from clicks, with confidence in each pair's order" \
+      org.opencontainers.image.base.name="${CUDA_BASE}" \
       org.opencontainers.image.version="${OLRANK_VERSION}" \
       org.opencontainers.image.revision="${OLRANK_REVISION}"
 COPY --from=build-cuda /image/ /

@@ -66,8 +66,7 @@ constexpr std::array kCommands = {&kRunCommand,
                                   &kLogCompactCommand,
                                   &kLogImportCommand,
                                   &kInfoCommand,
-                                  &kCompletionCommand,
-                                  &kManCommand};
+                                  &kCompletionCommand};
 
 }  // namespace
 

@@ -53,10 +53,10 @@ extern const CommandEntry kBenchCovarianceCommand, kBenchDataCommand, kBenchGene
     kBenchOpsCommand, kBenchRecommendCommand, kBenchRoundCommand, kClicksFitCommand, kCompletionCommand,
     kDataConvertCommand, kDataInspectCommand, kDataSplitCommand, kDataSynthCommand, kDemoCommand,
     kEvalCommand, kExportCommand, kInfoCommand, kLogBackupCommand, kLogCompactCommand, kLogCutCommand,
-    kLogImportCommand, kLogShowCommand, kLogStatsCommand, kManCommand, kOpeCommand, kRankCommand,
-    kRecommendEvalCommand, kRecommendExplainCommand, kRecommendInterviewCommand, kRecommendRankCommand,
-    kRecommendStudyCommand, kRecommendSynthCommand, kRecommendTrainCommand, kReportCommand, kRunCommand,
-    kServeCommand, kTrainCommand, kTuneCommand;
+    kLogImportCommand, kLogShowCommand, kLogStatsCommand, kOpeCommand, kRankCommand, kRecommendEvalCommand,
+    kRecommendExplainCommand, kRecommendInterviewCommand, kRecommendRankCommand, kRecommendStudyCommand,
+    kRecommendSynthCommand, kRecommendTrainCommand, kReportCommand, kRunCommand, kServeCommand,
+    kTrainCommand, kTuneCommand;
 
 /// The commands of a program, with their flags declared in it.
 class Commands {

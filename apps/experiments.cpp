@@ -1,12 +1,9 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "apps/command.h"
@@ -26,11 +23,9 @@
 #include "jobs/recorded_experiment.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"
-#include "report/dashboard.h"
 #include "report/experiment_results.h"
 #include "report/outputs.h"
 #include "report/report.h"
-#include "serve/demo_catalogue.h"
 #include "serve/demo_page.h"
 #include "serve/service_process.h"
 
@@ -57,8 +52,9 @@ class RunCommand : public Command {
       return 0;
     }
     refuse_unsupported_tables(configuration);
-    configuration.run.device = faster_device_of(configuration, request());
-    ExperimentPlan plan = make_plan(configuration, request());
+    ExperimentRequest asked = request();
+    settle_device(configuration, asked);
+    ExperimentPlan plan = make_plan(configuration, asked);
     if (dry_run_) {
       fmt::print("{}", dry_run_output(configuration, plan, output.form()));
       return 0;
@@ -234,37 +230,6 @@ class DemoCommand : public Command {
   std::string state_;
   std::int64_t seed_ = 1;
 };
-using Clock = std::chrono::steady_clock;
-
-/// Shows an experiment's progress until it finishes or a signal arrives. Returns the signal, or 0.
-int watch_experiment(const fs::path& folder, double interval, const OutputFlags& output) {
-  const InterruptGuard guard;
-  const bool redraws = isatty(STDOUT_FILENO) != 0;
-  constexpr int kUnlimited = 100;
-  const int columns = output.columns() > 0 ? output.columns() : kUnlimited;
-  std::string shown;
-  for (;;) {
-    // The lock first: a run that ends in between has written all of its files.
-    const bool in_use = OutputFolder::in_use(folder);
-    const DashboardState state = dashboard_state(read_experiment(folder), in_use);
-    const std::string text = dashboard_text(state, columns);
-    if (redraws) {
-      fmt::print("\x1b[H\x1b[2J{}", text);
-    } else if (text != shown) {
-      fmt::print("{}\n", text);
-    }
-    shown = text;
-    flush_output();
-    if (state.activity == DashboardState::Activity::kFinished) return 0;
-    // Short sleeps, so that a signal takes effect at once.
-    const Clock::time_point next =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
-    while (Clock::now() < next) {
-      if (InterruptGuard::requested() != 0) return InterruptGuard::requested();
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-  }
-}
 
 class ReportCommand : public Command {
  public:
@@ -272,10 +237,6 @@ class ReportCommand : public Command {
     add_option(app, "experiments", folders_, "DIR", "output folders of 'olrank run'; several are compared");
     add_option(app, "--out", out_, "DIR", "folder for report.html [default: that of a single experiment]");
     add_option(app, "--figures", figures_, "DIR", "write every figure and its data as CSV to DIR");
-    add_option(app, "--figures-format", formats_, "FORMATS",
-               "svg (for light and dark ground), pdf, or svg,pdf")
-        ->delimiter(',')
-        ->capture_default_str();
     add_output(app, "--latex", latex_, "FILE", "write LaTeX tables (booktabs), one for each user");
     add_option(app, "--latex-users", latex_users_, "NAMES",
                "put these users side by side into one table; given several times, into several tables");
@@ -285,8 +246,6 @@ class ReportCommand : public Command {
         ->expected(0, 1);
     add_option(app, "--baseline", baseline_, "NAME",
                "ranker that differences are taken against [default: the best one offline]");
-    app.add_flag("--watch", watch_, "show progress until the experiment finishes");
-    add_option(app, "--every", interval_, "SECONDS", "seconds between updates of --watch [default: 2]");
     json_option_ = app.get_option("--json");
   }
 
@@ -294,17 +253,8 @@ class ReportCommand : public Command {
     parse_json_option();
     if (folders_.empty())
       throw InvalidArgument("No experiment given. Usage: olrank report DIR; see 'olrank report --help'.");
-    if (figures_.empty() && formats_ != std::vector<std::string>{kSvgFormat})
-      throw InvalidArgument("--figures-format requires --figures DIR, the folder that figures go to.");
     if (latex_.empty() && !latex_users_.empty())
       throw InvalidArgument("--latex-users requires --latex FILE, the file that the tables go to.");
-    if (watch_) {
-      if (folders_.size() > 1)
-        throw InvalidArgument("--watch supports a single experiment; name one folder.");
-      if (!(interval_ > 0.0)) throw InvalidArgument("--every must be above 0 seconds.");
-      if (const int signal = watch_experiment(folders_.front(), interval_, output); signal != 0)
-        return InterruptGuard::exit_code(signal);
-    }
     if (folders_.size() > 1 && out_.empty())
       throw InvalidArgument("Comparing several experiments requires an output folder: --out DIR.");
     std::vector<ExperimentResults> experiments;
@@ -347,14 +297,13 @@ class ReportCommand : public Command {
 
   void write_files(const Report& report, const std::string& command) const {
     // Everything that may be refused comes before the first file.
-    const FigureWriter writer(formats_);
     const std::string latex = latex_.empty() ? "" : report_latex(report, latex_tables());
     const fs::path folder = page_folder();
     make_report_folder(folder, command);
     write_file_atomically(folder / "report.html", report_page(report));
     if (!figures_.empty()) {
       make_report_folder(figures_, command);
-      log_info("{} figures in {}", writer.write(report, figures_), figures_);
+      log_info("{} figures in {}", write_figures(report, figures_), figures_);
     }
     if (!latex_.empty()) write_and_say(latex_, "a LaTeX table", latex);
     if (!csv_.empty()) write_and_say(csv_, "final metrics and mean curves as CSV", report_csv(report));
@@ -402,7 +351,6 @@ class ReportCommand : public Command {
   std::vector<std::string> folders_;
   std::string out_;
   std::string figures_;
-  std::vector<std::string> formats_ = {kSvgFormat};
   std::string latex_;
   std::vector<std::string> latex_users_;
   std::string csv_;
@@ -410,8 +358,6 @@ class ReportCommand : public Command {
   std::string baseline_;
   CLI::Option* json_option_ = nullptr;
   bool prints_json_ = false;
-  bool watch_ = false;
-  double interval_ = 2.0;
 };
 
 }  // namespace

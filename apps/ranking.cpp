@@ -312,8 +312,6 @@ class RankCommand : public Command {
                "trec (a TREC run) or scores (one score per document) [default: trec]");
     add_output(app, "--qrels", qrels_, "FILE",
                "also write the grades of the data as TREC judgements: lines 'qid 0 docno grade'");
-    app.add_flag("--explore", explore_,
-                 "write the lists that the trial's ranker would show next, including random exploration");
     add_option(app, "--fold", fold_, "N", "fold of a data folder [default: 1]");
     add_option(app, "--part", part_text_, "PART",
                "part of a data folder: train, vali or test [default: test]");
@@ -328,27 +326,13 @@ class RankCommand : public Command {
     const std::filesystem::path file = model_file_of(model_);
     const ModelScorer scorer(load_model(file, code_if(trust_code_)));
     ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
-    // Exploring lists count queries as rounds, so each pass over the data needs a new object.
-    const auto make_ranking = [&]() -> PrintLists {
-      if (!explore_) {
-        return [&, format](const Dataset& data, const TextSink& sink) {
-          write_ranked(scorer, format, data, context, sink);
-        };
-      }
-      const auto lists =
-          std::make_shared<ExploringLists>(load_saved_trial(file, scorer.model(), code_if(trust_code_)),
-                                           scorer.model().normaliser.without_terms());
-      return [&, format, lists](const Dataset& data, const TextSink& sink) {
-        lists->write(format, data, context, sink);
-      };
-    };
-    rank_all(scorer, context, make_ranking);
+    rank_all(scorer, context, [&](const Dataset& data, const TextSink& sink) {
+      write_ranked(scorer, format, data, context, sink);
+    });
     return 0;
   }
 
  private:
-  using MakeRanking = std::function<PrintLists()>;
-
   void check_usage() const {
     if (model_.empty())
       throw InvalidArgument("--model is required: name a model file or the folder of a finished trial.");
@@ -369,26 +353,26 @@ class RankCommand : public Command {
   }
 
   /// A single text file is streamed, unless it has a binary copy or its queries are not contiguous.
-  void rank_all(const ModelScorer& scorer, ExecutionContext& context, const MakeRanking& make) const {
+  void rank_all(const ModelScorer& scorer, ExecutionContext& context, const PrintLists& rank) const {
     const bool is_file = std::filesystem::is_regular_file(data_.source);
     if (!is_file && data_.source != "-") {
       const DataPart part = parse_choice<DataPart>("--part", part_text_);
-      return rank_whole(load_part(data_, fold_, part, context), scorer, context, make());
+      return rank_whole(load_part(data_, fold_, part, context), scorer, context, rank);
     }
     if (fold_ != 1)
       throw_error<InvalidArgument>("--fold {} requires a data folder; a single file has no folds.", fold_);
     const LetorOptions options = letor_options(data_);
     const DatasetCache cache = DatasetCache::of_setting(data_.cache);
     if (const auto data = cache.find(data_.source, options, context.pool()))
-      return rank_whole(*data, scorer, context, make());
+      return rank_whole(*data, scorer, context, rank);
     if (is_file) {
       try {
-        return rank_stream(scorer, options, context, make());
+        return rank_stream(scorer, options, context, rank);
       } catch (const ScatteredQueries& scattered) {
         log_detail("{} Reading the whole file instead of streaming it.", scattered.what());
       }
     }
-    rank_whole(cache.read(data_.source, options, context.pool()), scorer, context, make());
+    rank_whole(cache.read(data_.source, options, context.pool()), scorer, context, rank);
   }
 
   void rank_whole(const Dataset& data, const ModelScorer& scorer, ExecutionContext& context,
@@ -434,7 +418,6 @@ class RankCommand : public Command {
   std::string out_;
   std::string qrels_;
   std::string format_text_ = "trec";
-  bool explore_ = false;
   std::int64_t fold_ = 1;
   std::string part_text_ = "test";
   int threads_ = 0;

@@ -121,7 +121,11 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
       }
     }
     const std::string flag = first.substr(0, first.find('='));
-    if (const auto dropped = dropped_sentence(flag)) throw InvalidArgument(*dropped);
+    const std::string of_command =
+        where.substr(std::min(where.size(), std::string_view("olrank ").size())) + " " + flag;
+    for (const std::string& name : {of_command, flag}) {
+      if (const auto dropped = dropped_sentence(name)) throw InvalidArgument(*dropped);
+    }
     throw_error<InvalidArgument>("Unknown flag '{}'.{} See '{} --help'.", flag,
                                  question(suggestion(flag, known, kFlagAliases)), where);
   }
@@ -130,6 +134,9 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   if (!is_group) {
     throw_error<InvalidArgument>("Unexpected argument '{}'. See '{} --help'.", first, where);
   }
+  if (where == "olrank" && first == "man")
+    throw InvalidArgument(
+        "'olrank man' is gone: 'olrank --help' and 'olrank COMMAND --help' have its texts.");
   if (where == "olrank bench" && first == "scale")
     throw InvalidArgument(
         "'olrank bench scale' is now 'olrank bench round --over n --values 500,1000,2000,4000'.");

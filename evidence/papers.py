@@ -1,15 +1,13 @@
 """The tables of docs/PAPERS.md and its pages of evidence, what became of the papers' claims, from docs/evidence/papers.json.
 
-evidence/papers.py --add STUDY DATA OUT... [--program OLRANK] [--keep]
+evidence/papers.py --add STUDY DATA OUT... [--program OLRANK]
 
 condenses the trials of OUT, an experiment of configs/papers/STUDY.toml on DATA, into the record STUDY-DATA there, with machine
-and date; with --program also its figures, into docs/evidence/papers, with --keep beside the committed trials. evidence/pages.py writes the tables into the
-pages. claims.json says which rankers a claim compares; the verdict follows from the rule that the page states."""
+and date; with --program also its figures, into docs/evidence/papers. evidence/pages.py writes the tables into the pages. claims.json says which rankers a claim compares; the verdict follows from the rule that the page states."""
 
 import argparse
 import json
 import math
-import operator
 import pathlib
 import statistics
 import subprocess
@@ -604,38 +602,20 @@ def theory_curve(curve):
     return kept
 
 
-def kept_trials(name, trials, rounds):
-    """The trials of the committed record that have not run again; one that has must have come out as it was."""
-    key = operator.itemgetter("user", "ranker", "fold", "seed")
-    again = {key(trial): trial for trial in trials}
-    record = records.read("papers", name)
-    if record["rounds"] != rounds:
-        sys.exit(f"papers.py: {name} has {record['rounds']} rounds a trial, not {rounds}.")
-    before = record["trials"]
-    for trial in before:
-        now = again.get(key(trial), trial)
-        if abs(now["offline"] - trial["offline"]) > 1e-4 or abs(now["cndcg"] - trial["cndcg"]) > 1e-2:
-            sys.exit(f"papers.py: {', '.join(map(str, key(trial)))} came out as {now['offline']}, {now['cndcg']} and was"
-                     f" {trial['offline']}, {trial['cndcg']} before: run the experiment as a whole.")
-    return [trial for trial in before if key(trial) not in again]
-
-
-def add(study, data, outs, program, keep):
-    """The figures come from the first of several folders, which share out the rankers and seeds of an experiment. With `keep`
-    the trials of the committed record stay beside the new ones, and so do its figures."""
+def add(study, data, outs, program):
+    """The figures come from the first of several folders, which share out the rankers and seeds of an experiment."""
     manifests = [json.loads((out / "manifest.json").read_text()) for out in outs]
     config = manifests[0]["config"]
-    new = [trial_of(file, study) for out in outs for file in summaries_of(out)]
-    kept = kept_trials(f"{study}-{data}", new, config["protocol"]["rounds"]) if keep else []
-    users = list(dict.fromkeys([trial["user"] for trial in kept] + config["clicks"]["models"]))
-    rankers = list(dict.fromkeys([*(ranker["name"] for ranker in configuration(study)["ranker"]), *(trial["ranker"] for trial in new + kept)]))
+    trials = [trial_of(file, study) for out in outs for file in summaries_of(out)]
+    users = config["clicks"]["models"]
+    rankers = list(dict.fromkeys([*(ranker["name"] for ranker in configuration(study)["ranker"]), *(trial["ranker"] for trial in trials)]))
     machine, origin = machine_of(manifests[0]), config["data"]["source"]
     records.write("papers", f"{study}-{data}", {
         "machine": {key: machine[key] for key in ("processor", "cores", "date")}, "study": study,
         "source": origin if origin.startswith("synth:") else DATA[data.split("-")[0]], "rounds": config["protocol"]["rounds"],
-        "seeds": sorted({trial["seed"] for trial in kept}.union(*(one["seeds"] for one in manifests))),
-        "folds": sorted({trial["fold"] for trial in kept}.union(config["data"]["folds"])), "trials": by_plan(new + kept, users, rankers)})
-    if program is None or keep or data == WITHOUT_VERDICT:
+        "seeds": sorted(set().union(*(one["seeds"] for one in manifests))), "folds": sorted(config["data"]["folds"]),
+        "trials": by_plan(trials, users, rankers)})
+    if program is None or data == WITHOUT_VERDICT:
         return
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([program, "report", str(outs[0]), "--figures", f"{folder}/figures", "--out", f"{folder}/report", "--quiet"], check=True,
@@ -651,10 +631,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--add", nargs="+", required=True, metavar=("STUDY", "DATA OUT"))
     parser.add_argument("--program")
-    parser.add_argument("--keep", action="store_true", help="keep the committed trials that OUT does not have")
     arguments = parser.parse_args()
     study, data, *outs = arguments.add
-    add(study, data, [pathlib.Path(out) for out in outs], arguments.program, arguments.keep)
+    add(study, data, [pathlib.Path(out) for out in outs], arguments.program)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from evidence.page import page
 from evidence.programs import SKIP_STATUS, Failed, OutOfTime, Programs, Skipped, end_group, environment, last_line
 
 LEAST = 3.0  # no step starts with fewer seconds left
@@ -38,6 +37,22 @@ def say(message: str) -> None:
 def worst_outcome(steps: Sequence[dict]) -> str:
     found = {step["outcome"] for step in steps}
     return next((one for one in ("failed", "not finished") if one in found), "passed")
+
+
+def verdict_lines(evidence: dict) -> list[str]:
+    """The outcome of each step, its targets, and which of them it missed, for a terminal."""
+    lines = []
+    for step in evidence["steps"]:
+        met = sum(check["ok"] is True for check in step["checks"])
+        missed = [check for check in step["checks"] if check["ok"] is False]
+        targets = f"{met} of {met + len(missed)} targets met" if met or missed else ""
+        lines.append(f"{step['name']:<12} {step['outcome']:<12} {targets:<22} {step['seconds']:>6.1f} s  {step['reason']}".rstrip())
+        lines += [f"  {check['what']}: {short(check['measured'])}, not {'≤' if check['at_most'] else '≥'} {short(check['target'])}" for check in missed]
+    return lines + [f"{name:<12} not run" for name in evidence["not run"]]
+
+
+def short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
 
 
 class Step:
@@ -295,8 +310,6 @@ class Run:
                 "steps": steps}
 
     def write(self) -> None:
-        evidence = self.evidence()
-        for name, text in (("evidence.json", json.dumps(evidence, indent=1) + "\n"), ("evidence.md", page(evidence))):
-            temporary = self.folder / f".{name}"
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(self.folder / name)
+        temporary = self.folder / ".evidence.json"
+        temporary.write_text(json.dumps(self.evidence(), indent=1) + "\n", encoding="utf-8")
+        temporary.replace(self.folder / "evidence.json")

@@ -1,7 +1,6 @@
 #include "jobs/device_choice.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -205,7 +204,7 @@ std::string DeviceTimes::text() const {
   return fmt::format("about {} on a GPU, {} on the CPU", readable_duration(gpu), readable_duration(cpu));
 }
 
-DeviceTimes times_of(std::span<const NetworkTrials> work, std::int64_t jobs) {
+DeviceTimes times_of(std::span<const NetworkTrials> work, std::int64_t jobs, std::int64_t seats) {
   std::int64_t trials = 0;
   DeviceTimes times;
   for (const NetworkTrials& network : work) {
@@ -215,7 +214,7 @@ DeviceTimes times_of(std::span<const NetworkTrials> work, std::int64_t jobs) {
   }
   const std::int64_t at_once = std::max<std::int64_t>(1, std::min(jobs, trials));
   times.cpu /= static_cast<double>(at_once);
-  if (at_once > 1) times.gpu /= kGainOfJobs;
+  if (at_once > 1 && seats != 1) times.gpu /= kGainOfJobs;
   times.gpu += kGpuStart;
   return times;
 }
@@ -292,28 +291,21 @@ std::int64_t GpuSlots::tightest(std::int64_t data, std::int64_t folds) const {
   return found;
 }
 
-std::string GpuSlots::other_slots_for(std::int64_t bytes, std::int64_t data, std::int64_t folds) const {
-  const auto fits = [&](const GpuSlots& slots) {
-    return slots.bytes_on(slots.tightest(data, folds), data, folds) >= bytes;
-  };
-  std::vector<std::string> ways;
-  for (std::int64_t jobs = jobs_ - 1; jobs >= std::ssize(gpus_); --jobs) {
-    if (!fits({gpus_, jobs})) continue;
-    ways.push_back(fmt::format("--jobs {}", jobs));
-    break;
+std::int64_t GpuSlots::jobs_with(std::int64_t bytes, std::int64_t data, std::int64_t folds) const {
+  for (std::int64_t jobs = jobs_; jobs >= std::min(jobs_, std::ssize(gpus_)); --jobs) {
+    const GpuSlots slots(gpus_, jobs);
+    if (slots.bytes_on(slots.tightest(data, folds), data, folds) >= bytes) return jobs;
   }
+  return 0;
+}
+
+std::string GpuSlots::other_gpus_for(std::int64_t bytes, std::int64_t data) const {
   std::vector<GpuDescription> roomy;
-  for (std::int64_t place = 0; place < std::ssize(gpus_); ++place) {
-    if (bytes_on(place, data, folds) >= bytes) roomy.push_back(gpus_[place]);
+  for (const GpuDescription& gpu : gpus_) {
+    if (gpu.free_bytes - data >= bytes) roomy.push_back(gpu);
   }
-  if (!roomy.empty() && roomy.size() < gpus_.size()) {
-    const std::int64_t jobs = jobs_ * std::ssize(roomy) / std::ssize(gpus_);
-    const GpuSlots fewer(roomy, std::max<std::int64_t>(jobs, std::ssize(roomy)));
-    if (fits(fewer))
-      ways.push_back(fmt::format("--device {}{}", name_of_gpus(roomy),
-                                 fewer.jobs() < jobs_ ? fmt::format(" --jobs {}", fewer.jobs()) : ""));
-  }
-  return ways.empty() ? "" : fmt::format(" as would {}", fmt::join(ways, " or "));
+  if (roomy.empty() || roomy.size() == gpus_.size()) return "";
+  return fmt::format(", as would --device {}", name_of_gpus(roomy));
 }
 
 }  // namespace olrank

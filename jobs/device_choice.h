@@ -60,8 +60,9 @@ struct DeviceTimes {
   std::string text() const;  // "about 7 s on a GPU and 450 s on the CPU"
 };
 
-/// Trials of which `jobs` play at once, each on one core of the CPU.
-DeviceTimes times_of(std::span<const NetworkTrials> work, std::int64_t jobs);
+/// Trials of which `jobs` play at once, each on one core of the CPU, and on a GPU as many as it has `seats`
+/// for; 0: for all.
+DeviceTimes times_of(std::span<const NetworkTrials> work, std::int64_t jobs, std::int64_t seats = 0);
 /// Passes of `olrank train` over documents with labels.
 DeviceTimes times_of_training(std::int64_t docs, std::int64_t parameters, std::int64_t passes, int threads);
 
@@ -78,7 +79,7 @@ std::string device_of_resumed(std::string_view before);
 /// Says in a sentence which work `auto` gives to which device of this machine.
 std::string meaning_of_auto(const GpuSurvey& survey);
 
-/// The devices that the configuration asks for; `auto` means the CPU here, after faster_device_of() in
+/// The devices that the configuration asks for; `auto` means the CPU here, after settle_device() in
 /// jobs/experiment_run.h. Throws for a GPU that is not available, or that no ranker of the configuration
 /// can use.
 DeviceChoice choose_device(const Configuration& configuration);
@@ -104,9 +105,11 @@ class GpuSlots {
   /// The place of the GPU with the least bytes_on(), the first of several. What its trials may take is what
   /// all trials may take, as no result may depend on the GPU that computed it.
   std::int64_t tightest(std::int64_t data, std::int64_t folds) const;
-  /// Names what else gives every trial `bytes`, as a clause: " as would --jobs 2 or --device cuda:0". Empty
-  /// if nothing does.
-  std::string other_slots_for(std::int64_t bytes, std::int64_t data, std::int64_t folds) const;
+  /// The most trials at once, up to jobs(), that have `bytes` each; 0 if one on each GPU has less.
+  std::int64_t jobs_with(std::int64_t bytes, std::int64_t data, std::int64_t folds) const;
+  /// Names those of several GPUs that have `bytes` for a trial: ", as would --device cuda:0". Empty if all
+  /// do or none does.
+  std::string other_gpus_for(std::int64_t bytes, std::int64_t data) const;
 
  private:
   std::vector<GpuDescription> gpus_;

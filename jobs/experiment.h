@@ -60,8 +60,9 @@ struct ExperimentPlan {
   std::function<std::string()> data_difference;
   std::int64_t checkpoint_every = 1000;
   int keep_checkpoints = 1;
-  int jobs = 1;     // trials at once, each in a slot of its own
-  int threads = 1;  // of all jobs together
+  int jobs = 1;                 // trials at once, each in a slot of its own
+  std::int64_t asked_jobs = 0;  // before GPUs lacked the memory for all; 0: as many
+  int threads = 1;              // of all jobs together
   Shard shard;
   Existing existing = Existing::kRefuse;
   Trace* trace = nullptr;  // only in an experiment of one trial

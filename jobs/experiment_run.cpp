@@ -78,14 +78,45 @@ void check_device_memory(const RankerSettings& ranker, const RankerMemory& plann
   if (planned.bytes <= left) return;
   const GpuDescription& gpu = slots.gpus()[place];
   const std::int64_t trials = slots.slots_on(place);
-  const std::string others = slots.other_slots_for(planned.bytes, data, folds);
   throw_error<InvalidArgument>(
       "Ranker '{}' may need {} of GPU memory per trial with {} in parallel on cuda:{}, plus {} of data, "
-      "but {} has {} free there: {}{}{}.",
+      "but {} has {} free there: {}{}.",
       ranker.name, readable_bytes(static_cast<double>(planned.bytes)), counted(trials, "trial"), gpu.index,
       readable_bytes(static_cast<double>(std::min(trials, folds) * data)), gpu.name,
       readable_bytes(static_cast<double>(gpu.free_bytes)), advice_on_memory(planned, left),
-      others.empty() ? "" : ",", others);
+      slots.other_gpus_for(planned.bytes, data));
+}
+
+/// Lets fewer trials play at once where the GPUs lack the memory for all. Returns a sentence that says so,
+/// or an empty one; where not even one fits on each GPU, check_memory() refuses.
+std::string fit_jobs(Configuration& configuration, const ExperimentPlan& plan) {
+  const DeviceChoice device = choose_device(configuration);
+  const GpuSlots asked = GpuSlots::of(configuration, device);
+  if (!device.on_gpus() || asked.jobs() <= std::ssize(device.gpus)) return {};
+  const FoldData& fold = *plan.data->get(plan.folds.front());
+  const std::int64_t data = fold_bytes(fold);
+  const auto folds = std::ssize(plan.folds);
+  std::int64_t jobs = asked.jobs();
+  std::string sentence;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (!device.takes(ranker)) continue;
+    const std::int64_t bytes = memory_of_ranker(ranker, load_of(plan, fold, true)).bytes;
+    const std::int64_t fitting = asked.jobs_with(bytes, data, folds);
+    if (fitting == 0) return {};
+    if (fitting >= jobs) continue;
+    const std::int64_t tightest = asked.tightest(data, folds);
+    const GpuDescription& gpu = asked.gpus()[tightest];
+    sentence = fmt::format(
+        "{} at once and not {}: one of '{}' may need {} of GPU memory, and cuda:{} ({}) has {} free, of "
+        "which documents take {}.",
+        fitting == 1 ? "1 trial plays" : fmt::format("{} trials play", fitting), asked.jobs(), ranker.name,
+        readable_bytes(static_cast<double>(bytes)), gpu.index, gpu.name,
+        readable_bytes(static_cast<double>(gpu.free_bytes)),
+        readable_bytes(static_cast<double>(std::min(asked.slots_on(tightest), folds) * data)));
+    jobs = fitting;
+  }
+  if (!sentence.empty()) configuration.run.jobs = jobs;
+  return sentence;
 }
 
 /// Plays the first rounds of every ranker, as many at once as the run plays trials: they slow each other
@@ -134,8 +165,8 @@ std::vector<NetworkTrials> network_trials(const Configuration& configuration, co
   return work;
 }
 
-/// Returns what `auto` means for a new experiment.
-DeviceAdvice advice_for(const Configuration& configuration, const ExperimentRequest& request,
+/// Returns what `auto` means for a new experiment. The request then has the data.
+DeviceAdvice advice_for(const Configuration& configuration, ExperimentRequest& request,
                         const GpuSurvey& survey) {
   if (request.shard.count > 1)
     return {"auto",
@@ -143,6 +174,7 @@ DeviceAdvice advice_for(const Configuration& configuration, const ExperimentRequ
   if (configuration.run.same_bits_on == SameBitsOn::kAnyCpu)
     return {"auto", "The CPU computes this, as same_bits_on = \"any-cpu\" asks for it."};
   const ExperimentPlan plan = make_plan(configuration, request);
+  request.data = plan.data;
   const std::vector<NetworkTrials> work = network_trials(configuration, plan);
   if (work.empty())
     return {"auto", "The CPU computes this, as no ranker is a network that was timed on a GPU."};
@@ -151,16 +183,17 @@ DeviceAdvice advice_for(const Configuration& configuration, const ExperimentRequ
   Configuration there = configuration;
   there.run.device = advice.device;
   try {
+    const bool fewer = !fit_jobs(there, plan).empty();
     check_memory(there, plan);
+    if (fewer) return faster_device(times_of(work, plan.jobs, there.run.jobs), survey);
   } catch (const Error& refusal) {
     return {"auto", fmt::format("The CPU computes this, as a GPU cannot: {}", refusal.what())};
   }
   return advice;
 }
 
-}  // namespace
-
-std::string faster_device_of(const Configuration& configuration, const ExperimentRequest& request) {
+/// Returns the device that run.device names, where `auto` is the one that is faster.
+std::string faster_device_of(const Configuration& configuration, ExperimentRequest& request) {
   const std::string& asked = configuration.run.device;
   if (parse_device(asked).kind != DeviceKind::kAuto) return asked;
   const GpuSurvey survey = visible_gpus();
@@ -173,6 +206,26 @@ std::string faster_device_of(const Configuration& configuration, const Experimen
   return advice.device;
 }
 
+}  // namespace
+
+void settle_device(Configuration& configuration, ExperimentRequest& request) {
+  configuration.run.device = faster_device_of(configuration, request);
+  if (!parse_device(configuration.run.device).on_gpus()) return;
+  if (configuration.run.jobs > 1) {
+    request.asked_jobs = configuration.run.jobs;
+    const ExperimentPlan plan = make_plan(configuration, request);
+    request.data = plan.data;
+    if (const std::string fewer = fit_jobs(configuration, plan); !fewer.empty()) log_info("{}", fewer);
+  }
+  std::vector<std::string> on_cpu;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (const auto reason = why_not_on_device(ranker))
+      on_cpu.push_back(fmt::format("Ranker '{}' runs on the CPU: {}.", ranker.name, *reason));
+  }
+  if (on_cpu.size() == configuration.rankers.size()) return;  // choose_device() refuses that
+  for (const std::string& sentence : on_cpu) log_info("{}", sentence);
+}
+
 std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configuration,
                                                  const ExperimentPlan& plan, const std::string& command,
                                                  const std::function<void()>& last_check) {
@@ -180,7 +233,9 @@ std::unique_ptr<OutputFolder> prepare_experiment(const Configuration& configurat
   check_memory(configuration, plan);                             // before --force removes anything
   auto folder = std::make_unique<OutputFolder>(plan.out, FolderKind::kExperiment, plan.shard);
   refuse_existing(plan, *folder);
-  const Configuration whole = whole_experiment(configuration, plan);
+  Configuration whole = whole_experiment(configuration, plan);
+  // A later start may have the memory for all of them.
+  if (plan.asked_jobs > 0) whole.run.jobs = plan.asked_jobs;
   check_existing(plan);
   if (last_check) last_check();
   remove_existing(plan, *folder);

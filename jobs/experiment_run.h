@@ -16,10 +16,10 @@
 
 namespace olrank {
 
-/// The device that run.device names, where `auto` is the one that is faster for these rankers and this
-/// data. It says which and why at a level of information. A resumed experiment keeps the device of its
-/// manifest.
-std::string faster_device_of(const Configuration& configuration, const ExperimentRequest& request);
+/// Replaces `auto` of run.device by the device that is faster for these rankers and this data, where a
+/// resumed experiment keeps that of its manifest, and run.jobs by how many trials GPUs have memory for. It
+/// says both at a level of information. The request then has the data if they were read.
+void settle_device(Configuration& configuration, ExperimentRequest& request);
 
 /// Makes the plan's folder ready for a run and locks it: earlier results, manifest and configuration.
 /// `last_check` is called before anything is removed or written. With Existing::kResume the folder's

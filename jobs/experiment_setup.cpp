@@ -364,8 +364,6 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
     // Throws before anything is read or written.
     check_ranker(ranker, cutoff);
     const bool on_gpus = device.takes(ranker);
-    if (device.on_gpus() && !on_gpus)
-      log_info("Ranker '{}' runs on the CPU: {}.", ranker.name, *why_not_on_device(ranker));
     plan.rankers.push_back({ranker.name,
                             ranker_recipe(ranker, device),
                             on_gpus ? maker_on_gpus(ranker, cutoff, slots, folds, batches)
@@ -416,12 +414,15 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
     plan.protocol += settings_without(GroupSettings::schema(), &configuration.groups, {"file"});
   }
   plan.version = std::string(version());
-  plan.data = std::make_shared<FoldCache>(
-      [&configuration, request](std::int64_t fold) { return load_fold(configuration, request, fold); });
+  plan.data = request.data;
+  if (!plan.data)
+    plan.data = std::make_shared<FoldCache>(
+        [configuration, request](std::int64_t fold) { return load_fold(configuration, request, fold); });
   plan.data_difference = [&configuration] { return data_difference(configuration); };
   plan.checkpoint_every = configuration.run.checkpoint_every;
   plan.keep_checkpoints = static_cast<int>(configuration.run.keep_checkpoints);
   plan.jobs = static_cast<int>(jobs);
+  plan.asked_jobs = request.asked_jobs;
   plan.threads = threads_of(configuration);
   plan.shard = request.shard;
   plan.existing = request.existing;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,9 @@ struct ExperimentRequest {
   std::string replay;  // a file of recorded feedback; empty: simulated users
   Shard shard;
   Existing existing = Existing::kRefuse;
-  bool ask_validation = false;  // take queries from the validation set instead of the training set
+  bool ask_validation = false;           // take queries from the validation set instead of the training set
+  std::shared_ptr<FoldCache> data = {};  // of an earlier plan for the same data; empty: they are read
+  std::int64_t asked_jobs = 0;           // of a configuration that settle_device() has changed; 0: its own
 };
 
 /// Builds an executable plan from the configuration. The configuration must outlive the plan. Throws

@@ -179,15 +179,6 @@ void OutputFolder::require_own(const fs::path& path, FolderKind kind) {
       path.string(), there, name_of(kind));
 }
 
-bool OutputFolder::in_use(const fs::path& path) {
-  std::error_code unreadable;
-  const fs::directory_iterator entries(path, unreadable);
-  // Shards share the lock of the folder, but each has its own alone.
-  return !unreadable && std::any_of(begin(entries), end(entries), [](const auto& entry) {
-    return entry.path().filename().string().starts_with(kLock) && FileLock::is_held_alone(entry.path());
-  });
-}
-
 OutputFolder::OutputFolder(const fs::path& path, FolderKind kind, Shard shard) : path_(path), kind_(kind) {
   require_own(path_, kind_);
   created_ = first_missing(path_);

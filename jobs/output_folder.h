@@ -45,9 +45,6 @@ class OutputFolder {
   /// nothing. A report may go to a folder of any kind.
   static void require_own(const std::filesystem::path& path, FolderKind kind);
 
-  /// Whether a process holds the lock of this folder or of a shard in it. Changes nothing.
-  static bool in_use(const std::filesystem::path& path);
-
   /// Checks as require_own() does, creates the folder and locks it against other processes; shards of one
   /// experiment share it. Throws IoError if the folder is in use. The destructor unlocks, and removes a
   /// folder that it created and that stayed empty.

@@ -83,23 +83,4 @@ void write_ranked(const ModelScorer& scorer, ListFormat format, const Dataset& d
 /// Writes the grades of all documents as TREC judgements, which `eval --qrels` and trec_eval read.
 void write_judgements(const Dataset& data, const TextSink& sink);
 
-/// The lists that a trial's ranker would show next. Query i of the data is round T + 1 + i, after the T
-/// rounds that the ranker has learned from.
-class ExploringLists {
- public:
-  /// `normaliser` gives the ranker its inputs.
-  ExploringLists(SavedTrial trial, FittedNormaliser normaliser);
-
-  /// Writes in the formats of write_ranked(). Exploring lists have no scores; a document's score is V minus
-  /// its rank.
-  void write(ListFormat format, const Dataset& data, ExecutionContext& context, const TextSink& sink);
-
- private:
-  SavedTrial trial_;
-  FittedNormaliser normaliser_;
-  StageClock clock_;
-  std::int64_t queries_ = 0;
-  std::vector<float> inputs_;
-};
-
 }  // namespace olrank

@@ -37,8 +37,8 @@ class TrialMetadata {
                                     [&](const auto& entry) { return entry.first == key; });
     if (found != metadata_.end()) return found->second;
     throw_error<InvalidArgument>(
-        "{} lacks the '{}' of its trial, which --explore requires; use the model in a trial's folder "
-        "written by 'olrank run'.",
+        "{} lacks the '{}' of its trial, with which a ranker goes on: take the model in a trial's folder, "
+        "as 'olrank run' writes it.",
         file_.string(), key);
   }
   std::uint64_t number(std::string_view key) const {
@@ -109,8 +109,8 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   const fs::path folder = model_file.parent_path();
   if (!has_checkpoint(folder)) {
     throw_error<InvalidArgument>(
-        "--explore requires the trial's checkpoint, which is not next to {}: pass the folder of a finished "
-        "trial as --model.",
+        "A ranker goes on from its trial's checkpoint, which is not next to {}: name the folder of a "
+        "finished trial.",
         model_file.string());
   }
   const TrialMetadata origin(model_file, model.metadata);
@@ -127,13 +127,12 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
                                 settings.network.module));
   }
   if (row_of(settings.kind).needs_labels) {
-    throw_error<InvalidArgument>("Ranker '{}' learns from grades and does not explore: remove --explore.",
+    throw_error<InvalidArgument>("Ranker '{}' learns from grades and cannot go on from clicks.",
                                  settings.name);
   }
   if (origin.text("ranker_settings").ends_with(kComputedOnGpu)) {
-    throw_error<InvalidArgument>(
-        "Ranker '{}' ran on a GPU, and its checkpoint can be loaded only there: remove --explore.",
-        settings.name);
+    throw_error<InvalidArgument>("Ranker '{}' ran on a GPU, and its checkpoint can be loaded only there.",
+                                 settings.name);
   }
   SavedTrial trial;
   trial.cutoff = protocol.cutoff;

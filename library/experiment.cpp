@@ -77,7 +77,7 @@ PlayedExperiment play_experiment(const ExperimentOptions& options) {
   ExperimentRequest request;
   request.existing = existing_of(options.earlier);
   if (!options.shard.empty()) request.shard = parse_shard(options.shard);
-  configuration.run.device = faster_device_of(configuration, request);
+  settle_device(configuration, request);
   const ExperimentPlan plan = make_plan(configuration, request);
   const auto folder = prepare_experiment(configuration, plan, options.command);
   PlayedExperiment played;
@@ -136,6 +136,7 @@ std::string experiment_report(const std::vector<std::filesystem::path>& folders,
                               const std::string& baseline,
                               const std::vector<std::vector<std::string>>& users) {
   std::vector<ExperimentResults> experiments;
+  experiments.reserve(folders.size());
   for (const std::filesystem::path& folder : folders) experiments.push_back(read_experiment(folder));
   const Report report = compare_experiments(std::move(experiments), baseline);
   if (form == "latex") return report_latex(report, users);

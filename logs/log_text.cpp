@@ -128,6 +128,7 @@ std::shared_ptr<const LogText::Part> LogText::open_part(const fs::path& path, st
     part->end += static_cast<std::int64_t>(sizes.content);
     left.remove_prefix(sizes.frame);
   }
+  part->mapped.leave_pages();
   return part;
 }
 
@@ -187,7 +188,9 @@ const LogText::Frame* LogText::frame_at(const Part& part, std::int64_t position)
 
 std::string LogText::Part::content(const Frame& frame) const {
   try {
-    return zstd_content(frame.bytes);
+    std::string content = zstd_content(frame.bytes);
+    mapped.leave_pages();
+    return content;
   } catch (const BrokenStream& broken) {
     throw DataError(path.string(), 0, 0, broken.what());
   }

@@ -208,10 +208,6 @@ bool by_duels(const RankerKindRow& row) {
   return row.bandit == BanditUse::kDuels;
 }
 
-bool by_proximal_steps(const RankerKindRow& row) {
-  return row.bandit == BanditUse::kProximal;
-}
-
 bool by_interventions(const RankerKindRow& row) {
   return row.bandit == BanditUse::kInterventions;
 }
@@ -341,9 +337,7 @@ constexpr std::array kUses = {
     SettingUse{"exploration_radius", by_duels},
     SettingUse{"interleaving", by_duels},
     SettingUse{"candidates", [](const RankerKindRow& row) { return row.multileaves; }},
-    SettingUse{"exposure_clip", by_proximal_steps},
-    SettingUse{"refresh_rounds",
-               [](const RankerKindRow& row) { return by_proximal_steps(row) || by_interventions(row); }},
+    SettingUse{"refresh_rounds", by_interventions},
     SettingUse{"fair", with_fair_lists},
     SettingUse{"template_search", with_fair_lists, searches_templates, "fair = \"fairexp\""},
     SettingUse{

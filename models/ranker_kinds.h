@@ -26,11 +26,9 @@ enum class RankerKind {
   kP2NeurRank,
   kRankNet,
   kLambdaRankLabels,
-  kLambdaRankStep,
   kDbgd,
   kMgd,
   kPdgd,
-  kPrpo,
   kInterventionAware,
   kRankNetOffline,
   kTopRank,
@@ -50,7 +48,7 @@ enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
 /// relevance from all shown documents; the posterior given all clicks; no parameters at all.
 enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimates, kPosterior, kNone };
 /// How a kind without certain orders explores, if not in a way of its own.
-enum class BanditUse { kNone, kEpsilon, kDuels, kProximal, kInterventions };
+enum class BanditUse { kNone, kEpsilon, kDuels, kInterventions };
 
 /// A kind's defaults depend on these.
 struct DefaultsContext {

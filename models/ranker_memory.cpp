@@ -155,12 +155,11 @@ RankerMemory memory_of_confident_network(const RankerSettings& settings, const R
   const std::int64_t of_round = pairs_of_a_round(settings.feedback.pairs, load.cutoff);
   const PosteriorLoad posterior{shape.tangents, load.home, load.rounds * of_round, load.most_docs,
                                 of_round};
-  const auto p = static_cast<double>(shape.parameters());
   CovarianceBytes bytes;
   bytes.dual = dual_bytes(posterior).all();
   bytes.primal = primal_bytes(posterior).all();
   bytes.inducing = inducing_bytes(posterior, settings.posterior.budget).all();
-  bytes.diagonal = 2.0 * p * kDouble;
+  bytes.diagonal = diagonal_bytes(posterior).all();
   const double observed = history_pairs(settings, load);
   double others = parameter_bytes(shape, settings) + history_bytes(settings, shape, load) +
                   batch_bytes(settings, shape, observed);
@@ -169,8 +168,10 @@ RankerMemory memory_of_confident_network(const RankerSettings& settings, const R
   if (settings.posterior.covariance == Covariance::kNone) return plan;
   plan.forms = {{"form = \"dual\"", whole_bytes(others + bytes.dual)},
                 {"form = \"primal\"", whole_bytes(others + bytes.primal)},
-                {"covariance = \"inducing\"", whole_bytes(others + bytes.inducing)},
                 {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)}};
+  if (load.home == PosteriorHome::kHost)
+    plan.forms.insert(plan.forms.end() - 1,
+                      {"covariance = \"inducing\"", whole_bytes(others + bytes.inducing)});
   return plan;
 }
 

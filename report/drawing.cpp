@@ -35,10 +35,6 @@ constexpr std::array<ThemeColour, 4 + kColours> kThemeColours = {{{"ink", "#1b1e
                                                                   {"c7", "#7a3312", "#dba988"}}};
 constexpr std::array<const char*, kDashes> kDashPatterns = {"none",     "7 3",     "2 2.5",  "9 3 2 3",
                                                             "12 3 5 3", "4 2 1 2", "1 3 6 3"};
-/// Parts of bars, equal in both themes. Neighbours differ in luminance.
-constexpr std::array<const char*, kParts> kPartColours = {"#2b4a66", "#4fb3a5", "#d9c26a", "#9c8ad6",
-                                                          "#f2a65e", "#8fbce0", "#b9bdc4", "#8c2f4f",
-                                                          "#a9d18e", "#5d4a8a", "#f4c7d0", "#5f6b2d"};
 
 /// Properties of a class. "@ink" is the theme's colour of that name.
 struct ClassStyle {
@@ -60,12 +56,9 @@ const std::vector<ClassStyle>& class_styles() {
         {"soft-line", {{"stroke", "@soft"}}},
         {"band", {{"fill-opacity", "0.16"}, {"stroke", "none"}}},
         {"many", {{"fill-opacity", "0.07"}}},
-        {"part", {{"stroke", "@ground"}, {"stroke-width", "1"}}},
         {"mark", {{"stroke", "@ground"}, {"stroke-width", "0.8"}}},
         {"hollow", {{"fill", "@ground"}, {"stroke-width", "1.5"}}},
         {"bar", {{"fill", "none"}, {"stroke-width", "1.5"}}},
-        {"onlight", {{"fill", "#14171c"}}},
-        {"ondark", {{"fill", "#ffffff"}}},
     };
     for (std::size_t i = 0; i < kColours; ++i) {
       all.push_back({fmt::format("s{}", i), {{"stroke", fmt::format("@c{}", i)}}});
@@ -73,8 +66,6 @@ const std::vector<ClassStyle>& class_styles() {
     }
     for (std::size_t i = 0; i < kDashes; ++i)
       all.push_back({fmt::format("d{}", i), {{"stroke-dasharray", kDashPatterns[i]}}});
-    for (std::size_t i = 0; i < kParts; ++i)
-      all.push_back({fmt::format("p{}", i), {{"fill", kPartColours[i]}}});
     return all;
   }();
   return styles;
@@ -145,15 +136,6 @@ std::string shape_path(std::size_t shape, double x, double y, double r) {
           "v-{a:.1f}h{b:.1f}z",
           x - 0.45 * r, y - 1.25 * r, fmt::arg("a", 0.9 * r), fmt::arg("b", 0.8 * r));
   }
-}
-
-/// Whether a part's colour needs light text.
-bool is_dark_part(std::size_t part) {
-  const std::string_view colour = kPartColours[part % kParts];
-  const auto channel = [&](std::size_t at) {
-    return std::stoi(std::string(colour.substr(at, 2)), nullptr, 16);
-  };
-  return 299 * channel(1) + 587 * channel(3) + 114 * channel(5) < 110'000;
 }
 
 }  // namespace
@@ -235,14 +217,6 @@ std::string line_class(std::size_t style) {
 
 std::string fill_class(std::size_t style) {
   return fmt::format("f{}", style % kColours);
-}
-
-std::string part_class(std::size_t part) {
-  return fmt::format("p{}", part % kParts);
-}
-
-std::string on_part_class(std::size_t part) {
-  return is_dark_part(part) ? "ondark" : "onlight";
 }
 
 std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view tooltip,

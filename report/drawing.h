@@ -11,7 +11,6 @@ enum class Theme { kLight, kDark };
 
 inline constexpr std::size_t kColours = 8;
 inline constexpr std::size_t kDashes = 7;
-inline constexpr std::size_t kParts = 12;
 
 /// The typeface of drawings: of a page's and of a file's, which names only what every program knows.
 inline constexpr std::string_view kPageFont = "system-ui,sans-serif";
@@ -55,9 +54,6 @@ std::string svg_line(double x1, double y1, double x2, double y2, std::string_vie
 /// others.
 std::string line_class(std::size_t style);
 std::string fill_class(std::size_t style);
-/// Parts of bars have their own colours, equal in light and dark mode, each with a contrasting text colour.
-std::string part_class(std::size_t part);
-std::string on_part_class(std::size_t part);
 /// A marker in the style's shape and colour; hollow ones have an outline only.
 std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view tooltip = {},
                        bool hollow = false);

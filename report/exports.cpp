@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
+#include "core/io/atomic_file.h"
+#include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/text/text_table.h"
 #include "core/version.h"
+#include "report/drawing.h"
 #include "report/final_tables.h"
 #include "report/markup.h"
+#include "report/study.h"
+#include "report/study_findings.h"
 
 namespace olrank {
 namespace {
@@ -48,7 +54,6 @@ ordered_json json_column(const Report& report, const FinalTable& table, const Fi
     const FinalCell& cell = column.cells[row];
     ordered_json entry = {{"ranker", report.rankers[table.rows[row]].name}};
     entry.update(json_estimate_with_scope(cell.estimate));
-    entry["bootstrap"] = {number_or_null(cell.bootstrap.low), number_or_null(cell.bootstrap.high)};
     entry["best"] = cell.best;
     entry["not_significantly_worse"] = cell.not_worse;
     json["rankers"].push_back(std::move(entry));
@@ -128,8 +133,6 @@ ordered_json value_json(const StudyValue& value) {
   against["t_p"] = number_or_null(test.t_p);
   against["t_p_holm"] = number_or_null(value.minus_exact->t_holm);
   against["sign_flip_p"] = number_or_null(test.flip_p);
-  against["bootstrap"] = {number_or_null(value.bootstrap.low), number_or_null(value.bootstrap.high)};
-  against["bootstrap_over"] = value.over_queries ? "folds, seeds, queries" : "folds, seeds";
   json["minus_full"] = std::move(against);
   return json;
 }
@@ -248,7 +251,7 @@ std::string study_json(const Study& study) {
 std::string study_csv(const Study& study) {
   std::string csv =
       "data,clicks,ranker,structure,width,depth,noise_variance,alpha,figure,mean,low,high,units,difference,"
-      "difference_low,difference_high,pairs,t_p,t_p_holm,sign_flip_p,bootstrap_low,bootstrap_high\n";
+      "difference_low,difference_high,pairs,t_p,t_p_holm,sign_flip_p\n";
   for (const StudyUser& user : study.users) {
     for (const StudyRow& row : user.rows) {
       const StudyCell& cell = study.plan.cells[row.cell];
@@ -262,17 +265,57 @@ std::string study_csv(const Study& study) {
                            value.estimate.units);
         if (value.minus_exact) {
           const PairedTest& test = value.minus_exact->test;
-          csv += fmt::format(",{},{},{},{},{},{},{}\n", csv_interval(test.difference),
-                             test.difference.units, csv_number(test.t_p),
-                             csv_number(value.minus_exact->t_holm), csv_number(test.flip_p),
-                             csv_number(value.bootstrap.low), csv_number(value.bootstrap.high));
+          csv += fmt::format(",{},{},{},{},{}\n", csv_interval(test.difference), test.difference.units,
+                             csv_number(test.t_p), csv_number(value.minus_exact->t_holm),
+                             csv_number(test.flip_p));
         } else {
-          csv += ",,,,,,,,,\n";
+          csv += ",,,,,,,\n";
         }
       }
     }
   }
   return csv;
+}
+
+std::vector<PlacedFigure> placed_figures(const Report& report) {
+  std::vector<PlacedFigure> figures;
+  const auto add = [&](const std::string& place, ReportFigure figure) {
+    std::string name = fmt::format("{}-{}", place, figure.slug);
+    figures.push_back({std::move(name), std::move(figure)});
+  };
+  std::set<std::string> taken;
+  for (const DataResults& data : report.data) {
+    for (const UserResults& user : data.users) {
+      const FinalTable table = final_table(user, data.cutoff);
+      std::string place = name_slug(user.user);
+      if (report.data.size() > 1) place = fmt::format("{}-{}", name_slug(data.data), place);
+      for (std::size_t number = 2; !taken.insert(place).second; ++number)
+        place = fmt::format("{}-{}", name_slug(user.user), number);
+      for (ReportFigure& figure : figures_of(report, data, user, table)) add(place, std::move(figure));
+    }
+  }
+  for (std::size_t i = 0; i < report.experiments.size(); ++i) {
+    const ExperimentResults& results = report.experiments[i];
+    if (!results.study) continue;
+    const std::string place =
+        report.experiments.size() > 1 ? fmt::format("study-{}", name_slug(report.labels[i])) : "study";
+    const Study study = analyse_study(results, *results.study);
+    for (const StudyUser& user : study.users) {
+      for (ReportFigure& figure : study_answers(study, user)) add(place, std::move(figure));
+    }
+  }
+  return figures;
+}
+
+std::size_t write_figures(const Report& report, const std::filesystem::path& folder) {
+  make_folder(folder);
+  const std::vector<PlacedFigure> figures = placed_figures(report);
+  for (const auto& [name, figure] : figures) {
+    write_file_atomically(folder / (name + ".svg"), standalone_svg(figure.drawing, Theme::kLight));
+    write_file_atomically(folder / (name + "-dark.svg"), standalone_svg(figure.drawing, Theme::kDark));
+    write_file_atomically(folder / (name + ".csv"), figure.csv);
+  }
+  return figures.size();
 }
 
 }  // namespace olrank

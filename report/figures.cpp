@@ -77,9 +77,6 @@ const MeanInterval* estimate_at(const MeanCurve& curve, std::int64_t round) {
   return nullptr;
 }
 
-/// Stages in the order of a round; any others follow.
-constexpr std::array<const char*, 6> kStages = {"score", "width", "rank", "click", "observe", "train"};
-
 class UserFigures {
  public:
   UserFigures(const Report& report, const DataResults& data, const UserResults& user,
@@ -100,7 +97,6 @@ class UserFigures {
     add_blocks_by_rank();
     add_calibration();
     add_speed_against_quality();
-    add_stages();
     return std::move(figures_);
   }
 
@@ -332,48 +328,6 @@ class UserFigures {
         fmt::format("{} after the last round, against the time per round. Up and to the left is better.{}",
                     figure.y_name, barred ? " Vertical lines: 95 % t intervals." : ""),
         FigureGroup::kTime);
-  }
-
-  void add_stages() {
-    Plot figure;
-    figure.kind = PlotKind::kBars;
-    figure.title = "Time per round by stage";
-    figure.subtitle = subtitle_;
-    figure.y_name = "ms";
-    figure.bars.assign(kStages.begin(), kStages.end());
-    std::vector<std::map<std::string, double>> rows;
-    for (const RankerTrials* ranker : shown_) {
-      std::map<std::string, double> stages = mean_stages(*ranker, figure.bars);
-      if (stages.empty()) continue;
-      rows.push_back(std::move(stages));
-      const std::string details = report_.rankers[ranker->ranker].details();
-      figure.series.push_back(
-          {name_of(ranker) + (details.empty() ? "" : ": " + details), ranker->ranker, {}});
-    }
-    if (rows.empty()) return;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      for (const std::string& stage : figure.bars) figure.series[i].points.push_back({0.0, rows[i][stage]});
-    }
-    add("time-by-stage", figure, "Time to rank and learn, mean over finished trials; without evaluation.",
-        FigureGroup::kTime);
-  }
-
-  /// Mean milliseconds per round of finished trials, by stage; appends unknown stages to `order`.
-  static std::map<std::string, double> mean_stages(const RankerTrials& ranker,
-                                                   std::vector<std::string>& order) {
-    std::map<std::string, double> sums;
-    double trials = 0.0;
-    for (const TrialResults* trial : ranker.trials) {
-      if (!trial->finished || trial->rounds == 0) continue;
-      ++trials;
-      for (const auto& [stage, seconds] : trial->stages) {
-        if (!is_of_rounds(stage)) continue;
-        sums[stage] += 1000.0 * seconds / static_cast<double>(trial->rounds);
-        if (std::find(order.begin(), order.end(), stage) == order.end()) order.push_back(stage);
-      }
-    }
-    for (auto& [stage, sum] : sums) sum /= trials;
-    return sums;
   }
 
   const Report& report_;

@@ -33,40 +33,10 @@ std::map<FoldAndSeed, const TrialResults*> by_fold_and_seed(const TrialList& tri
   return found;
 }
 
-bool is_mean_over_queries(const FinalMeasure& measure) {
-  return measure.slug == slug_of(Measure::kOfflineNdcg);
-}
-
-/// Drops NaN: the values of queries that the conventions exclude.
-std::vector<double> finite(std::vector<double> values) {
-  std::erase_if(values, [](double value) { return !std::isfinite(value); });
-  return values;
-}
-
-/// Returns what the bootstrap resamples of a trial, minus that of its partner if there is one.
-std::vector<double> resampled_values(const TrialResults& trial, const TrialResults* partner,
-                                     const FinalMeasure& measure) {
-  std::vector<double> values;
-  if (is_mean_over_queries(measure) &&
-      (partner == nullptr || trial.queries.size() == partner->queries.size())) {
-    values = trial.queries;
-    for (std::size_t i = 0; partner != nullptr && i < values.size(); ++i) values[i] -= partner->queries[i];
-    values = finite(std::move(values));
-  }
-  if (!values.empty()) return values;
-  return finite({measure.value(trial) - (partner == nullptr ? 0.0 : measure.value(*partner))});
-}
-
-template <class Values>
-NestedValues nested_by_fold(const TrialList& trials, Values&& values_of) {
-  std::map<std::int64_t, std::vector<std::vector<double>>> folds;
-  for (const TrialResults* trial : trials) {
-    std::vector<double> values = values_of(*trial);
-    if (!values.empty()) folds[trial->identity.fold].push_back(std::move(values));
-  }
-  NestedValues nested;
-  for (const auto& [fold, seeds] : folds) nested.push_back(seeds);
-  return nested;
+/// The key of the draws that flip the signs of a measure's differences.
+PhiloxKey resampling_key(const std::string& measure) {
+  return make_key(
+      {.purpose = Purpose::kResampling, .click_model = name_hash(measure.data(), measure.size())});
 }
 
 }  // namespace
@@ -135,31 +105,6 @@ FoldedValues paired_differences(const TrialList& a, const TrialList& b, const Fi
     const auto partner = of_b.find({trial.identity.fold, trial.identity.seed});
     return partner == of_b.end() ? std::nan("") : measure.value(trial) - measure.value(*partner->second);
   });
-}
-
-NestedValues nested_values(const TrialList& trials, const FinalMeasure& measure) {
-  return nested_by_fold(
-      trials, [&](const TrialResults& trial) { return resampled_values(trial, nullptr, measure); });
-}
-
-NestedValues nested_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure) {
-  const auto of_b = by_fold_and_seed(b);
-  return nested_by_fold(a, [&](const TrialResults& trial) {
-    const auto partner = of_b.find({trial.identity.fold, trial.identity.seed});
-    return partner == of_b.end() ? std::vector<double>()
-                                 : resampled_values(trial, partner->second, measure);
-  });
-}
-
-bool over_queries(const NestedValues& values) {
-  return std::any_of(values.begin(), values.end(), [](const auto& fold) {
-    return std::any_of(fold.begin(), fold.end(), [](const auto& seed) { return seed.size() > 1; });
-  });
-}
-
-PhiloxKey resampling_key(const std::string& measure) {
-  return make_key(
-      {.purpose = Purpose::kResampling, .click_model = name_hash(measure.data(), measure.size())});
 }
 
 bool PairedComparison::tested() const {

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "core/random/rng_stream.h"
-#include "core/statistics/hierarchical_bootstrap.h"
 #include "core/statistics/t_tests.h"
 #include "report/report.h"
 
@@ -42,18 +40,7 @@ TrialList finished_trials(const RankerTrials& ranker);
 /// a − b on the folds and seeds that both have finished, where both saw the same queries and random draws.
 FoldedValues paired_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure);
 
-/// The values that the bootstrap resamples: per-query values where the measure is their mean and the trials
-/// kept them, else one value per trial.
-NestedValues nested_values(const TrialList& trials, const FinalMeasure& measure);
-NestedValues nested_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure);
-
-/// Whether any trial has more than one value.
-bool over_queries(const NestedValues& values);
-
 inline constexpr double kSignificance = 1.0 - kConfidence;
-
-/// Key of the draws that resample a measure's values.
-PhiloxKey resampling_key(const std::string& measure);
 
 /// Two rankers a and b (or recommenders, or structures), compared on what both were measured on.
 struct PairedComparison {

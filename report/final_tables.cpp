@@ -50,11 +50,7 @@ FinalColumn column_of(const Trials& trials, const std::vector<bool>& skylines,
   FinalColumn column;
   column.measure = measure;
   for (const auto& of_row : trials) {
-    const FoldedValues values = by_fold(of_row, measure.value);
-    const NestedValues nested = nested_values(of_row, measure);
-    column.over_queries = column.over_queries || over_queries(nested);
-    column.cells.push_back({mean_interval(values),
-                            hierarchical_bootstrap(nested, resampling_key(measure.slug)), false, false});
+    column.cells.push_back({mean_interval(by_fold(of_row, measure.value)), false, false});
   }
   if (measure.better != Better::kNeither) column.pairs = pairs_of(trials, measure);
   mark_best(column, skylines);

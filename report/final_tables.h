@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/statistics/hierarchical_bootstrap.h"
 #include "report/final_measures.h"
 #include "report/report.h"
 
@@ -13,7 +12,6 @@ namespace olrank {
 
 struct FinalCell {
   MeanInterval estimate;  // NaN if no finished trial has a value
-  BootstrapInterval bootstrap;
   bool best = false;
   bool not_worse = false;  // not significantly worse than the best
 };
@@ -22,7 +20,6 @@ struct FinalColumn {
   FinalMeasure measure;
   std::vector<FinalCell> cells;         // one per row
   std::vector<PairedComparison> pairs;  // of rows a < b with common trials; empty if nothing is tested
-  bool over_queries = false;            // the bootstrap resamples queries too
 };
 
 struct FinalTable {

@@ -43,9 +43,6 @@ std::string summary_text(const TrialList& trials, const ResultConventions& about
 /// Writes the means as JSON, with the conventions in every row.
 std::string summary_means_json(const TrialList& trials, const ResultConventions& about);
 
-inline constexpr const char* kSvgFormat = "svg";
-inline constexpr const char* kPdfFormat = "pdf";
-
 /// A figure and the name of its files, "perfect-ndcg".
 struct PlacedFigure {
   std::string name;
@@ -55,20 +52,9 @@ struct PlacedFigure {
 /// Each figure of each user, and of studies.
 std::vector<PlacedFigure> placed_figures(const Report& report);
 
-class FigureWriter {
- public:
-  /// Throws InvalidArgument at an unknown format, and IoError if this machine cannot make one of them.
-  explicit FigureWriter(const std::vector<std::string>& formats);
-
-  /// Writes the placed figures with their numbers as CSV: NAME.svg for light ground,
-  /// NAME-dark.svg, NAME.pdf, NAME.csv. Returns the number of figures.
-  std::size_t write(const Report& report, const std::filesystem::path& folder) const;
-
- private:
-  bool svg_ = false;
-  std::vector<std::string>
-      pdf_command_;  // makes PDF of SVG on its standard input; empty if none is written
-};
+/// Writes the placed figures into the folder: NAME.svg for light ground, NAME-dark.svg, and their numbers
+/// as NAME.csv. Returns the number of figures.
+std::size_t write_figures(const Report& report, const std::filesystem::path& folder);
 
 /// Below this many seeds (or folds), spreads are too uncertain for bands around curves.
 inline constexpr std::size_t kFewUnits = 4;

@@ -33,7 +33,6 @@ struct PageHead {
   std::string title;
   std::vector<std::string> paragraphs;  // HTML
   std::string hint = {};                // what a pointer on the title shows
-  std::string style = {};               // CSS in addition to the style of every page
 };
 
 /// One self-contained HTML page, made from top to bottom: no network; light and dark mode; readable in
@@ -57,26 +56,11 @@ class Page {
   /// Figures in a frame of this class.
   void figures(const std::vector<ReportFigure>& figures, std::string_view frame = "figures");
 
-  /// The whole page; `scripts` are HTML at its end.
-  std::string finish(std::string_view scripts = {});
+  std::string finish();
 
  private:
   std::string html_;
   int figures_ = 0;
 };
-
-/// A page that asks a new user the questions of a tree and shows how the list changes with each answer.
-struct InterviewPage {
-  std::string title;
-  std::string sentence;
-  std::string users_note;  // what the questions of the users' tree compare
-  /// JSON: {"question": text with {} for the subject, "answers": [3 texts], "items": [names],
-  /// "user_tree": [{"rows", "list": [[item, score], …], and of inner nodes "subject", "threshold",
-  /// "children": [3 nodes]}, …], "item_tree": [likewise with "examples": [item, …] for a list]}.
-  std::string data;
-};
-
-/// One self-contained HTML file without network: the interview, and both trees to be opened node by node.
-std::string interview_page(const InterviewPage& interview);
 
 }  // namespace olrank

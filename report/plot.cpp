@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/text/text_table.h"
+#include "report/labels.h"
+#include "report/markup.h"
 
 namespace olrank {
 namespace {
@@ -25,17 +28,12 @@ std::vector<std::string> csv_titles(const Plot& plot) {
       return {"name", plot.variant_name.empty() ? "variant" : csv_text(plot.variant_name),
               x,      "low",
               "high", "significant"};
-    case PlotKind::kBars:
-      break;
   }
-  std::vector<std::string> titles = {"ranker"};
-  for (const std::string& bar : plot.bars) titles.push_back(csv_text(bar));
-  return titles;
+  return {};
 }
 
 std::string csv_lines(const Plot& plot, const PlotSeries& series) {
   std::string csv;
-  std::vector<std::string> bars = {csv_text(series.name)};
   for (const PlotPoint& point : series.points) {
     std::vector<std::string> fields = {csv_text(series.name), csv_number(point.x), csv_number(point.y),
                                        csv_number(point.low), csv_number(point.high)};
@@ -49,13 +47,10 @@ std::string csv_lines(const Plot& plot, const PlotSeries& series) {
         fields[1] = csv_text(series.variant);
         fields.emplace_back(series.significant ? "1" : "0");
         break;
-      case PlotKind::kBars:
-        bars.push_back(csv_number(point.y));
-        continue;
     }
     csv += csv_line(fields);
   }
-  return plot.kind == PlotKind::kBars ? csv_line(bars) : csv;
+  return csv;
 }
 
 double round_step(double rough) {
@@ -75,6 +70,140 @@ std::string tick_label(double value, double step) {
   if (digits > 6) return with_minus(fmt::format("{:.2g}", value));
   return fixed_number(value, digits);
 }
+
+constexpr double kDifferencesTop = 50.0;
+constexpr double kDifferenceRow = 15.0;
+constexpr double kGap = 5.0;  // between rows of different names
+constexpr double kWidestRowName = 132.0;
+
+class Differences {
+ public:
+  explicit Differences(const Plot& plot)
+      : plot_(plot),
+        ratios_(plot.no_difference > 0.0),
+        variants_(widest(&PlotSeries::variant)),
+        left_(widest(&PlotSeries::name) + (variants_ > 0.0 ? variants_ + 10.0 : 0.0) + 10.0),
+        bottom_(place_rows()),
+        x_(scale()) {}
+
+  Drawing draw() {
+    body_ = plot_heading(plot_);
+    axis();
+    for (std::size_t i = 0; i < plot_.series.size(); ++i) row(i);
+    return finished_drawing(plot_, bottom_ + kPlotBottom, std::move(body_), std::move(description_));
+  }
+
+ private:
+  double widest(std::string PlotSeries::*text) const {
+    double width = 0.0;
+    for (const PlotSeries& row : plot_.series) width = std::max(width, text_width(row.*text, kPlotFont));
+    return std::min(width, kWidestRowName);
+  }
+
+  bool is_named_like_the_last(std::size_t row) const {
+    return row > 0 && plot_.series[row].name == plot_.series[row - 1].name;
+  }
+
+  /// Returns where the plot ends.
+  double place_rows() {
+    double y = kDifferencesTop + 0.5 * kDifferenceRow;
+    for (std::size_t i = 0; i < plot_.series.size(); ++i) {
+      if (i > 0 && !is_named_like_the_last(i)) y += kGap;
+      places_.push_back(y);
+      y += kDifferenceRow;
+    }
+    return y;
+  }
+
+  bool is_drawable(double value) const { return std::isfinite(value) && (value > 0.0 || !ratios_); }
+
+  double distance(double value) const {
+    return std::abs(ratios_ ? std::log(value / plot_.no_difference) : value - plot_.no_difference);
+  }
+
+  double at_distance(double distance) const {
+    return ratios_ ? plot_.no_difference * std::exp(distance) : plot_.no_difference + distance;
+  }
+
+  /// Holds every difference, and intervals as far as they do not flatten the differences.
+  Scale scale() const {
+    double largest = 0.0;
+    double widest = 0.0;
+    for (const PlotSeries& row : plot_.series) {
+      largest = std::max(largest, distance(row.points.front().y));
+      for (const double end : {row.points.front().low, row.points.front().high}) {
+        if (is_drawable(end)) widest = std::max(widest, distance(end));
+      }
+    }
+    double low = plot_.no_difference;
+    double high = plot_.no_difference;
+    const double most = std::max(largest, std::min(widest, 3.0 * largest));
+    for (const PlotSeries& row : plot_.series) {
+      const PlotPoint& point = row.points.front();
+      for (const double value : {point.y, point.low, point.high}) {
+        if (!is_drawable(value)) continue;
+        const bool below = value < plot_.no_difference;
+        if (distance(value) > most) {
+          (below ? low : high) = at_distance(below ? -most : most);
+        } else {
+          low = std::min(low, value);
+          high = std::max(high, value);
+        }
+      }
+    }
+    const double right = kPlotWidth - 8.0;
+    if (ratios_) {
+      const double margin = std::max(1.05, std::pow(high / low, 0.06));
+      return {low / margin, high * margin, left_, right, true};
+    }
+    const double margin = high > low ? 0.06 * (high - low) : 1.0;
+    return {low - margin, high + margin, left_, right};
+  }
+
+  void axis() {
+    for (const Tick& tick : x_.ticks(5)) {
+      body_ += svg_line(x_(tick.value), kDifferencesTop, x_(tick.value), bottom_, "grid");
+      body_ += x_tick_label(x_, tick, bottom_);
+    }
+    const double none = x_(plot_.no_difference);
+    body_ += svg_line(none, kDifferencesTop - 4.0, none, bottom_, "axis");
+    body_ += svg_text(0.5 * (left_ + kPlotWidth), bottom_ + 30.0, plot_.x_name, "tick", Anchor::kMiddle);
+    if (variants_ > 0.0)
+      body_ += svg_text(left_ - 10.0, kDifferencesTop - 4.0, plot_.variant_name, "tick", Anchor::kEnd);
+  }
+
+  double inside(double value) const { return x_(std::clamp(value, x_.low(), x_.high())); }
+
+  void row(std::size_t at) {
+    const PlotSeries& row = plot_.series[at];
+    const PlotPoint& point = row.points.front();
+    const double y = places_[at];
+    if (!is_named_like_the_last(at))
+      body_ += svg_text(0.0, y + 3.8, shortened(row.name, kPlotFont, kWidestRowName), "");
+    if (!row.variant.empty()) body_ += svg_text(left_ - 10.0, y + 3.8, row.variant, "tick", Anchor::kEnd);
+    std::string words = row.name;
+    if (!row.variant.empty()) words += fmt::format(", {} {}", plot_.variant_name, row.variant);
+    words += ": " + short_number(point.y);
+    if (point.low <= point.high) {
+      body_ += svg_line(inside(point.low), y, inside(point.high), y,
+                        fmt::format("bar s{}", row.style % kColours));
+      words += fmt::format(" ({} to {})", short_number(point.low), short_number(point.high));
+    }
+    if (row.significant) words += ", significant";
+    body_ += svg_marker(inside(point.y), y, 3.8, row.style, words, !row.significant);
+    description_ += words + ". ";
+  }
+
+  const Plot& plot_;
+  bool ratios_;
+  std::vector<double> places_;  // of rows; before bottom_, whose initialiser fills it
+  double variants_;
+  double left_;
+  double bottom_;
+  Scale x_;
+  std::string body_;
+  std::string description_;
+};
 
 }  // namespace
 
@@ -96,8 +225,6 @@ bool spans_x(const Plot& plot) {
 
 Drawing draw(const Plot& plot) {
   switch (plot.kind) {
-    case PlotKind::kBars:
-      return draw_bars(plot);
     case PlotKind::kDifferences:
       return draw_differences(plot);
     default:
@@ -146,6 +273,10 @@ std::vector<Tick> Scale::ticks(int wanted) const {
     found.push_back({value, tick_label(value, step)});
   }
   return found;
+}
+
+Drawing draw_differences(const Plot& plot) {
+  return Differences(plot).draw();
 }
 
 }  // namespace olrank

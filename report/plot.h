@@ -38,7 +38,6 @@ PlotPoint plot_point(double x, const MeanInterval& estimate);
 enum class PlotKind {
   kLines,        // with bands, labelled at their ends; the points' x ascends
   kScatter,      // a labelled point per series; x is logarithmic if it spans more than a factor of 10
-  kBars,         // stacked bars with totals, a row per series; a point's y is the size of one part
   kDifferences,  // a row per series, whose only point has its difference and interval in y
 };
 
@@ -48,8 +47,7 @@ struct Plot {
   std::string title;
   std::string subtitle;
   std::string x_name = "round";
-  std::string y_name;             // of a scatter plot; the unit of bars
-  std::vector<std::string> bars;  // the names of a bar's parts
+  std::string y_name;  // of a scatter plot
   std::vector<PlotSeries> series;
   PlotSeries baseline = {};  // of lines: grey and dashed; its style is not used. Without points: none.
 
@@ -59,7 +57,6 @@ struct Plot {
   bool bands = true;             // whether lines have the bands of their points
   bool logarithmic_x = false;    // of lines; requires positive x
   bool logarithmic_y = false;    // of lines; requires positive y
-  std::vector<double> x_ticks = {};  // of lines; default: round values
 
   double no_difference = 0.0;     // 0, or 1 for ratios, whose axis is logarithmic
   std::string variant_name = {};  // heads the column of variants
@@ -130,7 +127,6 @@ inline Drawing finished_drawing(const Plot& plot, double height, std::string bod
 }
 
 Drawing draw_lines_or_points(const Plot& plot);
-Drawing draw_bars(const Plot& plot);
 Drawing draw_differences(const Plot& plot);
 
 }  // namespace olrank

@@ -181,18 +181,11 @@ class LinesOrPoints {
       body_ += svg_text(left_ - 5.0, y_(tick.value) + 3.8, tick.label, "tick", Anchor::kEnd);
     }
     body_ += svg_line(left_, bottom_, right_, bottom_, "axis");
-    for (const Tick& tick : horizontal_ticks()) {
+    for (const Tick& tick : x_.ticks(are_lines_ ? 4 : 5)) {
       body_ += svg_line(x_(tick.value), bottom_, x_(tick.value), bottom_ + 3.0, "axis");
       body_ += x_tick_label(x_, tick, bottom_);
     }
     body_ += svg_text(0.5 * (left_ + right_), bottom_ + 30.0, plot_.x_name, "tick", Anchor::kMiddle);
-  }
-
-  std::vector<Tick> horizontal_ticks() const {
-    if (plot_.x_ticks.empty()) return x_.ticks(are_lines_ ? 4 : 5);
-    std::vector<Tick> ticks;
-    for (const double value : plot_.x_ticks) ticks.push_back({value, short_number(value)});
-    return ticks;
   }
 
   /// The pixel of a value, which stays within the frame.

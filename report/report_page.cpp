@@ -13,7 +13,7 @@
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/study.h"
-#include "report/study_figures.h"
+#include "report/study_findings.h"
 
 namespace olrank {
 namespace {
@@ -136,7 +136,6 @@ class UserSection {
     }
     page_.note(table_note(table_, user_));
     if (table_.tested) pairs();
-    if (table_.most_trials > 1) bootstrap();
   }
 
   std::vector<std::string> final_cells(std::size_t row) const {
@@ -174,40 +173,6 @@ class UserSection {
     page_.add(table.html());
     if (left_out) page_.note("Only pairs with the best ranker are listed; the correction counts all.");
     page_.end_fold();
-  }
-
-  void bootstrap() {
-    HtmlTable table(fmt::format("Bootstrap intervals, {} user", user_.user), column_titles({"ranker"}));
-    for (std::size_t row = 0; row < table_.rows.size(); ++row) {
-      std::vector<std::string> cells;
-      for (const FinalColumn& column : table_.columns) {
-        const BootstrapInterval& interval = column.cells[row].bootstrap;
-        const int digits = column.measure.digits;
-        cells.push_back(std::isfinite(interval.low)
-                            ? fmt::format("{} to {}", fixed_number(interval.low, digits),
-                                          fixed_number(interval.high, digits))
-                            : std::string("–"));
-      }
-      table.row(short_names_[row], cells, name_of(row));
-    }
-    page_.fold("Hierarchical bootstrap intervals");
-    page_.add(table.html());
-    page_.note(
-        "2.5th to 97.5th percentile of 1,000 means of resampled folds and seeds. These "
-        "intervals describe the spread and are not tests. In simulations with 5 seeds per fold, they "
-        "covered the true mean in 84 % of cases with one fold, and with 5 folds in 97 % if folds did not "
-        "differ and in 89 % if folds differed as much as seeds. " +
-        resampled_queries());
-    page_.end_fold();
-  }
-
-  std::string resampled_queries() const {
-    for (const FinalColumn& column : table_.columns) {
-      if (column.over_queries)
-        return fmt::format("For {}, the evaluated queries of each trial are resampled as well.",
-                           column.measure.title);
-    }
-    return "The trials kept no per-query values, so queries are not resampled.";
   }
 
   void legend() {

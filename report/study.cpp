@@ -157,11 +157,8 @@ class Analysis {
     value.estimate = mean_interval(by_fold(trials, measure.value));
     FoldedValues differences = paired_differences(trials, partners, measure);
     if (differences.empty()) return value;
-    const NestedValues nested = nested_differences(trials, partners, measure);
     value.minus_exact = compared(0, 0, std::move(differences), measure.slug);
     value.minus_exact->t_holm = value.minus_exact->test.t_p;
-    value.bootstrap = hierarchical_bootstrap(nested, resampling_key(measure.slug));
-    value.over_queries = over_queries(nested);
     return value;
   }
 

@@ -18,8 +18,6 @@ struct StudyValue {
   /// This − exact, on the trials that both have; none where the exact structure has none. The correction is
   /// over all of the user's comparisons of the measure; a measure without a better direction has none.
   std::optional<PairedComparison> minus_exact = {};
-  BootstrapInterval bootstrap = {};  // of that difference
-  bool over_queries = false;         // the bootstrap resampled queries too
 };
 
 /// Quantiles of width / exact width at an evaluation, averaged over trials.

@@ -1,4 +1,4 @@
-#include "report/study_figures.h"
+#include "report/study_findings.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 
 #include "report/markup.h"
 #include "report/plot.h"
-#include "report/study_findings.h"
 
 namespace olrank {
 namespace {
@@ -23,26 +22,6 @@ class StudyFigures {
  public:
   explicit StudyFigures(const Study& study) : study_(study), names_(structure_names(study.plan)) {
     for (const StudyCell& cell : study.plan.cells) depths_.insert(cell.depth);
-  }
-
-  std::vector<ReportFigure> all() {
-    for (const StudyUser& user : study_.users) {
-      for (const std::int64_t depth : depths_) {
-        widths_by_round(user, depth);
-        widths_by_width(user, depth);
-      }
-    }
-    calibration();
-    for (const StudyUser& user : study_.users) {
-      false_certainty(user);
-      for (const std::int64_t depth : depths_) {
-        cost(user, depth, "milliseconds", 1.0, "Milliseconds per round against width",
-             "Time to rank and learn, without evaluation and the comparison of widths.");
-        cost(user, depth, "posterior-bytes", 1e-6, "Posterior size in MB against width",
-             "Memory in addition to parameters and history.");
-      }
-    }
-    return std::move(figures_);
   }
 
   std::vector<ReportFigure> answers(const StudyUser& user) {
@@ -64,10 +43,6 @@ class StudyFigures {
   std::size_t style_of(const StudyCell& cell) const {
     return static_cast<std::size_t>(
         std::find(names_.begin(), names_.end(), structure_name(study_.plan, cell)) - names_.begin());
-  }
-
-  std::string place(const StudyUser& user, std::int64_t depth) const {
-    return fmt::format("{} user, {} layers, {}", user.user, depth, study_.run.data);
   }
 
   /// Rows of a structure next to each other.
@@ -173,131 +148,6 @@ class StudyFigures {
         "Median width over exact width of shown pairs at the last evaluation, with bars from the 10th to "
         "the 90th percentile: 1 is exact, above it too cautious. Further left is cheaper; time leaves out "
         "evaluation and the comparison of widths.");
-  }
-
-  void widths_by_round(const StudyUser& user, std::int64_t depth) {
-    std::int64_t widest = 0;
-    for (const StudyRow& row : user.rows) {
-      if (cell_of(row).depth == depth && !row.widths.empty()) widest = std::max(widest, cell_of(row).width);
-    }
-    Plot figure;
-    figure.title = fmt::format("Width relative to exact width, m = {}", widest);
-    figure.subtitle = place(user, depth);
-    figure.lowest = 0.0;
-    figure.whole_intervals = true;
-    for (const StudyRow& row : user.rows) {
-      const StudyCell& cell = cell_of(row);
-      if (cell.depth != depth || cell.width != widest || row.widths.empty()) continue;
-      PlotSeries line{structure_name(study_.plan, cell), style_of(cell), {}};
-      for (const StudyWidths& at : row.widths)
-        line.points.push_back(width_point(static_cast<double>(at.round), at, row.trials));
-      figure.series.push_back(std::move(line));
-    }
-    add(fmt::format("width-ratio-{}-layers{}", user.user, depth), figure,
-        "Median over shown pairs, with bands from the 10th to the 90th percentile. Above 1 is too "
-        "cautious, below 1 too confident.");
-  }
-
-  /// One line per structure, over the widths studied.
-  template <class Point>
-  void against_width(Plot& figure, const StudyUser& user, std::int64_t depth, Point&& point) const {
-    figure.x_name = "width m";
-    figure.logarithmic_x = true;
-    for (const StudyRow& row : user.rows) {
-      const StudyCell& cell = cell_of(row);
-      if (cell.depth != depth) continue;
-      const std::optional<PlotPoint> at = point(row, static_cast<double>(cell.width));
-      if (!at) continue;
-      const std::string name = structure_name(study_.plan, cell);
-      auto line = std::find_if(figure.series.begin(), figure.series.end(),
-                               [&](const PlotSeries& other) { return other.name == name; });
-      if (line == figure.series.end())
-        line = figure.series.insert(figure.series.end(), {name, style_of(cell), {}});
-      line->points.push_back(*at);
-    }
-    for (PlotSeries& line : figure.series) {
-      std::sort(line.points.begin(), line.points.end(),
-                [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
-    }
-    std::set<double> widths;
-    for (const PlotSeries& line : figure.series) {
-      for (const PlotPoint& at : line.points) widths.insert(at.x);
-    }
-    figure.x_ticks.assign(widths.begin(), widths.end());
-  }
-
-  void widths_by_width(const StudyUser& user, std::int64_t depth) {
-    Plot figure;
-    figure.title = "Final width relative to exact width";
-    figure.subtitle = place(user, depth);
-    figure.lowest = 0.0;
-    figure.whole_intervals = true;
-    against_width(figure, user, depth, [](const StudyRow& row, double width) -> std::optional<PlotPoint> {
-      if (row.widths.empty()) return std::nullopt;
-      return width_point(width, row.widths.back(), row.trials);
-    });
-    add(fmt::format("width-ratio-by-width-{}-layers{}", user.user, depth), figure,
-        "Median at the last evaluation, with the 10th and 90th percentiles.");
-  }
-
-  void cost(const StudyUser& user, std::int64_t depth, const std::string& slug, double unit,
-            const std::string& title, const std::string& caption) {
-    Plot figure;
-    figure.title = title;
-    figure.subtitle = place(user, depth);
-    figure.logarithmic_y = true;
-    against_width(figure, user, depth, [&](const StudyRow& row, double width) -> std::optional<PlotPoint> {
-      const StudyValue* value = study_.value(row, slug);
-      if (!(value->estimate.mean > 0.0)) return std::nullopt;
-      return PlotPoint{.x = width, .y = unit * value->estimate.mean, .trials = row.trials};
-    });
-    add(fmt::format("{}-{}-layers{}", slug, user.user, depth), figure, caption);
-  }
-
-  void calibration() {
-    Plot figure;
-    figure.title = "False certainty against α";
-    figure.subtitle = fmt::format("{} rounds on the validation part", study_.plan.calibration_rounds);
-    figure.x_name = "α";
-    figure.logarithmic_x = true;
-    figure.lowest = 0.0;
-    figure.highest = 1.0;
-    std::size_t style = 0;
-    for (const Calibration& calibration : study_.plan.calibrations) {
-      PlotSeries line{calibration.ranker, style++, {}};
-      for (const CalibrationPoint& point : calibration.points) {
-        if (point.certain_orders > 0.0 && point.alpha > 0.0)
-          line.points.push_back({.x = point.alpha, .y = point.false_certain, .trials = 1});
-      }
-      if (!line.points.empty()) figure.series.push_back(std::move(line));
-      if (figure.series.size() == kMostRankers) break;
-    }
-    add("false-certain-calibration", figure,
-        "Share of certain orders that contradict the grades. The study uses each structure at the α where "
-        "its line reaches the share of full.");
-  }
-
-  void false_certainty(const StudyUser& user) {
-    Plot figure;
-    figure.kind = PlotKind::kScatter;
-    figure.title = "False certainty against α in the study";
-    figure.subtitle = fmt::format("{} user, {}", user.user, study_.run.data);
-    figure.x_name = "α";
-    figure.y_name = "false certainty";
-    for (const StudyRow& row : user.rows) {
-      const StudyCell& cell = cell_of(row);
-      const MeanInterval& share = study_.value(row, "false-certain")->estimate;
-      if (!cell.alpha || !(*cell.alpha > 0.0) || !std::isfinite(share.mean)) continue;
-      figure.series.push_back({cell.ranker, style_of(cell), {plot_point(*cell.alpha, share)}});
-    }
-    const std::string name = "false-certain-" + user.user;
-    if (!spans_x(figure)) {
-      difference(user, "false-certain", name, "False certainty, minus full",
-                 "Share of certain orders of shown documents that contradict their grades: left of 0, "
-                 "fewer do than with full. Full marks: significant after Holm's correction.");
-      return;
-    }
-    add(name, figure, "Share of certain orders of shown documents that contradict their grades.");
   }
 
   const Study& study_;
@@ -437,10 +287,6 @@ std::vector<ReportFigure> study_answers(const Study& study, const StudyUser& use
   return StudyFigures(study).answers(user);
 }
 
-std::vector<ReportFigure> study_figures(const Study& study) {
-  return StudyFigures(study).all();
-}
-
 void add_study(Page& page, const Study& study, const std::string& label) {
   page.section("Comparison of covariances", "in " + label);
   if (study.users.empty()) page.add("<p>No trial has finished yet.</p>\n");
@@ -452,11 +298,6 @@ void add_study(Page& page, const Study& study, const std::string& label) {
     page.figures(study_answers(study, user), "figures answers");
     page.add(StudyTable(study, user).write());
     page.note(interval_note(user));
-  }
-  if (const std::vector<ReportFigure> others = study_figures(study); !others.empty()) {
-    page.fold("Widths, calibration and cost in more detail");
-    page.figures(others);
-    page.end_fold();
   }
   page.add(
       "<p class=\"note\">study.csv and study.json hold every measure of every structure, compared with "

@@ -81,13 +81,8 @@ void AccessLog::add(std::string_view method, std::string_view path, int status, 
   if (file_.get() == stdout) std::fflush(stdout);
 }
 
-namespace {
-
-constexpr std::size_t kLongest = 4096;
-
-}  // namespace
-
 std::string read_token(const std::filesystem::path& file) {
+  constexpr std::size_t kLongest = 4096;
   const auto refuse = [&](std::string_view sentence) {
     throw_error<InvalidArgument>("{}: {}", file.string(), sentence);
   };

@@ -9,7 +9,7 @@
 
 #include "core/feedback/feedback_record.h"
 #include "core/io/state_archive.h"
-#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/intervals.h"
 #include "serve/arms.h"
 
 namespace olrank {

@@ -1,4 +1,4 @@
-#include "serve/demo_catalogue.h"
+#include "serve/demo_page.h"
 
 #include <fmt/format.h>
 

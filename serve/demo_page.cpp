@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "serve/demo_catalogue.h"
 #include "serve/status_page.h"
 
 namespace olrank {

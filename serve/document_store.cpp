@@ -196,6 +196,7 @@ void DocumentStore::settle(std::unique_lock<std::mutex>& writing, std::span<cons
 
 std::vector<std::int64_t> DocumentStore::put(const std::vector<StoredDocument>& given) {
   std::vector<std::string> ids;
+  ids.reserve(given.size());
   for (const StoredDocument& document : given) ids.push_back(document.id.text);
   for (std::unique_lock writing(writing_);;) {  // nothing else changes the maps
     settle(writing, ids);
@@ -433,6 +434,7 @@ void DocumentStore::send_missing_now(const RecordChain& there) {
 
 void DocumentStore::take_lines(std::vector<std::string> bodies) {
   std::vector<std::string> lines;
+  lines.reserve(bodies.size());
   for (const std::string& body : bodies) lines.push_back(line_of(known_.round + lines.size() + 1, body));
   FileLog::Ticket ticket;
   if (log_) {
@@ -491,6 +493,21 @@ std::shared_ptr<const StoredDocument> DocumentStore::newest(const std::string& i
   const std::shared_lock lock(mutex_);
   const auto known = latest_.find(id);
   return known == latest_.end() ? nullptr : known->second.document;
+}
+
+void DocumentStore::find_newest(std::span<const DocId> docs, std::span<const std::int32_t> wanted,
+                                std::vector<std::shared_ptr<const StoredDocument>>& found) const {
+  found.assign(docs.size(), nullptr);
+  std::vector<const Latest*> latest(wanted.size());
+  const std::shared_lock lock(mutex_);
+  // Sharing a document orders all reads: none of the next one would begin before.
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto known = latest_.find(docs[wanted[i]].text);
+    if (known != latest_.end()) latest[i] = &known->second;
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (latest[i] != nullptr) found[wanted[i]] = latest[i]->document;
+  }
 }
 
 const StoredDocument* DocumentStore::newest_in_memory(const std::string& id) const {

@@ -69,6 +69,9 @@ class DocumentStore : public DocumentVersions {
   void compact(const FileLog::Segments& segments) { log_->compact(segments); }
   /// Null for an unknown or deleted document.
   std::shared_ptr<const StoredDocument> newest(const std::string& id) const;
+  /// Likewise of the `wanted` ones of these documents; `found` has a place for each.
+  void find_newest(std::span<const DocId> docs, std::span<const std::int32_t> wanted,
+                   std::vector<std::shared_ptr<const StoredDocument>>& found) const;
   bool is_shared() const { return shared_ != nullptr; }
   bool is_empty() const;
   /// Throws StateLost if the log was removed or replaced meanwhile.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/io/json.h"
+#include "core/io/text_lines.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
@@ -175,19 +176,12 @@ EventWindow::EventWindow(Settings settings, std::string prefix, FileLog& log)
 std::chrono::milliseconds EventWindow::age_of_journals(const fs::path& folder) {
   std::int64_t age = 0;
   for (const fs::path& file : kJournals.in(folder)) {
-    const LogText journal(file);
+    TextLines journal = TextLines::of_stream(log_stream(std::make_shared<const LogText>(file)),
+                                             file.string(), std::size_t{1} << 30);
     bool found = false;
     FeedbackRecord list;
-    for (std::int64_t position = 0; !found && position < journal.end();) {
-      const std::string lines = journal.lines_at(position);
-      position += std::ssize(lines);
-      for (std::string_view left = lines; !found && !left.empty();) {
-        const std::string_view line = left.substr(0, left.find('\n'));
-        left.remove_prefix(std::min(line.size() + 1, left.size()));
-        found = !parse_record(line, list);  // other lines have the events of a list
-      }
-      if (lines.empty()) break;
-    }
+    while (!found && journal.next())
+      found = !parse_record(journal.line(), list);  // other lines have the events of a list
     if (found) age = std::max(age, utc_milliseconds() - list.time);
   }
   return std::chrono::milliseconds(age);

@@ -336,7 +336,8 @@ bool FeatureSchema::has_counters() const {
 
 bool FeatureSchema::takes_numbers() const {
   return std::all_of(features_.begin(), features_.end(), [](const SchemaFeature& feature) {
-    return feature.kind == FeatureKind::kNumber && feature.input && !feature.is_computed();
+    return feature.kind == FeatureKind::kCounter ||
+           (feature.kind == FeatureKind::kNumber && feature.input && !feature.is_computed());
   });
 }
 

@@ -85,7 +85,7 @@ class FeatureSchema {
   std::int64_t place(const SchemaFeature& field) const { return places_[&field - features_.data()]; }
   std::vector<std::string> fields(bool of_query) const;
   bool has_counters() const;
-  /// Whether requests send a number for each column, and nothing else.
+  /// Whether requests send a number for each column that is no counter, and nothing else.
   bool takes_numbers() const;
   /// The feature that had this name earlier, as find(); null if there is none.
   const SchemaFeature* find_earlier(const std::string& name, bool of_query) const;

@@ -1,6 +1,7 @@
 #include "serve/impression_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
+#include "serve/api_error.h"
 #include "serve/open_lists.h"
 #include "serve/own_file.h"
 
@@ -279,6 +281,27 @@ void ImpressionFile::append(std::string_view id, std::string_view encoded, std::
     if (!std::exchange(failing_, true))
       log_warning("Lists that await feedback will not survive a restart: {}", error.what());
   }
+}
+
+std::string answer_bytes(const FeedbackRecord& record) {
+  FeedbackRecord kept;
+  kept.docs.assign(record.docs.begin(), record.docs.begin() + record.shown());
+  std::string clicks;
+  for (const std::uint8_t click : record.clicks) clicks += click != 0 ? '1' : '0';
+  return ImpressionFile::named(clicks, ImpressionFile::encoded(kept, record.shown()));
+}
+
+std::optional<ImpressionStore::Outcome> repeated_answer(std::string_view bytes, std::uint64_t round,
+                                                        std::span<const ImpressionStore::Click> clicks) {
+  const std::optional<OpenList> list = ImpressionFile::decoded(bytes);
+  if (!list) return std::nullopt;
+  std::string given;
+  for (const std::uint8_t click : clicks_on(list->record.docs, clicks)) given += click != 0 ? '1' : '0';
+  if (given == list->record.impression) return ImpressionStore::Outcome{true, false, round};
+  throw ApiError(
+      409, "clicks",
+      fmt::format("Different clicks were already accepted for this impression as round {}.", round))
+      .with_code("other_clicks_accepted");
 }
 
 }  // namespace olrank

@@ -21,16 +21,6 @@ std::size_t ids_bytes(const std::vector<DocId>& docs) {
   return bytes;
 }
 
-/// An answered list needs to know these again.
-OpenLists::List answer_of(const FeedbackRecord& record, std::int64_t now) {
-  OpenLists::List answer{{}, record.shown(), now};
-  answer.record.impression = record.impression;
-  answer.record.round = record.round;
-  answer.record.clicks = record.clicks;
-  answer.record.docs.assign(record.docs.begin(), record.docs.begin() + record.shown());
-  return answer;
-}
-
 /// Whether a record with feedback on the list can be read again.
 bool can_be_logged(const OpenList& list) {
   FeedbackRecord record = list.record;
@@ -80,13 +70,6 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
   return clicked;
 }
 
-void refuse_other_clicks(std::uint64_t round) {
-  throw ApiError(
-      409, "clicks",
-      fmt::format("Different clicks were already accepted for this impression as round {}.", round))
-      .with_code("other_clicks_accepted");
-}
-
 std::int64_t utc_milliseconds() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -123,14 +106,14 @@ std::unordered_set<std::string> logged_impressions(const FileLog& log) {
   return impressions;
 }
 
-void OpenLists::List::require_unclaimed() const {
+void WaitingList::require_unclaimed() const {
   if (!claimed) return;
   throw ApiError(409, "impression", "Feedback for this impression is still being written; retry.")
       .with_code("being_written")
       .retry_after(1);
 }
 
-void OpenLists::List::pack() {
+void WaitingList::pack() {
   FeedbackRecord rest;
   rest.impression = std::move(record.impression);
   rest.inputs = std::move(record.inputs);
@@ -140,7 +123,7 @@ void OpenLists::List::pack() {
   record = std::move(rest);
 }
 
-FeedbackRecord OpenLists::List::unpacked() const {
+FeedbackRecord WaitingList::unpacked() const {
   FeedbackRecord whole =
       ImpressionFile::decoded(ImpressionFile::named(record.impression, packed)).value().record;
   whole.inputs = record.inputs;
@@ -148,44 +131,20 @@ FeedbackRecord OpenLists::List::unpacked() const {
   return whole;
 }
 
-/// A tree's node has three pointers and a colour before its entry, a list's node two pointers.
-std::size_t OpenLists::bytes_of(const List& list) {
-  const FeedbackRecord& record = list.record;
-  return heap_bytes(32 + sizeof(decltype(by_id_)::value_type)) + heap_bytes(16 + sizeof(List)) +
-         heap_bytes(record.impression) + heap_bytes(record.query) + ids_bytes(record.docs) +
+std::size_t WaitingList::heap() const {
+  return heap_bytes(record.impression) + heap_bytes(record.query) + ids_bytes(record.docs) +
          heap_bytes(record.inputs) + heap_bytes(record.groups) + heap_bytes(record.propensity) +
          ids_bytes(record.incumbent) + ids_bytes(record.candidate) + heap_bytes(record.arm) +
          heap_bytes(record.experiment) + heap_bytes(record.teams) + heap_bytes(record.feature_names) +
          heap_bytes(record.schema) + heap_bytes(record.versions) + ids_bytes(record.rest) +
-         heap_bytes(record.given) + heap_bytes(static_cast<std::size_t>(list.shown)) +
-         heap_bytes(list.seen) + heap_bytes(list.packed);
+         heap_bytes(record.given) + heap_bytes(static_cast<std::size_t>(shown)) + heap_bytes(seen) +
+         heap_bytes(packed);
 }
 
-OpenLists::Place OpenLists::add(List list) {
-  list.bytes = bytes_of(list);
-  bytes_ += list.bytes;
-  const Place added = lists_.insert(lists_.end(), std::move(list));
-  by_id_.emplace(added->record.impression, added);
-  return added;
-}
-
-void OpenLists::erase(Place list) {
-  bytes_ -= list->bytes;
-  by_id_.erase(list->record.impression);
-  lists_.erase(list);
-}
-
-OpenLists::Place OpenLists::find(std::string_view id) {
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? lists_.end() : found->second;
-}
-
-OpenLists::Place OpenLists::oldest_unclaimed() {
-  return std::find_if(lists_.begin(), lists_.end(), [](const List& list) { return !list.claimed; });
-}
-
-void OpenLists::sort_by_age() {
-  lists_.sort([](const List& a, const List& b) { return a.since < b.since; });
+GivenAnswer GivenAnswer::of(const FeedbackRecord& record, std::int64_t now) {
+  GivenAnswer answer{record.round, now, record.impression.size(), record.impression + answer_bytes(record)};
+  answer.packed.shrink_to_fit();
+  return answer;
 }
 
 FirstAnswers::FirstAnswers(Settings settings, FileLog& log) : settings_(std::move(settings)), log_(log) {
@@ -193,7 +152,7 @@ FirstAnswers::FirstAnswers(Settings settings, FileLog& log) : settings_(std::mov
   FileLog::Reader latest(log, log.latest_begin());
   FeedbackRecord record;
   for (std::string_view line; latest.next(line);) {
-    if (!parse_record(line, record)) remember(answer_of(record, now));
+    if (!parse_record(line, record)) remember(GivenAnswer::of(record, now));
   }
   if (settings_.file) take_up();
 }
@@ -303,11 +262,9 @@ ImpressionStore::Outcome FirstAnswers::add(const std::string& id, std::span<cons
                                            std::int64_t now) {
   std::unique_lock lock(mutex_);
   expire(now);
-  if (const auto answer = answers_.find(id); answer != answers_.end()) {
-    const FeedbackRecord& record = answer->record;
-    if (clicks_on(record.docs, clicks) != record.clicks) refuse_other_clicks(record.round);
-    return {true, false, record.round, {}};
-  }
+  if (const auto answer = answers_.find(id); answer != answers_.end())
+    return repeated_answer(std::string_view(answer->packed).substr(answer->id_size), answer->round, clicks)
+        .value();
   const auto list = open_.find(id);
   if (list == open_.end()) reject_unknown(id);
   list->require_unclaimed();
@@ -324,18 +281,17 @@ ImpressionStore::Outcome FirstAnswers::add(const std::string& id, std::span<cons
   lock.lock();
   list->claimed = false;
   if (failure) std::rethrow_exception(failure);
-  OpenLists::List answer = answer_of(record, now);
-  Outcome outcome{false, false, record.round, std::move(record.clicks), record.arm};
+  Outcome outcome{false, false, record.round, record.clicks, record.arm};
+  GivenAnswer answer = GivenAnswer::of(record, now);
   open_.erase(list);
   remember(std::move(answer));
   return outcome;
 }
 
-void FirstAnswers::remember(OpenLists::List answer) {
-  if (const auto known = answers_.find(answer.record.impression); known != answers_.end())
-    answers_.erase(known);
+void FirstAnswers::remember(GivenAnswer answer) {
+  if (const auto known = answers_.find(answer.id()); known != answers_.end()) answers_.erase(known);
   // One that does not fit is forgotten at once: repeating it gets a 410 instead of a duplicate.
-  if (!make_room(OpenLists::bytes_of(answer))) return;
+  if (!make_room(answers_.bytes_of(answer))) return;
   answers_.add(std::move(answer));
   if (answers_.size() > settings_.limits.open) answers_.erase(answers_.begin());
 }

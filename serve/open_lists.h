@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -39,8 +40,6 @@ std::int64_t shown_rank(std::span<const DocId> shown, const ImpressionStore::Cli
 /// The clicks of each shown document; ApiError 422 for documents that were not shown.
 std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
                                     std::span<const ImpressionStore::Click> clicks);
-/// Says that other clicks were accepted for a list.
-[[noreturn]] void refuse_other_clicks(std::uint64_t round);
 /// Milliseconds since 1970.
 std::int64_t utc_milliseconds();
 /// Returns the milliseconds of a clock that never goes back.
@@ -48,39 +47,79 @@ std::int64_t steady_milliseconds();
 
 struct EventJournal;
 
-/// Shown lists by their age and by their ID, and the memory that they take.
-class OpenLists {
- public:
-  struct List {
-    FeedbackRecord record;  // with clicks once it is answered
-    std::int64_t shown = 0;
-    std::int64_t since = 0;  // in ms of the clock by which it expires
-    bool claimed = false;    // its feedback is being written
-    std::size_t bytes = 0;   // of the heap
-    // These belong to a list with a window. pack() puts all of its record but the ID and the inputs into
-    // bytes, which take less memory. The inputs stay where they are: a copy of them would leave holes.
-    std::string packed{};
-    std::vector<std::uint32_t> seen{};        // for each shown document a bit for each type of its events
-    std::shared_ptr<EventJournal> journal{};  // that has the list; none: nowhere
+/// A shown list that awaits feedback.
+struct WaitingList {
+  FeedbackRecord record;
+  std::int64_t shown = 0;
+  std::int64_t since = 0;  // in ms of the clock by which it expires
+  bool claimed = false;    // its feedback is being written
+  std::size_t bytes = 0;   // of the heap
+  // These belong to a list with a window. pack() puts all of its record but the ID and the inputs into
+  // bytes, which take less memory. The inputs stay where they are: a copy of them would leave holes.
+  std::string packed{};
+  std::vector<std::uint32_t> seen{};        // for each shown document a bit for each type of its events
+  std::shared_ptr<EventJournal> journal{};  // that has the list; none: nowhere
 
-    /// Throws ApiError 409 for a list that is claimed.
-    void require_unclaimed() const;
-    void pack();
-    /// The record as it was before pack().
-    FeedbackRecord unpacked() const;
-  };
-  using Place = std::list<List>::iterator;
+  std::string_view id() const { return record.impression; }
+  std::size_t heap() const;
+  /// Throws ApiError 409 for a list that is claimed.
+  void require_unclaimed() const;
+  void pack();
+  /// The record as it was before pack().
+  FeedbackRecord unpacked() const;
+};
+
+/// An answered list.
+struct GivenAnswer {
+  std::uint64_t round = 0;
+  std::int64_t since = 0;
+  std::size_t id_size = 0;
+  std::string packed{};  // its ID, then answer_bytes()
+  std::size_t bytes = 0;
+
+  static GivenAnswer of(const FeedbackRecord& record, std::int64_t now);
+  std::string_view id() const { return std::string_view(packed).substr(0, id_size); }
+  std::size_t heap() const { return heap_bytes(packed); }
+};
+
+/// Lists by their age and by their ID, and the memory that they take.
+template <class Kind>
+class ListsByAge {
+ public:
+  using List = Kind;
+  using Place = typename std::list<List>::iterator;
 
   /// Returns the bytes that a list will take. Its clicks come with its feedback, which needs their memory.
-  static std::size_t bytes_of(const List& list);
+  /// A tree's node has three pointers and a colour before its entry, a list's node two pointers.
+  static std::size_t bytes_of(const List& list) {
+    return heap_bytes(32 + sizeof(typename decltype(by_id_)::value_type)) + heap_bytes(16 + sizeof(List)) +
+           list.heap();
+  }
   /// Adds a list as the youngest. It stays at its place.
-  Place add(List list);
-  void erase(Place list);
+  Place add(List list) {
+    list.bytes = bytes_of(list);
+    bytes_ += list.bytes;
+    const Place added = lists_.insert(lists_.end(), std::move(list));
+    by_id_.emplace(added->id(), added);
+    return added;
+  }
+  void erase(Place list) {
+    bytes_ -= list->bytes;
+    by_id_.erase(list->id());
+    lists_.erase(list);
+  }
   /// Returns end() for an unknown ID.
-  Place find(std::string_view id);
+  Place find(std::string_view id) {
+    const auto found = by_id_.find(id);
+    return found == by_id_.end() ? lists_.end() : found->second;
+  }
   /// Returns end() if there is none.
-  Place oldest_unclaimed();
-  void sort_by_age();
+  Place oldest_unclaimed() {
+    return std::find_if(lists_.begin(), lists_.end(), [](const List& list) { return !list.claimed; });
+  }
+  void sort_by_age() {
+    lists_.sort([](const List& a, const List& b) { return a.since < b.since; });
+  }
 
   Place begin() { return lists_.begin(); }
   Place end() { return lists_.end(); }
@@ -92,6 +131,7 @@ class OpenLists {
   std::map<std::string_view, Place> by_id_;  // a tree, because nothing of it grows in steps
   std::size_t bytes_ = 0;
 };
+using OpenLists = ListsByAge<WaitingList>;
 
 /// Lists in this process whose first feedback is their only one and goes to its own log. With a file they
 /// outlive the process. Accepted answers are remembered, so that none counts twice. Lists and answers are
@@ -125,7 +165,7 @@ class FirstAnswers : public ImpressionStore {
   bool insert(OpenLists::List list);
   /// Forgets the oldest lists and answers until so many bytes fit.
   bool make_room(std::size_t bytes);
-  void remember(OpenLists::List answer);
+  void remember(GivenAnswer answer);
   [[noreturn]] void reject_unknown(const std::string& id) const;
 
   Settings settings_;
@@ -133,7 +173,7 @@ class FirstAnswers : public ImpressionStore {
   std::unique_ptr<ImpressionFile> file_;
   mutable std::mutex mutex_;
   OpenLists open_;
-  OpenLists answers_;
+  ListsByAge<GivenAnswer> answers_;
   std::uint64_t opened_ = 0;
   std::uint64_t dropped_ = 0;
 };

@@ -97,15 +97,6 @@ redis.call('ZREM', KEYS[7], ARGV[5])
 return round
 )lua";
 
-/// An answered list needs to know these again: its clicks and the documents that had them.
-std::string answer_bytes(const FeedbackRecord& record) {
-  FeedbackRecord kept;
-  kept.docs.assign(record.docs.begin(), record.docs.begin() + record.shown());
-  std::string clicks;
-  for (const std::uint8_t click : record.clicks) clicks += click != 0 ? '1' : '0';
-  return ImpressionFile::named(clicks, ImpressionFile::encoded(kept, record.shown()));
-}
-
 /// Repeated feedback is known for as long again as its list was open.
 std::string answer_life(const RedisLists::Settings& settings) {
   const std::int64_t window = settings.window.count();
@@ -340,13 +331,10 @@ ImpressionStore::Outcome RedisLists::repeat(const std::string& id, const std::st
                                             std::span<const Click> clicks) const {
   std::uint64_t round = 0;
   std::from_chars(answer.data(), answer.data() + answer.size(), round);
-  const std::optional<OpenList> list = ImpressionFile::decoded(
-      std::string_view(answer).substr(std::min(answer.find(' ') + 1, answer.size())));
-  if (!list) throw_error<IoError>("{}: Its value is damaged.", key("answered", id));
-  std::string given;
-  for (const std::uint8_t click : clicks_on(list->record.docs, clicks)) given += click != 0 ? '1' : '0';
-  if (given != list->record.impression) refuse_other_clicks(round);
-  return {true, false, round};
+  const auto outcome = repeated_answer(
+      std::string_view(answer).substr(std::min(answer.find(' ') + 1, answer.size())), round, clicks);
+  if (!outcome) throw_error<IoError>("{}: Its value is damaged.", key("answered", id));
+  return *outcome;
 }
 
 ImpressionStore::Outcome RedisLists::add_events(const std::string& id, OpenList list,

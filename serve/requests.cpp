@@ -87,9 +87,10 @@ class RankReader final : public RequestReader {
     return document;
   }
 
-  void finish() const {
+  void finish() {
     if ((seen_ >> kQuery & 1U) == 0) throw ApiError(422, "query", kMissing);
     if ((seen_ >> kDocs & 1U) == 0) throw ApiError(422, names_.top[kDocs], kMissing);
+    add_stored();
     // A search may find nothing.
     if (request_.docs.empty() && !names_.in_order)
       throw ApiError(422, names_.list, "At least one document is required.");
@@ -105,16 +106,9 @@ class RankReader final : public RequestReader {
                             "in a moment: ask again."
                           : ""));
     }
-    if (!request_.stored.empty()) request_.stored.resize(request_.docs.size());
     if (limits_.counters != nullptr)
       limits_.counters->fill(request_.query, request_.docs, request_.time, request_.fields);
-    if (limits_.schema) {
-      request_.values.resize(request_.docs.size() * limits_.features);
-      for (std::size_t doc = 0; doc < request_.docs.size(); ++doc)
-        limits_.schema->compute(request_.of_query.data(),
-                                request_.fields.data() + doc * limits_.schema->width(false),
-                                request_.values.data() + doc * limits_.features);
-    }
+    if (limits_.schema) compute_columns();
     std::unordered_map<std::string_view, std::int32_t> ids;
     for (std::size_t doc = 0; doc < request_.docs.size(); ++doc) {
       if (!ids.emplace(request_.docs[doc].text, static_cast<std::int32_t>(doc)).second) {
@@ -379,7 +373,7 @@ class RankReader final : public RequestReader {
     version_ = *whole;
     return true;
   }
-  /// Gives the latest document the stored numbers for those that the request does not have.
+  /// A document that lacks numbers gets a row, into which add_stored() puts those of the stored one.
   void complete() {
     const bool has_features = (doc_seen_ >> kFeatures & 1U) != 0;
     if (has_features && std::find(given_.begin(), given_.end(), 0) == given_.end()) return;
@@ -389,28 +383,55 @@ class RankReader final : public RequestReader {
       if (!has_features) missing(kFeatures);
       return;
     }
-    std::shared_ptr<const StoredDocument> stored = store->newest(request_.docs.back().text);
     if (!has_features) limits_.schema ? start_fields() : start_row();
-    if (!stored && has_features && has_all_of_other()) return;
-    if (!stored) {
-      constexpr std::size_t kNamed = 5;
-      if (unknown_++ < kNamed)
-        unknown_ids_.push_back(fmt::format("'{}'", excerpt(request_.docs.back().text)));
-      return;
+    lacking_.push_back(static_cast<std::int32_t>(request_.docs.size()) - 1);
+    lacking_given_.insert(lacking_given_.end(), given_.begin(), given_.end());
+    lacking_sent_.push_back(has_features ? 1 : 0);
+  }
+  /// Looks all of them up together, as each look into a large store waits for the memory.
+  void add_stored() {
+    if (lacking_.empty()) return;
+    limits_.documents->find_newest(request_.docs, lacking_, request_.stored);
+    as_stored_.assign(request_.docs.size(), 0);
+    const std::size_t width = lacking_given_.size() / lacking_.size();
+    std::vector<float>& rows = limits_.schema ? request_.fields : request_.values;
+    for (std::size_t i = 0; i < lacking_.size(); ++i) {
+      const char* given = lacking_given_.data() + i * width;
+      const StoredDocument* stored = request_.stored[lacking_[i]].get();
+      if (stored == nullptr) {
+        if (lacking_sent_[i] != 0 && has_all_of_other(given)) continue;
+        constexpr std::size_t kNamed = 5;
+        if (unknown_++ < kNamed)
+          unknown_ids_.push_back(fmt::format("'{}'", excerpt(request_.docs[lacking_[i]].text)));
+        continue;
+      }
+      float* row = rows.data() + lacking_[i] * width;
+      const std::vector<float>& numbers = limits_.schema ? stored->fields : stored->columns;
+      as_stored_[lacking_[i]] = lacking_sent_[i] == 0 && stored->times.empty() ? 1 : 0;
+      if (lacking_sent_[i] == 0) std::copy(numbers.begin(), numbers.end(), row);
+      for (std::size_t place = 0; lacking_sent_[i] != 0 && place < numbers.size(); ++place) {
+        if (given[place] == 0) row[place] = numbers[place];
+      }
+      for (std::size_t j = 0; j + 1 < stored->times.size(); j += 2) {
+        const std::int64_t place = stored->times[j];
+        if (given[place] == 0) row[place] = age_of(stored->times[j + 1]);
+      }
     }
-    float* row =
-        limits_.schema ? request_.fields.data() + row_ : &*(request_.values.end() - limits_.features);
-    const std::vector<float>& numbers = limits_.schema ? stored->fields : stored->columns;
-    if (!has_features) std::copy(numbers.begin(), numbers.end(), row);
-    for (std::size_t place = 0; has_features && place < numbers.size(); ++place) {
-      if (given_[place] == 0) row[place] = numbers[place];
+  }
+  /// A document that is as it was stored has its columns already, unless they depend on more.
+  void compute_columns() {
+    const FeatureSchema& schema = *limits_.schema;
+    const bool depends = limits_.counters != nullptr || request_.of_query != schema.empty_row(true);
+    request_.values.resize(request_.docs.size() * limits_.features);
+    for (std::size_t doc = 0; doc < request_.docs.size(); ++doc) {
+      float* columns = request_.values.data() + doc * limits_.features;
+      if (!depends && !as_stored_.empty() && as_stored_[doc] != 0) {
+        std::copy_n(request_.stored[doc]->columns.begin(), limits_.features, columns);
+      } else {
+        schema.compute(request_.of_query.data(), request_.fields.data() + doc * schema.width(false),
+                       columns);
+      }
     }
-    for (std::size_t i = 0; i + 1 < stored->times.size(); i += 2) {
-      const std::int64_t place = stored->times[i];
-      if (given_[place] == 0) row[place] = age_of(stored->times[i + 1]);
-    }
-    request_.stored.resize(request_.docs.size());
-    request_.stored.back() = std::move(stored);
   }
   float age_of(std::int64_t time) const {
     constexpr double kDay = 86'400'000.0;
@@ -480,12 +501,12 @@ class RankReader final : public RequestReader {
     const auto schema = other();
     return schema && schema->find(name, of_query_) != nullptr;
   }
-  /// Whether the latest document has all numbers that a request for the other schema can have.
-  bool has_all_of_other() const {
+  /// Whether a document with these numbers has all that a request for the other schema can have.
+  bool has_all_of_other(const char* given) const {
     const auto schema = limits_.schema ? other() : nullptr;
     if (!schema) return false;
     for (const SchemaFeature& feature : limits_.schema->features()) {
-      if (!feature.is_sent() || feature.query || given_[limits_.schema->place(feature)] != 0) continue;
+      if (!feature.is_sent() || feature.query || given[limits_.schema->place(feature)] != 0) continue;
       const bool is_known =
           schema->find(feature.name, false) != nullptr ||
           schema->find_earlier(feature.name, false) != nullptr ||
@@ -667,7 +688,12 @@ class RankReader final : public RequestReader {
   std::size_t unknown_ = 0;        // documents that need numbers and are not stored
   std::vector<std::string> unknown_ids_;  // of the first of them
   std::vector<char> given_;  // whether the document's object has the number; empty: a list of all
-  std::size_t named_ = 0;    // one more than the index of its latest feature; 0: none
+  // Of the documents that lack numbers: which these are, the numbers they have, and whether they sent any.
+  std::vector<std::int32_t> lacking_;
+  std::vector<char> lacking_given_;
+  std::vector<char> lacking_sent_;
+  std::vector<char> as_stored_;  // [docs]: sends no numbers, and no time makes it older; empty: none is
+  std::size_t named_ = 0;        // one more than the index of its latest feature; 0: none
   using Name = decltype(RequestLimits::names)::value_type;
   std::vector<const Name*> name_after_;  // by named_, in an earlier document: most have one order
 };
@@ -720,151 +746,13 @@ class IdsReader final : public RequestReader {
   int depth_ = 0;
 };
 
-class FeedbackReader final : public RequestReader {
- public:
-  explicit FeedbackReader(const RequestLimits& limits) : limits_(limits) {}
-
-  FeedbackRequest finish() {
-    if ((seen_ >> kImpression & 1U) == 0) throw ApiError(422, "impression", kMissing);
-    const unsigned given = seen_ & ~(1U << kImpression);
-    if (given == 0) throw ApiError(422, "clicks", "The field is missing; send [] if nothing was clicked.");
-    if (!std::has_single_bit(given))
-      throw ApiError(422, kNames[std::bit_width(given) - 1],
-                     fmt::format("Send only one of {}.", joined(names().subspan(kClicks))));
-    if (limits_.window) {
-      for (ImpressionStore::Click& click : request_.clicks) request_.events.push_back({std::move(click)});
-      request_.clicks.clear();
-    }
-    return std::move(request_);
-  }
-
-  bool start_object() override {
-    if (place_ == kBody) {
-      place_ = kTop;
-    } else if (place_ == kEventList) {
-      require_room(request_.events.size(), "events");
-      request_.events.emplace_back();
-      event_field_ = -1;
-      event_seen_ = 0;
-      place_ = kEvent;
-    } else {
-      reject_type("object");
-    }
-    return true;
-  }
-  bool key(std::string& name) override {
-    if (place_ == kTop) {
-      if (name == kNames[kEvents] && !limits_.window)
-        throw ApiError(422, name, "This service has no events; it was started without --window.");
-      field_ = known_key(no_parent, name, names(), seen_);
-    } else {
-      const auto parent = [&] { return fmt::format("events[{}].", request_.events.size() - 1); };
-      event_field_ = known_key(parent, name, kEventNames, event_seen_);
-    }
-    return true;
-  }
-  bool end_object() override {
-    if (place_ == kEvent) {
-      const unsigned doc = event_seen_ & (1U << kId | 1U << kRank);
-      if (doc == 0 || doc == (1U << kId | 1U << kRank))
-        throw ApiError(422, fmt::format("events[{}]", request_.events.size() - 1),
-                       "An event has either the id or the rank of its document.");
-      place_ = kEventList;
-    } else {
-      place_ = kBody;
-    }
-    return true;
-  }
-  bool start_array() override {
-    if (place_ != kTop || field_ < kClicks) reject_type("array");
-    place_ = field_ == kEvents ? kEventList : kClickList;
-    return true;
-  }
-  bool end_array() override {
-    place_ = kTop;
-    return true;
-  }
-
- private:
-  enum Place { kBody, kTop, kClickList, kEventList, kEvent };
-  enum TopField { kImpression, kClicks, kIds, kRanks, kEvents };  // as in kNames
-  enum EventField { kId, kRank, kType, kAt };
-  static inline const std::array<std::string, 5> kNames = {"impression", "clicks", "ids", "ranks",
-                                                           "events"};
-  static inline const std::array<std::string, 4> kEventNames = {"id", "rank", "type", "at"};
-
-  std::span<const std::string> names() const {
-    return std::span(kNames).first(limits_.window ? kNames.size() : std::size_t{kEvents});
-  }
-  std::string field() const override {
-    if (place_ == kBody || field_ < 0) return "body";
-    if (place_ == kClickList) return fmt::format("{}[{}]", kNames[field_], request_.clicks.size());
-    if (place_ == kEventList) return fmt::format("events[{}]", request_.events.size());
-    if (place_ == kEvent) {
-      const std::string event = fmt::format("events[{}]", request_.events.size() - 1);
-      return event_field_ < 0 ? event : fmt::format("{}.{}", event, kEventNames[event_field_]);
-    }
-    return kNames[field_];
-  }
-  bool text(std::string& value) override {
-    check_text(value, limits_.text_bytes);
-    if (place_ == kClickList && field_ != kRanks) {
-      add({-1, value});
-    } else if (place_ == kEvent && event_field_ == kId) {
-      request_.events.back().doc = {-1, value};
-    } else if (place_ == kEvent && event_field_ == kType) {
-      request_.events.back().type = value;
-    } else if (place_ == kTop && field_ == kImpression) {
-      request_.impression = value;
-    } else {
-      reject_type("string");
-    }
-    return true;
-  }
-  bool number(double, std::optional<std::int64_t> whole) override {
-    if (place_ == kClickList && field_ == kIds) {
-      if (!whole) reject("An ID must be a string or an integer.");
-      add({-1, fmt::format("{}", *whole)});
-    } else if (place_ == kClickList) {
-      if (!whole || *whole < 0)
-        reject(field_ == kRanks ? "A rank must be an integer from 0."
-                                : "A click must be a rank (integer from 0) or a document ID (string).");
-      add({*whole, ""});
-    } else if (place_ == kEvent && event_field_ == kRank) {
-      if (!whole || *whole < 0) reject("A rank must be an integer from 0.");
-      request_.events.back().doc = {*whole, "", kNames[kRanks]};
-    } else if (place_ == kEvent && event_field_ == kId && whole) {
-      request_.events.back().doc = {-1, fmt::format("{}", *whole)};
-    } else if (place_ == kEvent && event_field_ == kAt) {
-      if (!whole || *whole < 1) reject("The time must be UTC in milliseconds, an integer.");
-      request_.events.back().at = *whole;
-    } else {
-      reject_type("number");
-    }
-    return true;
-  }
-  bool flag(bool) override { reject_type("boolean"); }
-
-  void require_room(std::size_t taken, std::string_view what) const {
-    if (std::cmp_equal(taken, limits_.docs))
-      reject(fmt::format("A request may have at most {} {}.", limits_.docs, what), 413);
-  }
-  void add(ImpressionStore::Click click) {
-    require_room(request_.clicks.size(), "clicks");
-    click.list = kNames[field_];
-    request_.clicks.push_back(std::move(click));
-  }
-
-  const RequestLimits& limits_;
-  FeedbackRequest request_;
-  Place place_ = kBody;
-  int field_ = -1;
-  int event_field_ = -1;
-  unsigned seen_ = 0;
-  unsigned event_seen_ = 0;
-};
-
 }  // namespace
+
+std::string ApiError::json() const {
+  return fmt::format("{{\"error\":{{\"status\":{},\"field\":{}{},\"message\":{}}}}}\n", status_,
+                     json_string(field_), code_.empty() ? "" : ",\"code\":" + json_string(code_),
+                     json_string(what()));
+}
 
 std::string RequestLimits::feature(std::int64_t index) const {
   const auto named =
@@ -885,7 +773,8 @@ void parse_rerank_request(std::string_view body, const RequestLimits& limits, Ra
                    "/v1/rank.");
   if (limits.schema && !limits.schema->takes_numbers())
     throw ApiError(422, "response",
-                   "The schema of this service has more than numbers, which are all that search responses "
+                   "The schema of this service has more than numbers and counters, which are all that "
+                   "search responses "
                    "bring: send the documents to /v1/rank.");
   RankReader rank(limits, request, kRerankNames);
   SearchResponseReader reader(limits, rank);
@@ -939,12 +828,6 @@ std::string document_json(const StoredDocument& document, const RequestLimits& l
 
 std::vector<std::string> parse_document_ids(std::string_view body, const RequestLimits& limits) {
   IdsReader reader(limits);
-  parse_json_events(body, reader);
-  return reader.finish();
-}
-
-FeedbackRequest parse_feedback_request(std::string_view body, const RequestLimits& limits) {
-  FeedbackReader reader(limits);
   parse_json_events(body, reader);
   return reader.finish();
 }

@@ -22,9 +22,10 @@ struct HitOrigins {
   /// The path of a number in a hit, such as _source.price, or matched: and a query's name, with the
   /// feature.
   std::unordered_map<std::string, std::int64_t> places;
-  enum Kind : char { kLog, kNumber, kMaybe };  // kMaybe is 0 where the hit does not have it
-  std::vector<Kind> kinds;                     // [features]; empty: the log has them all
-  std::size_t longest = 0;                     // path
+  /// kMaybe is 0 where the hit does not have it, and no hit has a kCounter.
+  enum Kind : char { kLog, kNumber, kMaybe, kCounter };
+  std::vector<Kind> kinds;  // [features]; empty: the log has them all
+  std::size_t longest = 0;  // path
 };
 /// Returns where the = before the origin stands in NAME=ORIGIN; npos for a name alone, which may have one.
 std::size_t find_origin(std::string_view text);

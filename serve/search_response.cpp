@@ -69,6 +69,16 @@ HitOrigins parse_hit_origins(const std::vector<std::string>& origins,
   return result;
 }
 
+SearchResponseReader::SearchResponseReader(const RequestLimits& limits, RequestReader& rank)
+    : limits_(limits), rank_(rank), kinds_(limits.origins.kinds) {
+  kinds_.resize(limits.features, HitOrigins::kLog);
+  for (const auto& [name, index] : limits.names) {
+    if (limits.counters != nullptr && limits.schema->find(name, false) == nullptr)
+      kinds_[index] = HitOrigins::kCounter;
+  }
+  from_log_ = std::count(kinds_.begin(), kinds_.end(), HitOrigins::kLog);
+}
+
 bool SearchResponseReader::key(std::string& name) {
   if (skip_ > 0) {
     if (!is_followed_) return true;
@@ -158,9 +168,8 @@ void SearchResponseReader::begin_log() {
 void SearchResponseReader::end_log() {
   if (logged_ == from_log_) return;
   std::string missing;
-  const std::vector<HitOrigins::Kind>& kinds = limits_.origins.kinds;
   for (const auto& [name, index] : limits_.names.empty() ? named_by_first_ : limits_.names) {
-    if (!kinds.empty() && kinds[index] != HitOrigins::kLog) continue;
+    if (kinds_[index] != HitOrigins::kLog) continue;
     if (!given_[index] && (missing.empty() || name < missing)) missing = name;
   }
   throw ApiError(
@@ -188,9 +197,10 @@ void SearchResponseReader::add_feature() {
         : hits_ == 0
             ? fmt::format("The log has more than the {} features that the model expects.", limits_.features)
             : fmt::format("Feature '{}' is not in the log of the first hit.", excerpt(*name_)));
-  if (!limits_.origins.kinds.empty() && limits_.origins.kinds[found->second] != HitOrigins::kLog)
+  if (kinds_[found->second] != HitOrigins::kLog)
     throw ApiError(422, log_place(),
-                   fmt::format("Feature '{}' has another origin in --feature-names.", excerpt(*name_)));
+                   fmt::format("Feature '{}' has another origin in --feature-names, or is a counter.",
+                               excerpt(*name_)));
   if (given_[found->second])
     throw ApiError(422, log_place(), fmt::format("Feature '{}' is logged twice.", excerpt(*name_)));
   given_[found->second] = true;
@@ -219,7 +229,7 @@ void SearchResponseReader::end_hit() {
     throw ApiError(422, hit_place() + ".fields._ltrlog",
                    "The hit has no feature log: add ext.ltr_log to the search request.");
   for (const auto& [place, feature] : limits_.origins.places) {
-    if (given_[feature] || limits_.origins.kinds[feature] != HitOrigins::kNumber) continue;
+    if (given_[feature] || kinds_[feature] != HitOrigins::kNumber) continue;
     throw ApiError(
         422, hit_place(),
         fmt::format(
@@ -231,6 +241,7 @@ void SearchResponseReader::end_hit() {
   rank_.key(features);
   rank_.start_object();
   for (const auto& [name, index] : limits_.names.empty() ? named_by_first_ : limits_.names) {
+    if (kinds_[index] == HitOrigins::kCounter) continue;
     std::string known = limits_.names.empty() ? fmt::format("{}", index + 1) : name;
     rank_.key(known);
     rank_.real(values_[index]);
@@ -303,10 +314,7 @@ bool SearchResponseReader::number(double value, std::optional<std::int64_t> whol
 }
 
 bool SearchResponseReader::flag(bool value) {
-  if (skip_ > 0 || !wanted_) {
-    if (is_followed_) take(path_, value ? 1.0 : 0.0);
-    return true;
-  }
+  if (skip_ > 0 || !wanted_) return number(value ? 1.0 : 0.0, std::nullopt);
   if (is_passed()) return rank_.boolean(value);
   reject_type("boolean");
 }

@@ -116,10 +116,7 @@ class SearchResponseReader final : public RequestReader {
   static constexpr const char* kFeatures = "fields._ltrlog";
 
   /// Without names of the service's features, the first hit names them by its order.
-  SearchResponseReader(const RequestLimits& limits, RequestReader& rank)
-      : limits_(limits),
-        rank_(rank),
-        from_log_(limits.features - static_cast<std::int64_t>(limits.origins.places.size())) {}
+  SearchResponseReader(const RequestLimits& limits, RequestReader& rank);
 
   bool null() override;
   bool start_object() override { return start(false); }
@@ -158,7 +155,8 @@ class SearchResponseReader final : public RequestReader {
   std::string key_;       // the latest one that is wanted
   std::int64_t hits_ = 0;
   bool has_list_ = false;
-  std::int64_t from_log_;  // how many features
+  std::vector<HitOrigins::Kind> kinds_;  // [features]
+  std::int64_t from_log_ = 0;            // how many features
   // These belong to the hit.
   std::string log_;  // the name of its log; empty before it
   std::vector<double> values_;

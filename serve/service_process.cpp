@@ -775,10 +775,6 @@ void follow(const ServiceOptions& options, Listener& listener) {
   run_replica(std::move(parts), options, nullptr, FeedbackLog(), follower, listener);
 }
 
-}  // namespace
-
-namespace {
-
 /// Refuses an access log that cannot be opened before anything else. Where it is a file, SIGHUP opens it
 /// again once the service runs, and does nothing before and after.
 void try_access_log(const std::string& path) {

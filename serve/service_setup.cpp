@@ -334,8 +334,9 @@ ResolvedService with_schema(const ServiceIdentity& stored, const ServiceRequest&
   std::vector<std::string> origins = parse_feature_names(stored.feature_origins);
   std::erase_if(origins, [&](const std::string& origin) {
     const auto& columns = schema.columns();
-    return std::find(columns.begin(), columns.end(), origin.substr(0, find_origin(origin))) ==
-           columns.end();
+    const std::string name = origin.substr(0, find_origin(origin));
+    const bool counts = schema.takes_numbers() && schema.find(name, false) == nullptr;
+    return counts || std::find(columns.begin(), columns.end(), name) == columns.end();
   });
   identity.feature_origins = origins.empty() ? "" : feature_names_text(origins);
   FittedNormaliser normaliser = parse_normaliser(stored.normalisation, "service");

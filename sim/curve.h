@@ -15,7 +15,7 @@
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/progress.h"
-#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/intervals.h"
 
 namespace olrank {
 

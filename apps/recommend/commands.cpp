@@ -22,7 +22,6 @@
 #include "recommend/synthetic_reviews.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/interview.h"
-#include "report/page.h"
 
 namespace olrank {
 namespace {
@@ -233,8 +232,6 @@ class RecommendInterviewCommand : public Command {
   void declare(CLI::App& app) override {
     add_option(app, "--model", model_, "DIR", "folder of 'recommend train', or its model file")->required();
     add_option(app, "--k", k_, "K", "length of the list [default: 10]")->check(CLI::Range(1, 1'000));
-    add_output(app, "--html", html_, "FILE",
-               "write a page with both trees and the interview, and ask nothing here");
     add_output(app, "--trees", trees_, "FILE", "write both trees as JSON, and ask nothing here");
   }
 
@@ -246,30 +243,15 @@ class RecommendInterviewCommand : public Command {
           "A recommender of kind {} has no tree of questions: train one of kind fact or fmf.",
           name_of(loaded.settings.kind));
     }
-    if (!html_.empty()) write_page(loaded, *recommender, output);
-    if (!trees_.empty()) write_trees(loaded, *recommender, output);
-    if (html_.empty() && trees_.empty()) ask(loaded, *recommender, output);
+    if (trees_.empty()) {
+      ask(loaded, *recommender, output);
+    } else {
+      write_trees(loaded, *recommender, output);
+    }
     return 0;
   }
 
  private:
-  void write_page(const LoadedRecommender& loaded, const TreeRecommender& recommender,
-                  const OutputFlags& output) const {
-    const TreeModel& trees = recommender.trees();
-    InterviewPage page;
-    page.title = fmt::format("Interview of {}", name_of(loaded.settings.kind));
-    page.sentence = fmt::format(
-        "{} items, {} users; the users' tree has {} nodes on {} levels. Answer questions, or open the "
-        "trees.",
-        trees.items.rows(), trees.users.rows(), trees.user_tree.size(), trees.user_tree.depth());
-    page.users_note = trees.questions == TreeQuestions::kItems
-                          ? "Each question splits users by their rating of an item."
-                          : "Each question splits users by a feature's share of their mentions.";
-    page.data = dump_json(interview_data(recommender, loaded.names, k_));
-    write_file_atomically(html_, interview_page(page));
-    report_file("page", html_, output);
-  }
-
   void write_trees(const LoadedRecommender& loaded, const TreeRecommender& recommender,
                    const OutputFlags& output) const {
     const TreeModel& trees = recommender.trees();
@@ -283,14 +265,10 @@ class RecommendInterviewCommand : public Command {
       json["item_tree"] = tree_json(trees.item_tree, loaded.names.features);
     }
     write_file_atomically(trees_, dump_json(json) + "\n");
-    report_file("trees", trees_, output);
-  }
-
-  static void report_file(const char* what, const std::string& file, const OutputFlags& output) {
     if (output.json) {
-      write_output(dump_json(ordered_json{{what, file}}) + "\n");
+      write_output(dump_json(ordered_json{{"trees", trees_}}) + "\n");
     } else if (!output.quiet) {
-      write_output(fmt::format("Wrote {}.\n", file));
+      write_output(fmt::format("Wrote {}.\n", trees_));
     }
   }
 
@@ -391,7 +369,6 @@ class RecommendInterviewCommand : public Command {
   }
 
   std::string model_;
-  std::string html_;
   std::string trees_;
   std::int64_t k_ = 10;
 };

@@ -98,7 +98,6 @@ std::vector<BenchCase> op_cases(const OpSizes& sizes) {
   add_width_cases(list);
   add_training_cases(list);
   add_list_cases(list);
-  add_fair_cases(list);
   return list.take();
 }
 
@@ -222,7 +221,10 @@ std::vector<BenchCase> data_cases(const std::string& source, int threads, const 
        CeilingKind::kOwn,
        [work, file] { return [work, file] { inspect_file(file.string(), {}, work->context); }; },
        "from_chars",
-       [work, sum = 0.0]() mutable { sum += sum_of_numbers(work->text); }});
+       [work] {
+         volatile double kept = sum_of_numbers(work->text);
+         static_cast<void>(kept);
+       }});
   cases.push_back(
       {"data/read_copy", sizes, 0.0, {matrix, 0.0, matrix}, CeilingKind::kMemory, [work, file, folder] {
          const DatasetCache cache(folder / "copies");

@@ -116,7 +116,6 @@ void add_network_cases(CaseList& list);
 void add_gradient_cases(CaseList& list);
 void add_kernel_cases(CaseList& list);
 void add_list_cases(CaseList& list);
-void add_fair_cases(CaseList& list);
 void add_factor_cases(CaseList& list);
 void add_inverse_cases(CaseList& list);
 void add_width_cases(CaseList& list);

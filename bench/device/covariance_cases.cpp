@@ -51,8 +51,8 @@ struct Query : public Interface {
         bits(make.empty<std::uint64_t>({of.docs, OrderBits::words(of.docs)})),
         rule(make.these(std::vector<CertaintyRule>{kRule})),
         status(make.these(std::vector<device::CovarianceStatus>(1))) {
-    std::vector<PreferencePair> of_round;
-    for (std::int32_t s = 0; s < kRoundPairs; ++s) of_round.push_back({2 * s, 2 * s + 1});
+    std::vector<PreferencePair> of_round(kRoundPairs);
+    for (std::int32_t s = 0; s < kRoundPairs; ++s) of_round[s] = {2 * s, 2 * s + 1};
     pairs = make.these(of_round);
   }
 
@@ -428,6 +428,7 @@ void add_dual(Launches& table, std::int64_t n) {
 
 struct Primal : Query {
   Array<double> inverse;
+  Array<double> tail;
   Array<double> w;
   Array<double> gram_work;
   device::ProductPlans plans;
@@ -435,6 +436,7 @@ struct Primal : Query {
 
   Primal(const DeviceSizes& of, Stream stream)
       : Query(of, stream),
+        tail(make.empty<double>({device::DelayedInverse::kRows, p})),
         w(make.empty<double>({of.docs, p})),
         gram_work(make.empty<double>({device::inverse_gram_workspace(shape, of.docs)})),
         products(plans, stream) {
@@ -445,38 +447,29 @@ struct Primal : Query {
   }
 
   void gram(Stream /*on*/) override {
-    device::inverse_covariance_gram(products, shape, docs->view(), scale, inverse, gram_work, w, m);
+    device::inverse_covariance_gram(products, shape, docs->view(), scale, {inverse, tail, 0}, gram_work, w,
+                                    m);
   }
   at::Tensor gram_in_libtorch() const override {
     return libtorch::inverse_gram(shape, rows(), inverse.t, scale).m;
   }
 };
 
-/// With M = I, I + ΔMΔᵀ = 3I, so that LibTorch needs no factorisation. Scaled down, so that repeats do
-/// not change the magnitude.
-DeviceWork update_work(const DeviceSizes& sizes, Stream stream) {
+DeviceWork close_work(const DeviceSizes& sizes, Stream stream) {
   const auto query = std::make_shared<Primal>(sizes, stream);
-  constexpr double kSmall = 1e-12;
-  query->m.t.copy_(at::eye(sizes.docs, query->m.t.options()));
-  const auto scratch = query->make.empty<double>({device::inverse_update_workspace(query->p, kRoundPairs)});
+  const at::Tensor q = query->make.randn<double>({device::DelayedInverse::kRows, query->p}).t * 1e-3;
+  const auto close = [=] {
+    device::DelayedInverse a{query->inverse, query->tail, device::DelayedInverse::kRows};
+    device::close_inverse(query->products, query->p, a);
+  };
+  DeviceWork work = alone([=](Stream) { close(); });
   const at::Tensor other = query->inverse.t.clone();
-  const at::Tensor pairs = query->w.t.narrow(0, 0, 2 * kRoundPairs).view({kRoundPairs, 2, query->p});
-  const auto update = [=](Stream on, double scale) {
-    device::update_inverse_covariance(on, query->p, sizes.docs, query->w, query->m, scale, query->pairs,
-                                      kRoundPairs, scratch, query->inverse, query->status);
-  };
-  const auto update_in_libtorch = [=](double scale) {
-    const at::Tensor difference = pairs.select(1, 0) - pairs.select(1, 1);
-    other.addmm_(difference.t(), difference, 1.0, -scale / 3.0);
-  };
-  DeviceWork work = alone([=](Stream on) { update(on, kSmall); });
-  work.libtorch = [=] { update_in_libtorch(kSmall); };
-  work.disagreement = [=](Stream on) {
+  work.libtorch = [=] { other.addmm_(q.t(), q, 1.0, -1.0); };
+  work.disagreement = [=](Stream) {
+    query->tail.t.copy_(q);
     const at::Tensor before = query->inverse.t.clone();
-    update(on, query->scale);
-    update_in_libtorch(query->scale);
-    query->require_sound();
-    return disagreement_of(query->inverse.t - before, other - before);
+    close();
+    return disagreement_of(query->inverse.t - before, at::mm(q.t(), q).neg());
   };
   work.tolerance = 1e-9;
   return work;
@@ -493,9 +486,10 @@ void add_primal(Launches& table) {
   table.add("widths/full-primal", parameters, gram,
             [=](Stream stream) { return whole_widths(std::make_shared<Primal>(sizes, stream)); },
             {kWantedShare, kWantedWidthRatio});
-  table.add("inverse_covariance/update_inverse_covariance", {{"k", kRoundPairs}, {"p", table.p}},
-            {real(kRoundPairs) * square, 1.5 * kDoubleBytes * square},
-            [=](Stream stream) { return update_work(sizes, stream); }, {kWantedShare});
+  const double rows = real(device::DelayedInverse::kRows);
+  table.add("inverse_covariance/close_inverse", {{"k", device::DelayedInverse::kRows}, {"p", table.p}},
+            {2.0 * rows * square, 2.0 * kDoubleBytes * square},
+            [=](Stream stream) { return close_work(sizes, stream); }, {kWantedShare});
 }
 
 // --- rebuilds -------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ struct DeviceSizes {
   bool on_gpu = true;  // tests run the kernels' own source on the CPU
 };
 
-/// The arithmetic that dominates an operation.
-enum class Arithmetic { kFloat, kDouble };
+/// The arithmetic that dominates an operation. A product of float32 numbers may be three of TF32 numbers.
+enum class Arithmetic { kFloat, kTf32x3, kDouble };
 
 /// An operation that is ready to run repeatedly.
 struct DeviceWork {

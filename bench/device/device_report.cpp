@@ -33,7 +33,10 @@ ordered_json spread_json(const Spread& spread) {
 }
 
 ordered_json rates_json(const PeakRates& rates) {
-  return {{"copy", rates.copy}, {"gemm float", rates.gemm_float}, {"gemm double", rates.gemm_double}};
+  return {{"copy", rates.copy},
+          {"gemm float", rates.gemm_float},
+          {"gemm tf32", rates.gemm_tf32},
+          {"gemm double", rates.gemm_double}};
 }
 
 ordered_json verdict_json(const Verdict& verdict) {
@@ -158,6 +161,9 @@ DeviceCeilings DeviceCeilings::measured(const DeviceSizes& sizes) {
   const CeilingSizes size = CeilingSizes::of(sizes);
   DeviceCeilings ceilings(sizes);
   ceilings.rates_.gemm_float = gemm_rate(sizes, at::kFloat, size.side_float, size.warm_up);
+  at::globalContext().setAllowTF32CuBLAS(true);
+  ceilings.rates_.gemm_tf32 = gemm_rate(sizes, at::kFloat, size.side_float, 0.0);
+  at::globalContext().setAllowTF32CuBLAS(false);
   ceilings.rates_.gemm_double = gemm_rate(sizes, at::kDouble, size.side_double, 0.0);
   ceilings.rates_.copy = copy_rate(sizes, size.copy);
   return ceilings;
@@ -174,8 +180,9 @@ double DeviceCeilings::copy_of(double bytes) {
 
 DeviceCeilings::Binding DeviceCeilings::binding(const DeviceCase& work) {
   const LeastWork& least = work.least;
-  Binding products = least.arithmetic == Arithmetic::kFloat ? Binding{"gemm float", rates_.gemm_float}
-                                                            : Binding{"gemm double", rates_.gemm_double};
+  Binding products{"gemm double", rates_.gemm_double};
+  if (least.arithmetic == Arithmetic::kFloat) products = {"gemm float", rates_.gemm_float};
+  if (least.arithmetic == Arithmetic::kTf32x3) products = {"gemm tf32 / 3", rates_.gemm_tf32 / 3.0};
   products.least_time = least.operations / products.value;
   const double copy = copy_of(least.bytes);
   const double by_bytes = least.bytes / copy;

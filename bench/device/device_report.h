@@ -14,7 +14,8 @@ namespace olrank {
 struct PeakRates {
   double copy = 0.0;         // of a large copy
   double gemm_float = 0.0;   // in float32
-  double gemm_double = 0.0;  // on tensor cores if the device has them
+  double gemm_tf32 = 0.0;    // on tensor cores, if the device has them
+  double gemm_double = 0.0;  // on tensor cores, too
 };
 
 /// The device's peak rates, measured in this process.

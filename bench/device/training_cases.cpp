@@ -195,7 +195,7 @@ void add_one_kernel(Launches& table, std::int64_t n, std::int64_t members) {
       "persistent_training/train_persistently",
       {{"n", n}, {"N", members}, {"J", kStepsOfTraining}, {"m", sizes.width}, {"d", sizes.features}},
       {(2.0 * real(kStepsOfTraining) + 1.0) * pass,
-       kFloatBytes * (real(2 * n * sizes.features) + 2.0 * real(members * table.p)), Arithmetic::kFloat},
+       kFloatBytes * (real(2 * n * sizes.features) + 2.0 * real(members * table.p)), Arithmetic::kTf32x3},
       [=](Stream stream) {
         const auto kept = std::make_shared<OneKernel>(sizes, stream, n, members);
         const libtorch::TrainingStep other = kept->in_libtorch();
@@ -408,8 +408,8 @@ void add_rows(Launches& table) {
               const auto batch_terms = make.these(terms);
               return compared(
                   [=](Stream on) {
-                    device::gather_batch(on, {from, features, terms_there, seen_there}, cursor, kBatch, to,
-                                         batch_terms);
+                    device::gather_batch(on, {from, features, terms_there, seen_there}, 1, cursor, kBatch,
+                                         to, batch_terms);
                   },
                   [=] {
                     return from.t.view({kBatch, -1}).index_select(0, order.t);

@@ -88,6 +88,10 @@ void MappedMemory::shrink(std::size_t bytes) {
   size_ = bytes;
 }
 
+void MappedMemory::leave_pages() const {
+  if (data_ != nullptr) ::madvise(data_, size_, MADV_DONTNEED);
+}
+
 void MappedMemory::release() {
   if (data_ != nullptr) ::munmap(data_, size_);
   data_ = nullptr;

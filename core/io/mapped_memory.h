@@ -49,6 +49,8 @@ class MappedMemory {
 
   /// Frees whole pages after the first `bytes`; the data does not move.
   void shrink(std::size_t bytes);
+  /// Gives the pages of a read-only file back to the system, which reads them again when they are used.
+  void leave_pages() const;
   void release();
 
  private:

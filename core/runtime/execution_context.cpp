@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cmath>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <limits>

@@ -139,18 +139,27 @@ int available_threads();
 /// Bytes of memory that this process may use: the machine's, or its control group's limit if that is lower.
 std::int64_t available_memory();
 
-/// Allocates on cache lines, so that the bits of a product never depend on the address of an array.
+/// Allocates on cache lines, so that the bits of a product never depend on the address of an array. The
+/// allocation behind it is an ordinary one, which the system has at hand sooner than an aligned one, and
+/// its address is stored before the array.
 template <class T>
 struct CacheLineAllocator {
   using value_type = T;
-  static constexpr std::align_val_t kAlignment{64};
+  static constexpr std::size_t kAlignment = 64;
+  static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= sizeof(void*));
 
   CacheLineAllocator() = default;
   template <class U>
   CacheLineAllocator(const CacheLineAllocator<U>&) {}  // NOLINT: allocators convert
 
-  T* allocate(std::size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kAlignment)); }
-  void deallocate(T* memory, std::size_t) { ::operator delete(memory, kAlignment); }
+  T* allocate(std::size_t count) {
+    void* const whole = ::operator new(count * sizeof(T) + kAlignment);
+    const auto address = reinterpret_cast<std::uintptr_t>(whole);
+    auto* const memory = static_cast<std::byte*>(whole) + (kAlignment - address % kAlignment);
+    reinterpret_cast<void**>(memory)[-1] = whole;
+    return reinterpret_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t) { ::operator delete(reinterpret_cast<void**>(memory)[-1]); }
 
   friend bool operator==(const CacheLineAllocator&, const CacheLineAllocator&) { return true; }
 };

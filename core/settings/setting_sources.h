@@ -54,11 +54,25 @@ class SettingSources {
 
 /// A name of earlier versions, and the sentence that refuses it.
 struct DroppedName {
-  std::string_view name;  // as users write it: a flag with its dashes
+  std::string_view name;  // as users write it: a flag with its dashes, behind the command that had it alone
   std::string_view sentence;
 };
 
 constexpr std::array kDroppedNames = {
+    DroppedName{"report --watch",
+                "--watch is gone: 'watch olrank report DIR' shows the report of a folder again and again."},
+    DroppedName{"report --every",
+                "--every is gone with --watch: 'watch -n SECONDS olrank report DIR' repeats a report."},
+    DroppedName{"report --figures-format",
+                "--figures-format is gone, and figures are SVG: rsvg-convert -f pdf FILE.svg makes a PDF."},
+    DroppedName{
+        "recommend interview --html",
+        "--html is gone: 'recommend interview' asks in the terminal, and --trees FILE has both trees."},
+    DroppedName{"rank --explore",
+                "--explore is gone: 'rank' writes lists by score, and olrank.Ranker.load of the trial's "
+                "folder in Python, like a service, makes lists that explore."},
+    DroppedName{"prpo", "kind 'prpo' is gone: take \"pdgd\", or \"intervention-aware\"."},
+    DroppedName{"lambdarank-step", "kind 'lambdarank-step' is gone: take \"lambdarank-labels\"."},
     DroppedName{"--share-members",
                 "--share-members is gone, as an ensemble trains in one process: use --shard I/N, or "
                 "olrank.run(executor=...) in Python, to spread trials over processes and machines."},
@@ -92,6 +106,7 @@ inline constexpr std::array kDroppedSettings = {
                    "is fixed at 0.5, as clicks lie in [0, 1]: scale the bound with c1."},
     DroppedSetting{"ranker", "temperature", "3.0",
                    "is fixed at 3, the value of probabilistic interleaving."},
+    DroppedSetting{"ranker", "exposure_clip", "1.2", "is gone with the kind prpo: remove it."},
     DroppedSetting{"groups", "examination_lists", "100000",
                    "is fixed at 100000 lists: give the probabilities with examination."},
     DroppedSetting{"groups", "group_a", "\"at-most\"",
@@ -106,7 +121,7 @@ inline constexpr std::array kDroppedSettings = {
     DroppedSetting{"ranker", "training_blocks", "0",
                    "is gone, as the training kernel takes the whole GPU: remove it."},
     DroppedSetting{"ranker", "member_schedule", "\"auto\"",
-                   "is gone, as a GPU trains members in one kernel or in a stream each: remove it."},
+                   "is gone, as a GPU trains members side by side in every kernel: remove it."},
     DroppedSetting{"ranker", "precision", "\"float32\"", "is gone, as a GPU trains in float32: remove it."},
     DroppedSetting{"ranker", "stop_gradient_norm", "0.0",
                    "is gone: set steps, and a linear ranker stops at 1e-06 as before."},

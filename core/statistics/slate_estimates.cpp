@@ -4,10 +4,12 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
-#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/intervals.h"
+#include "core/statistics/t_tests.h"
 
 namespace olrank {
 namespace {
@@ -196,12 +198,21 @@ std::vector<Interval> SlateEstimates::intervals_of(std::span<const Figure> figur
     if (sums[kLists] <= 0.0) continue;
     for (std::size_t f = 0; f < figures.size(); ++f) drawn[f].push_back(value_of(figures[f], sums));
   }
-  const double tail = (1.0 - settings_.confidence) / 2.0;
+  // Replicates of n groups spread √((n − 1)/n) times as far as estimates do, and know their spread as n
+  // numbers do.
+  const auto count = std::ssize(groups_) / width_;
+  const auto groups = static_cast<double>(count);
+  const double reach = std::sqrt(groups / (groups - 1.0)) *
+                       student_t_quantile(0.5 + 0.5 * settings_.confidence, groups - 1.0);
+  const double tail = 0.5 * std::erfc(reach / std::numbers::sqrt2);
   for (std::size_t f = 0; f < figures.size(); ++f) {
     if (drawn[f].size() < 2) continue;
     std::sort(drawn[f].begin(), drawn[f].end());
-    intervals[f].low = sorted_quantile(drawn[f], tail);
-    intervals[f].high = sorted_quantile(drawn[f], 1.0 - tail);
+    // One more draw comes before the k-th of N with probability k/(N + 1).
+    const auto draws = static_cast<double>(drawn[f].size());
+    const double share = std::max(tail * (draws + 1.0) - 1.0, 0.0) / (draws - 1.0);
+    intervals[f].low = sorted_quantile(drawn[f], share);
+    intervals[f].high = sorted_quantile(drawn[f], 1.0 - share);
   }
   return intervals;
 }

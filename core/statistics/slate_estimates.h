@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/settings/enum_names.h"
-#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/intervals.h"
 
 namespace olrank {
 
@@ -84,7 +84,9 @@ struct SlateSupport {
 /// Sums over a stream of lists, in memory that does not grow with it: clusters share kGroups groups by
 /// their hash. Intervals come from a bootstrap over groups: each replicate takes every group as often as a
 /// Poisson variable of mean 1 says, which is drawn by (group, replicate), so that the order of the lists
-/// changes nothing but rounding.
+/// changes nothing but rounding. They reach as far among the replicates as Student's t asks for so many
+/// groups (the expanded percentile interval: Hesterberg, "What teachers should know about the bootstrap",
+/// The American Statistician 2015).
 class SlateEstimates {
  public:
   struct Settings {

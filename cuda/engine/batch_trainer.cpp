@@ -23,7 +23,7 @@ TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::in
 namespace {
 
 /// Training by shuffled mini-batches; models/neural/network_trainer.cpp has the mathematics.
-/// Members draw different batches, so each trains in its own stream. A step on a whole batch is recorded
+/// Members draw different batches, which they train on side by side. A step on a whole batch is recorded
 /// once, and cursors on the device say which batch it is; the last batch of an epoch changes its size every
 /// round and is not recorded.
 class BatchTrainer : public ResidentTrainer {
@@ -45,8 +45,7 @@ class BatchTrainer : public ResidentTrainer {
         noise_keys_(spec.noise.keys),
         noise_round_(1),
         cursors_(spec.members),
-        places_(spec.members),
-        member_streams_(products.plans(), spec.members) {}
+        loss_(spec.members) {}
 
   /// Never waits, unless the training before was repeated. The update brought the order of the batches.
   void train(const ResidentHistory& history) override {
@@ -83,39 +82,18 @@ class BatchTrainer : public ResidentTrainer {
   const double* outcome() const override { return outcome_.data(); }
   bool has_steps() const override { return false; }
   std::int64_t bytes() const override {
-    std::int64_t total = bytes_of(gradient_, position_, first_moment_, second_moment_) + bytes_of(before_) +
-                         bytes_of(incidence_ends_, incidence_ends_) + bytes_of(corrections_) +
-                         member_streams_.bytes();
-    for (const Place& place : places_) {
-      total += place.features.bytes() + place.terms.bytes() + place.rows.bytes() + place.scores.bytes() +
-               place.partial.bytes() + place.losses.bytes() + place.labels.bytes() + place.weights.bytes() +
-               place.changes.bytes();
-    }
-    return total;
+    return bytes_of(gradient_, position_, first_moment_, second_moment_, before_, incidence_ends_,
+                    incidence_ends_, corrections_, features_, terms_, rows_, scores_, partial_, losses_,
+                    labels_, weights_, changes_);
   }
   void save(StateWriter&) const override {}
   void load(StateReader&) override {}
 
  private:
-  /// The memory that one member trains in.
-  struct Place {
-    GrowingArray<float> rows;
-    GrowingArray<float> scores;
-    GrowingArray<float> partial;
-    GrowingArray<double> losses;
-    GrowingArray<double> labels;   // of the history's terms, with noise
-    GrowingArray<double> weights;  // LambdaRank's, of the history's terms; batches use the changes alone
-    GrowingArray<double> changes;
-    GrowingArray<float> features;  // of the batch
-    GrowingArray<PairTerm> terms;
-    DeviceArray<double> loss{1};
-  };
-
   void start(const ResidentHistory& history) {
-    const auto theta_bytes = static_cast<std::size_t>(before_.size()) * sizeof(float);
-    copy_bytes(stream_, theta_, before_.data(), theta_bytes);
+    copy_numbers(stream_, theta_, before_.data(), before_.size());
     clear_numbers(stream_, outcome_.data(), outcome_.size());
-    begin_training(stream_, spec_.members * parameters_, theta_, optimizer_state(0));
+    begin_training(stream_, spec_.members * parameters_, theta_, optimizer_state());
     const PairHistoryView all = history.view();
     const std::int64_t observed = history.observed();
     const std::int64_t batch = spec_.training.mini_batches->batch;
@@ -123,10 +101,8 @@ class BatchTrainer : public ResidentTrainer {
         stream_, spec_.members, history.latest().order, spec_.training.mini_batches->epochs * observed,
         step_rates(1, spec_.training.mini_batches->decay / static_cast<double>(observed)), cursors_.data());
     if (spec_.noise.deviation > 0.0) {
-      member_streams_.run(products_, [&](Products& products, std::int64_t member) {
-        perturb_labels(products.stream(), all.terms, all.count, 1, noise_keys_.data() + member,
-                       noise_round_.data(), spec_.noise.deviation, places_[member].labels.data());
-      });
+      perturb_labels(stream_, all.terms, all.count, spec_.members, noise_keys_.data(), noise_round_.data(),
+                     spec_.noise.deviation, labels_.data());
     }
     const auto start_whole_batch = [&] { start_batches(history, batch); };
     for (std::int64_t epoch = 0; epoch < spec_.training.mini_batches->epochs; ++epoch) {
@@ -159,18 +135,19 @@ class BatchTrainer : public ResidentTrainer {
       sizes.rows = std::max(sizes.rows, whole.rows);
       sizes.scores = std::max(sizes.scores, whole.scores);
     }
-    for (Place& place : places_) {
-      moved |= place.features.reserve(stream_, 2 * largest * spec_.shape.inputs);
-      moved |= place.terms.reserve(stream_, largest);
-      moved |= place.rows.reserve(stream_, sizes.rows);
-      moved |= place.scores.reserve(stream_, sizes.scores);
-      moved |= place.partial.reserve(stream_, sizes.partial);
-      moved |= place.losses.reserve(stream_, sizes.losses);
-      if (spec_.training.weigh_by_ndcg || spec_.noise.deviation > 0.0)
-        moved |= place.labels.reserve(stream_, bucket.terms);
-      if (!spec_.training.weigh_by_ndcg) continue;
-      moved |= place.weights.reserve(stream_, bucket.terms);
-      moved |= place.changes.reserve(stream_, bucket.observations);
+    const auto reserve = [&](auto& array, std::int64_t of_member) {
+      moved |= array.reserve(stream_, spec_.members * of_member);
+    };
+    reserve(features_, 2 * largest * spec_.shape.inputs);
+    reserve(terms_, largest);
+    reserve(rows_, sizes.rows);
+    reserve(scores_, sizes.scores);
+    reserve(partial_, sizes.partial);
+    reserve(losses_, sizes.losses);
+    if (spec_.training.weigh_by_ndcg || spec_.noise.deviation > 0.0) reserve(labels_, bucket.terms);
+    if (spec_.training.weigh_by_ndcg) {
+      reserve(weights_, bucket.terms);
+      reserve(changes_, bucket.observations);
     }
     moved |= make_corrections(
         spec_.training.mini_batches->epochs *
@@ -193,68 +170,50 @@ class BatchTrainer : public ResidentTrainer {
   }
   /// The next `count` observations of every member.
   void start_batches(const ResidentHistory& history, std::int64_t count) {
-    member_streams_.run(products_, [&](Products& products, std::int64_t member) {
-      if (spec_.training.weigh_by_ndcg) weigh(products, history, member);
-      train_batch(products, history, count, member);
-    });
-  }
-  void weigh(Products& products, const ResidentHistory& history, std::int64_t member) {
-    const Stream stream = products.stream();
-    Place& place = places_[member];
+    const NetworkStack networks{spec_.shape, theta_, spec_.members, 1};
+    const TrainingWorkspace work{rows_.data(), scores_.data(), partial_.data(), losses_.data()};
     const PairHistoryView all = history.view();
-    forward_history(products, stack(member), all, workspace(member));
-    note_bad_scores(stream, cursors_.data() + member, all.docs, place.scores.data(), bad_loss(member));
-    ndcg_weights(stream, history.impressions(), history.observations(), history.bucket().observations,
-                 all.count, history.observation_offsets(), history.observation_items(), 1, all.docs,
-                 place.scores.data(), place.changes.data(), place.weights.data(), place.labels.data());
-  }
-  void train_batch(Products& products, const ResidentHistory& history, std::int64_t count,
-                   std::int64_t member) {
-    const Stream stream = products.stream();
-    Place& place = places_[member];
-    const PairHistoryView all = history.view();
-    const BatchSource source{all.features,
-                             spec_.shape.inputs,
-                             all.terms,
-                             history.observations(),
-                             spec_.noise.deviation > 0.0 ? place.labels.data() : nullptr,
-                             spec_.training.weigh_by_ndcg ? place.changes.data() : nullptr};
-    BatchCursor* cursor = cursors_.data() + member;
-    gather_batch(stream, source, cursor, count, place.features.data(), place.terms.data());
+    const std::int64_t observations = history.bucket().observations;
+    const BadLoss bad{outcome_.data(), outcome_.data() + 2 * spec_.members};
+    const bool weighs = spec_.training.weigh_by_ndcg;
+    if (weighs) {
+      forward_history(products_, networks, all, work);
+      note_bad_scores(stream_, spec_.members, cursors_.data(), all.docs, scores_.data(), bad);
+      ndcg_weights(stream_, history.impressions(), history.observations(), observations, all.count,
+                   history.observation_offsets(), history.observation_items(), spec_.members, all.docs,
+                   scores_.data(), changes_.data(), weights_.data(), labels_.data());
+    }
+    gather_batch(stream_,
+                 {.features = all.features,
+                  .columns = spec_.shape.inputs,
+                  .terms = all.terms,
+                  .observations = history.observations(),
+                  .labels = spec_.noise.deviation > 0.0 ? labels_.data() : nullptr,
+                  .changes = weighs ? changes_.data() : nullptr,
+                  .terms_count = all.count,
+                  .observation_count = observations},
+                 spec_.members, cursors_.data(), count, features_.data(), terms_.data());
     PairHistoryView batch;
-    batch.features = place.features.data();
+    batch.features = features_.data();
     batch.docs = 2 * count;
-    batch.terms = place.terms.data();
+    batch.terms = terms_.data();
     batch.count = count;
     batch.incidence = {incidence_offsets_.data(), incidence_ends_.data()};
+    batch.features_step = batch.docs * spec_.shape.inputs;
+    batch.terms_step = count;
     const StackedObjective objective{1.0 / static_cast<double>(count), 0.0, nullptr};
-    const TrainingWorkspace work = workspace(member);
-    forward_history(products, stack(member), batch, work);
-    pair_losses(stream, stack(member), batch, objective, work, place.loss.data());
-    double* gradient = gradient_.data() + member * parameters_;
-    pair_gradients(products, stack(member), batch, objective, work, {gradient, nullptr, nullptr});
-    const std::int64_t at = member * parameters_;
-    const OptimizerState state = optimizer_state(at);
+    forward_history(products_, networks, batch, work);
+    pair_losses(stream_, networks, batch, objective, work, loss_.data());
+    pair_gradients(products_, networks, batch, objective, work, {gradient_.data(), nullptr, nullptr});
+    // The cursors' rates are alike.
     const Step kind = spec_.training.optimizer == Optimizer::kAdam ? Step::kAdam : Step::kDecayed;
-    optimizer_step(stream, kind, 1, parameters_, &cursor->rates, gradient, steps_.data() + member, state,
-                   theta_ + at);
-    finish_batch(stream, count, place.loss.data(), corrections_.data(), cursor, bad_loss(member));
+    optimizer_step(stream_, kind, spec_.members, parameters_, &cursors_.data()->rates, gradient_.data(),
+                   steps_.data(), optimizer_state(), theta_);
+    finish_batch(stream_, spec_.members, count, loss_.data(), corrections_.data(), cursors_.data(), bad);
   }
-
-  NetworkStack stack(std::int64_t member) const {
-    return {spec_.shape, theta_ + member * parameters_, 1, 1};
-  }
-  TrainingWorkspace workspace(std::int64_t member) {
-    Place& place = places_[member];
-    return {place.rows.data(), place.scores.data(), place.partial.data(), place.losses.data()};
-  }
-  BadLoss bad_loss(std::int64_t member) {
-    return {outcome_.data() + member, outcome_.data() + 2 * spec_.members + member};
-  }
-  /// The state begins at parameter `first` of all members'.
-  OptimizerState optimizer_state(std::int64_t first) {
-    return {position_.data() + first, first_moment_.data() + first,
-            second_moment_.size() > 0 ? second_moment_.data() + first : nullptr};
+  OptimizerState optimizer_state() {
+    return {position_.data(), first_moment_.data(),
+            second_moment_.size() > 0 ? second_moment_.data() : nullptr};
   }
 
   DeviceNetworkSpec spec_;
@@ -277,8 +236,17 @@ class BatchTrainer : public ResidentTrainer {
   DeviceArray<std::int32_t> incidence_ends_;
   DeviceArray<BatchCursor> cursors_;  // [members]
   DeviceArray<StepRates> corrections_;
-  std::vector<Place> places_;  // a member's
-  MemberStreams member_streams_;
+  DeviceArray<double> loss_;  // [members]
+  // These grow, and hold one member's numbers after another's.
+  GrowingArray<float> rows_;
+  GrowingArray<float> scores_;
+  GrowingArray<float> partial_;
+  GrowingArray<double> losses_;
+  GrowingArray<double> labels_;   // of the history's terms, with noise
+  GrowingArray<double> weights_;  // LambdaRank's, of the history's terms; batches use the changes alone
+  GrowingArray<double> changes_;
+  GrowingArray<float> features_;  // of the batches
+  GrowingArray<PairTerm> terms_;
 
   // A whole batch of every member, for the current places of the arrays.
   RecordedWork whole_batch_;

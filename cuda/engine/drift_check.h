@@ -39,10 +39,7 @@ class DriftCheck {
   /// width_error() of each probe for y, own() or fresh(), with `of_a` for yᵀAy. Waits.
   std::vector<double> errors(Stream stream, const double* y, DriftColumns of_a);
 
-  std::int64_t bytes() const {
-    return packet_.bytes() + rows_.bytes() + m_.bytes() + own_.bytes() + fresh_.bytes() + weights_.bytes() +
-           figures_.bytes();
-  }
+  std::int64_t bytes() const { return bytes_of(packet_, rows_, m_, own_, fresh_, weights_, figures_); }
 
  private:
   TangentShape shape_;

@@ -32,10 +32,10 @@ void load_array(StateReader& state, std::string_view name, DeviceArray<T>& array
   copy_to_device(std::span<const T>(values), array.data());
 }
 
-/// The bytes of arrays of one type.
-template <class T, class... More>
-std::int64_t bytes_of(const DeviceArray<T>& array, const More&... more) {
-  return (array.size() + ... + more.size()) * static_cast<std::int64_t>(sizeof(T));
+/// The bytes of arrays of any kind.
+template <class... Arrays>
+std::int64_t bytes_of(const Arrays&... arrays) {
+  return (arrays.bytes() + ...);
 }
 
 /// Device memory that at least doubles when it grows, so that graphs that point into it are rarely recorded

@@ -87,19 +87,19 @@ void QueryView::bring(Stream stream, std::span<const DeviceQuery> queries) {
   has_scores_ = false;
   take(0);
   if (query_.handed == nullptr || query_.there != 0) return;
-  const auto bytes_of = [&](std::int64_t docs) {
+  const auto bytes_of_docs = [&](std::int64_t docs) {
     return static_cast<std::size_t>(docs * spec_.shape.inputs) * sizeof(float);
   };
   HostSide& side = host();
   side.handed_over.wait();  // of an earlier query
-  side.handed.reserve(bytes_of(together_));
+  side.handed.reserve(bytes_of_docs(together_));
   std::byte* to = side.handed.data();
   for (const DeviceQuery& query : brought_) {
-    std::memcpy(to, query.handed, bytes_of(query.docs));
-    to += bytes_of(query.docs);
+    std::memcpy(to, query.handed, bytes_of_docs(query.docs));
+    to += bytes_of_docs(query.docs);
   }
   handed_.reserve(stream, together_ * spec_.shape.inputs);
-  copy_bytes(stream, handed_.data(), side.handed.data(), bytes_of(together_));
+  copy_bytes(stream, handed_.data(), side.handed.data(), bytes_of_docs(together_));
   side.handed_over.record(stream);
 }
 
@@ -240,10 +240,7 @@ QueryView::DecisionPlaces QueryView::decision_places() const {
 }
 
 std::int64_t QueryView::bytes() const {
-  const std::int64_t floats = rows_.size() + scores_.size() + magnitudes_.size() + mean_.size();
-  return floats * std::int64_t{sizeof(float)} +
-         (m_.size() + offsets_.size()) * std::int64_t{sizeof(double)} + device_answer_.size() +
-         handed_.bytes();
+  return bytes_of(rows_, scores_, magnitudes_, mean_, m_, offsets_, device_answer_, handed_);
 }
 
 void QueryView::write_scores(Stream stream, std::span<float> to) {

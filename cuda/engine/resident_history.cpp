@@ -8,7 +8,6 @@
 #include "cuda/ops/query_inputs.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
-namespace {
 
 std::vector<double> discounts_of(std::int64_t ranks) {
   std::vector<double> discounts;
@@ -16,8 +15,6 @@ std::vector<double> discounts_of(std::int64_t ranks) {
     discounts.push_back(dcg_discount(rank, Discount::kLog2));
   return discounts;
 }
-
-}  // namespace
 
 ResidentHistory::ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs,
                                  std::int64_t replay)
@@ -110,9 +107,8 @@ ImpressionView ResidentHistory::impressions() const {
 }
 
 std::int64_t ResidentHistory::bytes() const {
-  return pairs_.bytes() + doc_numbers_.bytes() + observations_.bytes() + group_offsets_.bytes() +
-         group_items_.bytes() + first_doc_.bytes() + first_pair_.bytes() + examined_.bytes() +
-         clicks_.bytes() + sample_.bytes();
+  return bytes_of(pairs_, doc_numbers_, observations_, group_offsets_, group_items_, first_doc_,
+                  first_pair_, examined_, clicks_, sample_);
 }
 
 void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
@@ -200,7 +196,7 @@ void ResidentSample::fill(Stream stream, const DeviceUpdate& update, const Packe
 }
 
 std::int64_t ResidentSample::bytes() const {
-  return pairs_.bytes() + own_values_.bytes() + sources_.bytes();
+  return bytes_of(pairs_, own_values_, sources_);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/device/device_network.h"
 #include "core/interface.h"
@@ -12,6 +13,9 @@
 #include "cuda/ops/pair_training.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// kLog2 of the first ranks.
+std::vector<double> discounts_of(std::int64_t ranks);
 
 /// The pairs that a round trains on in the place of the whole history, with their documents, on the device.
 /// Padded to sizes that most rounds share, so that one captured graph serves them.

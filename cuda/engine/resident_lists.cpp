@@ -13,10 +13,10 @@
 
 #include "core/data/query_weights.h"
 #include "core/error.h"
-#include "core/math/dcg.h"
 #include "core/math/optimizer_step.h"
 #include "cuda/engine/device_network.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/engine/resident_history.h"
 #include "cuda/ops/list_loss.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
@@ -41,10 +41,7 @@ std::vector<double> discounts_for(const DeviceListsSpec& spec) {
   std::int64_t longest = 0;
   for (std::size_t query = 0; query + 1 < spec.offsets.size(); ++query)
     longest = std::max(longest, spec.offsets[query + 1] - spec.offsets[query]);
-  std::vector<double> discounts;
-  for (std::int64_t rank = 0; rank < longest; ++rank)
-    discounts.push_back(dcg_discount(rank, Discount::kLog2));
-  return discounts;
+  return discounts_of(longest);
 }
 
 /// Lists whose losses and gradients the device computes, batch by batch in one stream. Grades always stay
@@ -389,8 +386,8 @@ const float* SharedDocuments::data() const {
   return copy_->values.data();
 }
 
-std::int64_t SharedDocuments::size() const {
-  return copy_->values.size();
+std::int64_t SharedDocuments::bytes() const {
+  return copy_->values.bytes();
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -19,7 +19,7 @@ class SharedDocuments {
   SharedDocuments& operator=(const SharedDocuments&) = delete;
 
   const float* data() const;
-  std::int64_t size() const;  // numbers
+  std::int64_t bytes() const;
 
   struct Copy {
     DeviceArray<float> values;

@@ -262,11 +262,9 @@ class ResidentNetwork : public DeviceNetwork {
     health.negative_widths = negative_before_ + static_cast<std::int64_t>(view_.figures().health.negative);
     health.bytes = posterior_.bytes();
     health.device_bytes =
-        health.bytes + (shadow_ ? shadow_->bytes() : 0) + history_.bytes() + trainer_->bytes() +
-        view_.bytes() +
-        (train_.size() + eval_docs_.size() + 2 * theta_.size()) * std::int64_t{sizeof(float)} +
-        products_.bytes() + eval_products_.bytes() + eval_rows_.bytes() + eval_scores_.bytes() +
-        eval_means_.bytes() + uploaded_.bytes();
+        (shadow_ ? shadow_->bytes() : 0) + bytes_of(posterior_, history_, *trainer_, view_, train_,
+                                                    eval_docs_, theta_, theta_, products_, eval_products_,
+                                                    eval_rows_, eval_scores_, eval_means_, uploaded_);
     return health;
   }
   void begin_scores(FeatureMatrix docs) override {
@@ -479,8 +477,7 @@ class ResidentNetwork : public DeviceNetwork {
   /// Moves the parameters to where a training starts.
   void restart(std::span<const float> start) {
     if (theta_before_restart_.size() == 0) theta_before_restart_ = DeviceArray<float>(theta_.size());
-    const auto bytes = static_cast<std::size_t>(theta_.size()) * sizeof(float);
-    copy_bytes(stream_.get(), theta_before_restart_.data(), theta_.data(), bytes);
+    copy_numbers(stream_.get(), theta_before_restart_.data(), theta_.data(), theta_.size());
     stream_.wait();
     copy_to_device(start, theta_.data());
   }

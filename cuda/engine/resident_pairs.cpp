@@ -13,12 +13,6 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-void ResidentPairs::clear() {
-  latest_save_.release();
-  lineage_.renew();
-  pairs_ = 0;
-}
-
 void ResidentPairs::append(Stream stream, const FactorRows& docs, const PreferencePair* pairs,
                            std::int64_t count) {
   const std::int64_t numbers = 2 * shape_.factors();
@@ -179,14 +173,14 @@ class SavedValues : public ByteArrival {
 std::shared_ptr<ByteArrival> DeviceSource::start(std::size_t first, std::size_t bytes) const {
   auto values = std::make_shared<SavedValues>(first_ + first, bytes);
   latest_.set(values);
-  return saved(std::move(values), first);
+  return values;
 }
 
 // A checkpoint that is on its way stays the latest save.
 void DeviceSource::pass(std::size_t first, std::size_t bytes,
                         const std::function<void(std::span<const std::byte>)>& sink) const {
-  saved(std::make_shared<SavedValues>(first_ + first, bytes), first)
-      ->pass_on([&](const ArrivedBytes& arrived) { sink(arrived.bytes); }, true);
+  SavedValues(first_ + first, bytes)
+      .pass_on([&](const ArrivedBytes& arrived) { sink(arrived.bytes); }, true);
 }
 
 LatestSave::~LatestSave() {

@@ -52,12 +52,6 @@ class DeviceSource : public GrowingSource {
   std::shared_ptr<ByteArrival> start(std::size_t first, std::size_t bytes) const override;
 
  private:
-  /// The values from `first` on as they are to be saved.
-  virtual std::shared_ptr<ByteArrival> saved(std::shared_ptr<ByteArrival> values,
-                                             std::size_t /*first*/) const {
-    return values;
-  }
-
   const std::byte* first_;
   LatestSave& latest_;
 };
@@ -69,13 +63,11 @@ class ResidentPairs {
   explicit ResidentPairs(const TangentShape& shape) : shape_(shape) {}
 
   std::int64_t pairs() const { return pairs_; }
-  std::int64_t bytes() const { return rows_.bytes() + of_docs_.bytes() + workspace_.bytes(); }
+  std::int64_t bytes() const { return bytes_of(rows_, of_docs_, workspace_); }
   FactorRows all() { return range(0, pairs_); }
   FactorRows range(std::int64_t first, std::int64_t count) {
     return {rows_.data() + first * 2 * shape_.factors(), 2 * count, shape_.factors()};
   }
-  /// Forgets all pairs and keeps their memory.
-  void clear();
   /// Pairs [count] on the device, of `docs`.
   void append(Stream stream, const FactorRows& docs, const PreferencePair* pairs, std::int64_t count);
 
@@ -185,9 +177,7 @@ struct IndexedPairs {
     return view;
   }
 
-  std::int64_t bytes() const {
-    return values.bytes() + terms.bytes() + offsets.bytes() + ends.bytes() + words.bytes();
-  }
+  std::int64_t bytes() const { return bytes_of(values, terms, offsets, ends, words); }
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

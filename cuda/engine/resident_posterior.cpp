@@ -139,8 +139,7 @@ class ExactPosterior : public ResidentPosterior {
 
   std::int64_t pairs() const override { return history_.pairs(); }
   std::int64_t bytes() const override {
-    return history_.bytes() + latest_.bytes() + workspace_.bytes() + checked_.bytes() + given_.bytes() +
-           solution_.bytes() + check_.bytes();
+    return bytes_of(history_, latest_, workspace_, checked_, given_, solution_, check_);
   }
   ResidentPairs& history() { return history_; }
 
@@ -191,7 +190,7 @@ class DualPosterior : public ExactPosterior {
       clear_numbers(stream, tail.values, tail.numbers());
       copy_matrix(stream, tail.rows, tail.head, {rows, n}, tail.values, tail.stride());
       if (fresh->invert(stream)) {
-        copy_lower(stream, tail.rows, {rows + tail.head, n}, 0.0, tail.values + tail.head, tail.stride());
+        copy_lower(stream, tail.rows, {rows + tail.head, n}, tail.values + tail.head, tail.stride());
         pack_factor(stream, tail.head, fresh->values(), n, factor_.data());
         OwnedStream::wait_for(stream);  // `fresh` is freed
         return;
@@ -209,7 +208,7 @@ class DualPosterior : public ExactPosterior {
   }
 
   std::int64_t bytes() const override {
-    return ExactPosterior::bytes() + factor_.bytes() + tail_.bytes() + kernel_.bytes();
+    return ExactPosterior::bytes() + bytes_of(factor_, tail_, kernel_);
   }
 
   void save(StateWriter& state) const override {
@@ -327,56 +326,6 @@ class DualPosterior : public ExactPosterior {
   GrowingArray<double> kernel_;  // s K_nV
 };
 
-/// Rows of a symmetric matrix with zeros above the diagonal, as files have them. The next pairs change
-/// them, so that all of them are passed on at once, piece by piece: the host never has the matrix.
-class LowerRows : public ByteArrival {
- public:
-  LowerRows(std::shared_ptr<ByteArrival> rows, std::int64_t side, std::size_t first)
-      : rows_(std::move(rows)), side_(side), at_(static_cast<std::int64_t>(first / sizeof(double))) {}
-
-  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
-    return rows_->pass_on(
-        [&](ArrivedBytes arrived) {
-          clear_above_diagonal(arrived.bytes);
-          sink(std::move(arrived));
-        },
-        true);
-  }
-
- private:
-  void clear_above_diagonal(std::span<const std::byte> piece) {
-    auto* numbers =
-        reinterpret_cast<double*>(const_cast<std::byte*>(piece.data()));  // on their way to here
-    const auto count = static_cast<std::int64_t>(piece.size() / sizeof(double));
-    for (std::int64_t i = 0; i < count;) {
-      const std::int64_t column = at_ % side_;
-      const std::int64_t taken = std::min(count - i, side_ - column);
-      const std::int64_t kept = std::clamp(at_ / side_ + 1 - column, std::int64_t{0}, taken);
-      std::fill(numbers + i + kept, numbers + i + taken, 0.0);
-      i += taken;
-      at_ += taken;
-    }
-  }
-
-  std::shared_ptr<ByteArrival> rows_;
-  std::int64_t side_;
-  std::int64_t at_;
-};
-
-class LowerSource : public DeviceSource {
- public:
-  LowerSource(const double* first, LatestSave& latest, std::int64_t side)
-      : DeviceSource(first, latest), side_(side) {}
-
- private:
-  std::shared_ptr<ByteArrival> saved(std::shared_ptr<ByteArrival> values,
-                                     std::size_t first) const override {
-    return std::make_shared<LowerRows>(std::move(values), side_, first);
-  }
-
-  std::int64_t side_;
-};
-
 /// The primal form goes by parameters: core/ops/covariance.h. Widths use A⁻¹ or its diagonal alone.
 class PrimalPosterior : public ExactPosterior {
  public:
@@ -384,14 +333,15 @@ class PrimalPosterior : public ExactPosterior {
       : ExactPosterior(spec, std::move(history)),
         library_(&products),
         parameters_(spec.shape.parameters()),
-        inverse_(parameters_ * parameters_) {
+        inverse_(parameters_ * parameters_),
+        tail_(DelayedInverse::kRows * parameters_) {
     rebuild(products.stream());
   }
 
   void gram(Stream stream, const FactorRows& docs, double* m) override {
     latest_.reserve(stream, docs.docs * parameters_);
     workspace_.reserve(stream, inverse_gram_workspace(spec_.shape, docs.docs));
-    inverse_covariance_gram(*library_, spec_.shape, docs, spec_.scale, inverse_.data(), workspace_.data(),
+    inverse_covariance_gram(*library_, spec_.shape, docs, spec_.scale, delayed(), workspace_.data(),
                             latest_.data(), m);
   }
 
@@ -403,6 +353,8 @@ class PrimalPosterior : public ExactPosterior {
 
   void rebuild(Stream stream) override {
     change_inverse();
+    tail_rows_ = 0;
+    clear_numbers(stream, tail_.data(), tail_.size());
     if (invert_afresh(stream)) return;
     OwnedStream::wait_for(stream);
     status_.reset();
@@ -414,23 +366,33 @@ class PrimalPosterior : public ExactPosterior {
     });
   }
 
-  std::int64_t bytes() const override {
-    return ExactPosterior::bytes() + parameters_ * parameters_ * static_cast<std::int64_t>(sizeof(double));
-  }
+  std::int64_t bytes() const override { return ExactPosterior::bytes() + bytes_of(inverse_, tail_); }
 
   void save(StateWriter& state) const override {
     history_.save(state);
-    state.put_growing<double>("device.inverse", lineage_,
-                              LowerSource(inverse_.data(), latest_save_, parameters_),
-                              parameters_ * parameters_);
+    state.put_growing<double>("device.whole_inverse", lineage_, DeviceSource(inverse_.data(), latest_save_),
+                              inverse_.size());
+    state.put_growing<double>("device.inverse_tail", tail_lineage_,
+                              DeviceSource(tail_.data(), latest_tail_save_), tail_rows_ * parameters_);
     status_.save(state);
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
+    if (state.is_next("device.inverse")) {  // of an earlier version
+      state.get<double>("device.inverse");
+      status_.load(state);
+      rebuild(stream);
+      return;
+    }
     OwnedStream::wait_for(stream);
     change_inverse();
-    load_array(state, "device.inverse", inverse_);
-    mirror_lower(stream, parameters_, inverse_.data());
+    load_array(state, "device.whole_inverse", inverse_);
+    std::vector<double> rows = state.get<double>("device.inverse_tail");
+    if (std::ssize(rows) > tail_.size() || std::ssize(rows) % parameters_ != 0)
+      state.fail("The newest rows of the covariance's inverse are not whole, or too many.");
+    tail_rows_ = std::ssize(rows) / parameters_;
+    rows.resize(static_cast<std::size_t>(tail_.size()));
+    copy_to_device(std::span<const double>(rows), tail_.data());
     status_.load(state);
   }
 
@@ -445,14 +407,8 @@ class PrimalPosterior : public ExactPosterior {
 
   void solve(Stream stream, std::int64_t columns, FreshFactor* fresh, double* y) override {
     if (fresh == nullptr) {
-      const MatrixPlaces places{0, parameters_, 0};
-      library_->multiply({.rows = columns,
-                          .columns = parameters_,
-                          .inner = parameters_,
-                          .a = places,
-                          .b = places,
-                          .c = places},
-                         check_.v(), inverse_.data(), y);
+      workspace_.reserve(stream, columns * DelayedInverse::kRows);
+      apply_inverse(*library_, parameters_, columns, check_.v(), delayed(), workspace_.data(), y);
       return;
     }
     copy_numbers(stream, y, check_.v(), columns * parameters_);
@@ -469,25 +425,37 @@ class PrimalPosterior : public ExactPosterior {
         [&](const double* l) { status_of_factor(stream, parameters_, l, spec_.lambda, status_.get()); });
   }
 
-  /// It has to be called before the inverse changes.
+  /// It has to be called before the inverse changes, or rows of the tail that are there.
   void change_inverse() {
     latest_save_.release();
     lineage_.renew();
+    latest_tail_save_.release();
+    tail_lineage_.renew();
   }
+  DelayedInverse delayed() { return {inverse_.data(), tail_.data(), tail_rows_}; }
 
   void update(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
               std::int64_t count) {
-    change_inverse();
-    workspace_.reserve(stream, inverse_update_workspace(parameters_, count));
-    update_inverse_covariance(stream, parameters_, docs.docs, latest_.data(), m, spec_.scale, pairs, count,
-                              workspace_.data(), inverse_.data(), status_.get());
+    DelayedInverse a = delayed();
+    if (a.rows + count > DelayedInverse::kRows) {
+      change_inverse();
+      close_inverse(*library_, parameters_, a);
+    }
+    workspace_.reserve(stream, 2 * count * count);
+    observe_in_inverse(stream, parameters_, docs.docs, latest_.data(), m, spec_.scale, pairs, count,
+                       workspace_.data(), a, status_.get());
+    tail_rows_ = a.rows;
   }
 
   Products* library_;
   std::int64_t parameters_;
-  DeviceArray<double> inverse_;  // A⁻¹
+  DeviceArray<double> inverse_;  // DelayedInverse
   Lineage lineage_;              // of its numbers as they are
   mutable LatestSave latest_save_;
+  DeviceArray<double> tail_;
+  std::int64_t tail_rows_ = 0;
+  Lineage tail_lineage_;
+  mutable LatestSave latest_tail_save_;
 };
 
 }  // namespace
@@ -497,10 +465,9 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& 
     case Covariance::kFull:
       if (spec.is_dual()) return std::make_unique<DualPosterior>(spec);
       return std::make_unique<PrimalPosterior>(spec, products, ResidentPairs(spec.shape));
-    case Covariance::kInducing:
-      return make_resident_inducing(spec, products);
     case Covariance::kDiagonal:
-    case Covariance::kDiagonalOfInverse:  // the CPU's alone: why_not_on_device()
+    case Covariance::kDiagonalOfInverse:  // the CPU's alone, like the next one: why_not_on_device()
+    case Covariance::kInducing:
     case Covariance::kNone:
       break;
   }
@@ -541,9 +508,7 @@ class ResidentDiagonal : public ResidentPosterior {
 
   const CovarianceStatus* status() const override { return status_.get(); }
   std::int64_t pairs() const override { return pairs_; }
-  std::int64_t bytes() const override {
-    return 2 * spec_.shape.parameters() * static_cast<std::int64_t>(sizeof(double)) + workspace_.bytes();
-  }
+  std::int64_t bytes() const override { return bytes_of(diagonal_, root_, workspace_); }
 
   void save(StateWriter& saved) const override {
     saved.put("device.diagonal_pairs", pairs_);

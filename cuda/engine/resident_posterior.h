@@ -43,8 +43,6 @@ class ResidentPosterior : public Interface {
   virtual bool factorise_afresh(Stream) { return false; }
   virtual void drop_fresh_factor() {}
   virtual std::int64_t pairs() const = 0;
-  /// Pairs that errors_of() takes.
-  virtual std::int64_t kept_pairs() const { return pairs(); }
   const PosteriorSpec& spec() const { return spec_; }
   virtual std::int64_t bytes() const = 0;
 
@@ -60,10 +58,6 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& 
 
 /// The diagonal of A, or no covariance at all.
 std::unique_ptr<ResidentPosterior> make_resident_without_pairs(const PosteriorSpec& spec, Stream stream);
-
-/// A = λI + s Σ P g gᵀ P with the projection P on the span of a dictionary of at most spec.budget observed
-/// pairs: models/posterior/inducing_posterior.h, whose decisions it makes.
-std::unique_ptr<ResidentPosterior> make_resident_inducing(const PosteriorSpec& spec, Products& products);
 
 /// Makes a posterior of these pairs in primal form. `dual` is in dual form; its factor is freed first.
 std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,

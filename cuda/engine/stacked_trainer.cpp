@@ -71,7 +71,7 @@ bool trains_in_one_kernel(const DeviceNetworkSpec& spec) {
 
 /// Full-batch training of N networks side by side, on the whole history or a sample of it;
 /// models/neural/full_batch_trainer.cpp has the mathematics. The steps of all members are one kernel, or a
-/// graph with a stream for each member that is recorded once per size of the pairs and replayed without the
+/// graph of kernels for all of them that is recorded once per size of the pairs and replayed without the
 /// host.
 class StackedTrainer : public ResidentTrainer {
  public:
@@ -99,8 +99,7 @@ class StackedTrainer : public ResidentTrainer {
         noise_round_(1),
         reference_(if_wanted(spec.training.retraining.replays(), before_.size())),
         reference_gradient_(reference_.size()),
-        linear_(reference_.size()),
-        member_streams_(products.plans(), spec.members) {}
+        linear_(reference_.size()) {}
 
   /// Waits only if curvatures are stale.
   void train(const ResidentHistory& history) override {
@@ -137,7 +136,7 @@ class StackedTrainer : public ResidentTrainer {
     --trainings_;
     find_steps(history, {member, 1}, repeats);
     ++trainings_;
-    descend(products_, history, {member, 1});
+    descend(history, {member, 1});
   }
   Divergence find_divergence(const ResidentHistory& history) override {
     const std::int64_t steps = step_count_;
@@ -147,7 +146,7 @@ class StackedTrainer : public ResidentTrainer {
     for (std::int64_t tried = 1; tried <= steps && good; ++tried) {
       undo();
       step_count_ = tried;
-      descend(products_, history, {0, spec_.members});
+      descend(history, {0, spec_.members});
       OwnedStream::wait_for(stream_);
       std::vector<double> losses(2 * spec_.members);
       copy_to_host(outcome_.data() + spec_.members, std::span(losses));
@@ -170,11 +169,9 @@ class StackedTrainer : public ResidentTrainer {
   bool has_steps() const override { return true; }
   std::int64_t bytes() const override {
     return bytes_of(gradient_, position_, first_moment_, second_moment_, first_eigenvector_, eigenvectors_,
-                    reference_gradient_, linear_) +
-           bytes_of(before_, before_, reference_) + rows_.bytes() + scores_.bytes() + partial_.bytes() +
-           losses_.bytes() + labels_.bytes() + weights_.bytes() + own_labels_.bytes() +
-           own_weights_.bytes() + changes_.bytes() + curvature_work_.bytes() + gates_.bytes() +
-           slopes_.bytes() + member_streams_.bytes();
+                    reference_gradient_, linear_, before_, before_, reference_, rows_, scores_, partial_,
+                    losses_, labels_, weights_, own_labels_, own_weights_, changes_, curvature_work_,
+                    gates_, slopes_);
   }
   void save(StateWriter& state) const override {
     std::vector<double> estimates;
@@ -299,35 +296,27 @@ class StackedTrainer : public ResidentTrainer {
   }
   void start_steps(const ResidentHistory& history) {
     if (on_sample_) correct_sample(history);
-    if (in_one_kernel_) {
-      descend(products_, history, {0, spec_.members});
-      return;
-    }
-    member_streams_.run(products_, [&](Products& products, std::int64_t member) {
-      descend(products, history, {member, 1});
-    });
+    descend(history, {0, spec_.members});
   }
-  void descend(Products& products, const ResidentHistory& history, Members members) {
-    const Stream stream = products.stream();
+  void descend(const ResidentHistory& history, Members members) {
     const PairHistoryView seen = view(history, members);
     if (spec_.noise.deviation > 0.0 && !on_sample_) {
-      perturb_labels(stream, seen.terms, seen.count, members.count, noise_keys_.data() + members.first,
+      perturb_labels(stream_, seen.terms, seen.count, members.count, noise_keys_.data() + members.first,
                      noise_round_.data(), spec_.noise.deviation,
                      labels_.data() + members.first * seen.count);
     }
     if (optimizer() != Optimizer::kGradientDescent) {
-      begin_training(stream, members.count * parameters_, theta_ + members.first * parameters_,
+      begin_training(stream_, members.count * parameters_, theta_ + members.first * parameters_,
                      optimizer_state(members));
     }
     if (in_one_kernel_) {
-      descend_in_one_kernel(stream, history, members);
+      descend_in_one_kernel(history, members);
     } else {
-      descend_by_kernels(products, history, members);
+      descend_by_kernels(history, members);
     }
-    if (replays() && !on_sample_) note_reference(products, history, members);
+    if (replays() && !on_sample_) note_reference(history, members);
   }
-  void descend_by_kernels(Products& products, const ResidentHistory& history, Members members) {
-    const Stream stream = products.stream();
+  void descend_by_kernels(const ResidentHistory& history, Members members) {
     const NetworkStack networks = stack(members);
     const TrainingWorkspace work = workspace(members);
     const PairHistoryView plain = view(history, members);
@@ -341,17 +330,17 @@ class StackedTrainer : public ResidentTrainer {
       seen.labels = labels_.data() + members.first * plain.count;
     }
     for (std::int64_t number = 1; number <= step_count_; ++number) {
-      forward_history(products, networks, seen, work);
+      forward_history(products_, networks, seen, work);
       if (spec_.training.weigh_by_ndcg) {
         const std::int64_t observations = of_history_.bucket.observations;
-        ndcg_weights(stream, history.impressions(), history.observations(), observations, plain.count,
+        ndcg_weights(stream_, history.impressions(), history.observations(), observations, plain.count,
                      history.observation_offsets(), history.observation_items(), members.count, plain.docs,
                      work.scores, changes_.data() + members.first * observations,
                      weights_.data() + members.first * plain.count,
                      labels_.data() + members.first * plain.count);
       }
       // LambdaRank's loss is unweighted here, like the one at the end.
-      if (number == 1) pair_losses(stream, networks, plain, objective, work, began);
+      if (number == 1) pair_losses(stream_, networks, plain, objective, work, began);
       GradientUse use;
       if (keeps_gradient()) {
         use.gradient = gradient_.data() + members.first * p;
@@ -359,13 +348,13 @@ class StackedTrainer : public ResidentTrainer {
         use.theta = theta_ + members.first * p;
         use.step = outcome_.data() + members.first;
       }
-      pair_gradients(products, networks, seen, objective, work, use);
-      if (keeps_gradient()) move(stream, members, number);
+      pair_gradients(products_, networks, seen, objective, work, use);
+      if (keeps_gradient()) move(members, number);
     }
-    forward_history(products, networks, plain, work);
-    pair_losses(stream, networks, plain, objective, work, ended);
+    forward_history(products_, networks, plain, work);
+    pair_losses(stream_, networks, plain, objective, work, ended);
   }
-  void descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members) {
+  void descend_in_one_kernel(const ResidentHistory& history, Members members) {
     PersistentTraining training;
     training.stack = stack(members);
     training.history = view(history, members);
@@ -379,7 +368,7 @@ class StackedTrainer : public ResidentTrainer {
     training.theta = theta_ + members.first * parameters_;
     training.began = outcome_.data() + spec_.members + members.first;
     training.ended = training.began + spec_.members;
-    train_persistently(stream, training);
+    train_persistently(stream_, training);
   }
   StackedObjective objective(Members members) const {
     const std::int64_t first = members.first * parameters_;
@@ -390,10 +379,10 @@ class StackedTrainer : public ResidentTrainer {
     return {scores_.data(), partial_.data(), gates_.data(), slopes_.data(), losses_.data()};
   }
   /// Keeps θ as the reference of later samples, with the gradient of the data there.
-  void note_reference(Products& products, const ResidentHistory& history, Members members) {
+  void note_reference(const ResidentHistory& history, Members members) {
     const std::int64_t first = members.first * parameters_;
-    copy_numbers(products.stream(), reference_.data() + first, theta_ + first, members.count * parameters_);
-    find_reference_gradient(products, view(history, members), members, reference_gradient_.data() + first);
+    copy_numbers(stream_, reference_.data() + first, theta_ + first, members.count * parameters_);
+    find_reference_gradient(view(history, members), members, reference_gradient_.data() + first);
   }
   /// Adds the round's own pairs to the gradient at the reference, and finds the sample's linear term.
   void correct_sample(const ResidentHistory& history) {
@@ -406,14 +395,13 @@ class StackedTrainer : public ResidentTrainer {
     own.features = history.sample().own_features();
     own.weights = own_weights_.data();
     own.labels = own_labels_.data();
-    find_reference_gradient(products_, own, all, linear_.data());
+    find_reference_gradient(own, all, linear_.data());
     add_finite_gradient(stream_, spec_.members, parameters_, linear_.data(), reference_gradient_.data());
-    find_reference_gradient(products_, seen, all, linear_.data());
+    find_reference_gradient(seen, all, linear_.data());
     subtract_from_whole(stream_, spec_.members, parameters_, reference_gradient_.data(), linear_.data());
   }
   /// gradient = that of the data at the reference.
-  void find_reference_gradient(Products& products, const PairHistoryView& pairs, Members members,
-                               double* gradient) {
+  void find_reference_gradient(const PairHistoryView& pairs, Members members, double* gradient) {
     NetworkStack networks = stack(members);
     networks.theta = reference_.data() + members.first * parameters_;
     if (in_one_kernel_) {
@@ -425,20 +413,20 @@ class StackedTrainer : public ResidentTrainer {
       pass.gradient = gradient;
       pass.workspace = persistent_workspace();
       pass.theta = reference_.data() + members.first * parameters_;
-      train_persistently(products.stream(), pass);
+      train_persistently(stream_, pass);
       return;
     }
     const TrainingWorkspace work = workspace(members);
-    forward_history(products, networks, pairs, work);
-    pair_gradients(products, networks, pairs, {}, work, {.gradient = gradient});
+    forward_history(products_, networks, pairs, work);
+    pair_gradients(products_, networks, pairs, {}, work, {.gradient = gradient});
   }
   void undo() { copy_numbers(stream_, theta_, before_.data(), before_.size()); }
-  void move(Stream stream, Members members, std::int64_t number) {
+  void move(Members members, std::int64_t number) {
     const std::int64_t first = members.first * parameters_;
     const Step kind = optimizer() == Optimizer::kAdam       ? Step::kAdam
                       : optimizer() == Optimizer::kNesterov ? Step::kNesterov
                                                             : Step::kDescent;
-    optimizer_step(stream, kind, members.count, parameters_, step_rates_.data() + number - 1,
+    optimizer_step(stream_, kind, members.count, parameters_, step_rates_.data() + number - 1,
                    gradient_.data() + first, outcome_.data() + members.first, optimizer_state(members),
                    theta_ + first);
   }
@@ -522,7 +510,6 @@ class StackedTrainer : public ResidentTrainer {
 
   Recordings of_history_;
   Recordings of_sample_;
-  MemberStreams member_streams_;
 
   // These tell of the latest training.
   bool on_sample_ = false;

@@ -35,8 +35,7 @@ void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
 }
 
 double WatchedPosterior::measured_drift(Stream stream) {
-  const DriftProbes probes =
-      drift_probes(spec().checks, spec().shape.parameters(), posterior_->kept_pairs());
+  const DriftProbes probes = drift_probes(spec().checks, spec().shape.parameters(), posterior_->pairs());
   const std::vector<double> errors = posterior_->errors_of(stream, probes);
   if (errors.empty()) return 0.0;
   const std::span<const double> all(errors);
@@ -183,8 +182,7 @@ std::span<const double> ShadowPosterior::width_sq(ExecutionContext& context, Str
 }
 
 std::int64_t ShadowPosterior::bytes() const {
-  return posterior_.bytes() + rows_.bytes() + m_.bytes() + chosen_.bytes() +
-         places_.size() * static_cast<std::int64_t>(sizeof(PreferencePair));
+  return bytes_of(posterior_, rows_, m_, chosen_, places_);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -16,6 +16,12 @@ __device__ inline T warp_sum(T value) {
   return value;
 }
 
+struct Sum {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
 struct Larger {
   template <class T>
   __device__ T operator()(T a, T b) const {
@@ -67,28 +73,8 @@ static __device__ void add_parts_kernel(const Grid& grid, std::int64_t numbers, 
 static inline void add_parts(Stream stream, std::int64_t numbers, std::int64_t rows, std::int64_t parts,
                              const double* partial, double* sums, const std::int32_t* skip = nullptr,
                              std::int64_t stride = 0) {
-  launch_each<256>(kernel<add_parts_kernel>, numbers, rows, stream, numbers, parts, partial, sums, skip,
-                   stride == 0 ? numbers : stride);
-}
-
-/// m [n × n] (lower triangle) = Σ parts [parts × n × n], part by part: a thread owns a number, so that the
-/// order of the sum is fixed.
-static __device__ void sum_lower_parts_kernel(const Grid& grid, std::int64_t n, std::int64_t parts,
-                                              const double* numbers, double* m) {
-  const std::int64_t column = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
-  const std::int64_t row = grid.block.y;
-  if (column > row) return;
-  const std::int64_t at = row * n + column;
-  double sum = 0.0;
-#pragma unroll 8
-  for (std::int64_t part = 0; part < parts; ++part) sum += numbers[part * n * n + at];
-  m[at] = sum;
-}
-
-static inline void sum_lower_parts(Stream stream, std::int64_t n, std::int64_t parts, const double* numbers,
-                                   double* m) {
-  const dim3 grid{static_cast<unsigned>((n + 127) / 128), static_cast<unsigned>(n)};
-  launch(kernel<sum_lower_parts_kernel>, grid, dim3{128}, 0, stream, n, parts, numbers, m);
+  launch_each(kernel<add_parts_kernel, 256>, numbers, rows, stream, numbers, parts, partial, sums, skip,
+              stride == 0 ? numbers : stride);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -116,9 +116,8 @@ __device__ void certain_by_vote_kernel(const Grid& grid, std::int64_t members, s
 }
 
 /// Without documents there is one block, which carries figures.
-dim3 word_grid(std::int64_t words, std::int64_t docs) {
-  const std::int64_t across = std::max<std::int64_t>(1, (words + kWarps - 1) / kWarps);
-  return dim3{static_cast<unsigned>(across), static_cast<unsigned>(std::max<std::int64_t>(1, docs))};
+Blocks word_grid(std::int64_t words, std::int64_t docs) {
+  return {std::max<std::int64_t>(1, parts_of(words, kWarps)), std::max<std::int64_t>(1, docs)};
 }
 
 }  // namespace
@@ -130,9 +129,8 @@ void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRu
                       const CarriedFigures& carried) {
   if (query.docs == 0 && carried.status_copy == nullptr) return;
   const std::int64_t words = 2 * OrderBits::words(query.docs);
-  launch(kernel<certain_by_width_kernel, kThreads>, word_grid(words, query.docs), dim3{kThreads},
-         kWarps * sizeof(double), stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words,
-         width_sq, health, carried);
+  launch(kernel<certain_by_width_kernel, kThreads>, word_grid(words, query.docs), kWarps * sizeof(double),
+         stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health, carried);
 }
 
 void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std::int64_t stride,
@@ -140,9 +138,9 @@ void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std
                      std::uint64_t* bits, const CarriedFigures& carried) {
   if (docs == 0 && carried.status_copy == nullptr) return;
   const std::int64_t words = 2 * OrderBits::words(docs);
-  launch(kernel<certain_by_vote_kernel, kThreads>, word_grid(words, docs), dim3{kThreads},
-         kWarps * sizeof(float), stream, members, docs, stride, scores, magnitudes, by_score,
-         reinterpret_cast<std::uint32_t*>(bits), words, carried);
+  launch(kernel<certain_by_vote_kernel, kThreads>, word_grid(words, docs), kWarps * sizeof(float), stream,
+         members, docs, stride, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words,
+         carried);
 }
 
 namespace {
@@ -168,13 +166,13 @@ __device__ void diagonal_log_det_kernel(const Grid& /*grid*/, std::int64_t param
 
 void set_theory_alpha(Stream stream, const TheoryAlpha& theory, const double* log_det,
                       CertaintyRule* rule) {
-  launch(kernel<set_theory_alpha_kernel>, dim3{1}, dim3{32}, 0, stream, theory, log_det, rule);
+  launch(kernel<set_theory_alpha_kernel, 32>, {1}, 0, stream, theory, log_det, rule);
 }
 
 void diagonal_log_det(Stream stream, std::int64_t parameters, const double* diagonal, double lambda,
                       double* log_det) {
-  launch(kernel<diagonal_log_det_kernel, kAlphaThreads>, dim3{1}, dim3{kAlphaThreads},
-         kAlphaThreads / 32 * sizeof(double), stream, parameters, diagonal, lambda, log_det);
+  launch(kernel<diagonal_log_det_kernel, kAlphaThreads>, {1}, kAlphaThreads / 32 * sizeof(double), stream,
+         parameters, diagonal, lambda, log_det);
 }
 
 namespace {
@@ -222,13 +220,12 @@ __device__ void mean_scores_kernel(const Grid& grid, std::int64_t members, std::
 
 void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* offsets, const float* scores,
                     std::int32_t* order, std::int32_t* first_bad) {
-  if (queries == 0) return;
-  launch(kernel<order_by_score_kernel, kOrderThreads>, dim3{count_of(queries)}, dim3{kOrderThreads},
-         kOrderWarps * sizeof(std::int32_t), stream, offsets, scores, order, first_bad);
+  launch(kernel<order_by_score_kernel, kOrderThreads>, {queries}, kOrderWarps * sizeof(std::int32_t),
+         stream, offsets, scores, order, first_bad);
 }
 
 void mean_scores(Stream stream, std::int64_t members, std::int64_t docs, const float* scores, float* mean) {
-  launch_each<kOrderThreads>(kernel<mean_scores_kernel>, docs, 1, stream, members, docs, scores, mean);
+  launch_each(kernel<mean_scores_kernel, kOrderThreads>, docs, 1, stream, members, docs, scores, mean);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -5,7 +5,6 @@
 
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/inverse_factor.h"
-#include "cuda/ops/live_units.cuh"
 #include "cuda/ops/tangent_kernel.h"
 #include "cuda/runtime/grid.cuh"
 
@@ -64,20 +63,13 @@ __device__ void pack_factor_kernel(const Grid& grid, std::int64_t stride, const 
   factor[factor_row(row) + column] = column <= row ? inverse[row * stride + column] : 0.0;
 }
 
-// Grid: rows, parts of the columns; a thread owns a number. With `lower`, zeros go above the diagonal and
-// `diagonal` is added to it.
-__device__ void copy_matrix_kernel(const Grid& grid, std::int64_t columns, const double* from,
-                                   std::int64_t from_stride, int lower, double diagonal, double* to,
-                                   std::int64_t stride) {
+// Grid: rows, parts of the columns; a thread owns a number. With `lower`, zeros go above the diagonal.
+__device__ void copy_matrix_kernel(const Grid& grid, std::int64_t columns, const PlacedMatrix& from,
+                                   int lower, double* to, std::int64_t stride) {
   const std::int64_t column = std::int64_t{grid.block.y} * kThreads + threadIdx.x;
   const std::int64_t row = grid.block.x;
   if (column >= columns) return;
-  double& number = to[row * stride + column];
-  if (lower != 0 && column > row) {
-    number = 0.0;
-  } else {
-    number = from[row * from_stride + column] + (lower != 0 && column == row ? diagonal : 0.0);
-  }
+  to[row * stride + column] = lower != 0 && column > row ? 0.0 : from.values[row * from.stride + column];
 }
 
 }  // namespace
@@ -93,8 +85,7 @@ void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pai
     const std::int64_t count = std::min(kPairsAtATime, n - first);
     query_kernels(stream, shape, pairs_from(pairs, first, count), pairs_from(pairs, first, n - first),
                   scale, nullptr, workspace, 2 * count);
-    launch(kernel<kernel_columns_kernel, kThreads>,
-           dim3{count_of(n - first), count_of(parts_of(count, kThreads))}, dim3{kThreads}, 0, stream, n,
+    launch(kernel<kernel_columns_kernel, kThreads>, {n - first, parts_of(count, kThreads)}, 0, stream, n,
            first, count, workspace, lambda, b);
   }
 }
@@ -111,51 +102,40 @@ void pair_covariance(Products& products, const TangentShape& shape, const Factor
   reset_inverse_covariance(stream, p, 1.0 / lambda, a);
   for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
     const std::int64_t count = std::min(kPairsAtATime, n - first);
-    launch_each<kThreads>(kernel<pair_gradients_kernel, kThreads>, p, count, stream,
-                          pairs_from(pairs, first, count), LayerTable(shape), std::sqrt(scale), workspace);
-    const MatrixPlaces places{0, p, 0};
-    products.multiply({.rows = p,
-                       .columns = p,
-                       .inner = count,
-                       .transposes_a = true,
-                       .a = places,
-                       .b = places,
-                       .c = places},
-                      workspace, workspace, a, {.beta = 1.0});
+    launch_each(kernel<pair_gradients_kernel, kThreads>, p, count, stream, pairs_from(pairs, first, count),
+                LayerTable(shape), std::sqrt(scale), workspace);
+    multiply_placed(products, p, p, count, {workspace, p, true}, {workspace, p}, a, p, {.beta = 1.0});
   }
 }
 
 void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
                       CovarianceStatus* status) {
-  launch(kernel<status_of_factor_kernel, kThreads>, dim3{1}, dim3{kThreads}, kThreads / 32 * sizeof(double),
-         stream, n, l, lambda, status);
+  launch(kernel<status_of_factor_kernel, kThreads>, {1}, kThreads / 32 * sizeof(double), stream, n, l,
+         lambda, status);
 }
 
 void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride,
                  double* factor) {
-  if (n == 0) return;
-  launch(kernel<pack_factor_kernel, kThreads>,
-         dim3{count_of(n), count_of(parts_of(n + InverseFactor::kBlock, kThreads))}, dim3{kThreads}, 0,
+  launch(kernel<pack_factor_kernel, kThreads>, {n, parts_of(n + InverseFactor::kBlock, kThreads)}, 0,
          stream, stride, inverse, factor);
 }
 
 void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
                  double* to, std::int64_t stride) {
-  if (rows == 0 || columns == 0) return;
-  launch(kernel<copy_matrix_kernel, kThreads>, dim3{count_of(rows), count_of(parts_of(columns, kThreads))},
-         dim3{kThreads}, 0, stream, columns, from.values, from.stride, 0, 0.0, to, stride);
+  launch(kernel<copy_matrix_kernel, kThreads>, {rows, parts_of(columns, kThreads)}, 0, stream, columns,
+         from, 0, to, stride);
 }
 
-void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double diagonal, double* to,
-                std::int64_t stride) {
-  if (n == 0) return;
-  launch(kernel<copy_matrix_kernel, kThreads>, dim3{count_of(n), count_of(parts_of(n, kThreads))},
-         dim3{kThreads}, 0, stream, n, from.values, from.stride, 1, diagonal, to, stride);
+void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride) {
+  launch(kernel<copy_matrix_kernel, kThreads>, {n, parts_of(n, kThreads)}, 0, stream, n, from, 1, to,
+         stride);
 }
 
 namespace {
 
 constexpr unsigned kDiagonalThreads = 128;
+constexpr std::int64_t kTurned = 32;
+
 __device__ void reset_diagonal_kernel(const Grid& grid, std::int64_t parameters, double lambda,
                                       double scale, const DiagonalState& state) {
   const std::int64_t k = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
@@ -191,79 +171,33 @@ __device__ void add_to_diagonal_kernel(const Grid& grid, const LayerTable& layer
   state.root[k] = std::sqrt(scale * (1.0 / sum));
 }
 
-/// A tile's operand: root · δ ⊗ h of the documents from `first` on, unit by unit of a list.
-struct ScaledGradients {
-  UnitWalk walk;
-  const FactorRows& rows;
-  const double* root;
-  std::int64_t first;
-
-  std::int64_t columns = 0;  // of weights
-  std::int64_t all_columns = 0;
-  std::int64_t delta = 0;
-  std::int64_t input = 0;
-  const double* unit_root = nullptr;
-  double bias_root = 0.0;
-
-  __device__ bool along_depth() const { return true; }
-  __device__ void prepare(std::int64_t k) {
-    if (!walk.advance(k)) return;
-    const NetworkLayer& layer = walk.layer();
-    columns = layer.columns;
-    all_columns = layer.unit_parameters();
-    delta = layer.delta + walk.number();
-    input = layer.input;
-    unit_root = root + layer.weight + walk.number() * columns;
-    bias_root = layer.has_bias() ? root[layer.bias + walk.number()] : 0.0;
+// s [p × docs] = root · g. A block owns a tile [32 × 32], which turns in shared memory.
+__device__ void scaled_gradients_kernel(const Grid& grid, const LayerTable& layers, const FactorRows& rows,
+                                        const double* root, double* s) {
+  auto* tile = dynamic_shared<double>();
+  const std::int64_t near = threadIdx.x % kTurned;
+  const std::int64_t parameter = std::int64_t{grid.block.x} * kTurned;
+  const std::int64_t doc = std::int64_t{grid.block.y} * kTurned;
+  for (std::int64_t i = threadIdx.x / kTurned; i < kTurned && parameter + near < layers.parameters;
+       i += kDiagonalThreads / kTurned) {
+    if (doc + i >= rows.docs) continue;
+    tile[i * (kTurned + 1) + near] =
+        root[parameter + near] *
+        gradient_number(layers, rows.values + (doc + i) * rows.stride, parameter + near);
   }
-  __device__ int rows_within() const { return rows_of_tile(rows.docs, first); }
-
-  struct Column {
-    GradientColumn gradient;
-    double root;
-    bool inside;
-
-    __device__ double operator()(int i) const { return gradient(i) * root; }
-  };
-  __device__ Column at(std::int64_t k) const {
-    const std::int64_t column = k - walk.begin;
-    const bool inside = column < all_columns;
-    const bool is_bias = column >= columns;
-    const float* from = rows.values + first * rows.stride;
-    return {{from + delta, from + input + min(column, columns - 1), static_cast<int>(rows.stride), is_bias,
-             inside},
-            is_bias || !inside ? bias_root : unit_root[column],
-            inside};
+  __syncthreads();
+  for (std::int64_t i = threadIdx.x / kTurned; i < kTurned && doc + near < rows.docs;
+       i += kDiagonalThreads / kTurned) {
+    if (parameter + i < layers.parameters)
+      s[(parameter + i) * rows.docs + doc + near] = tile[near * (kTurned + 1) + i];
   }
-};
+}
 
-// parts [parts × docs × docs]: the sum over a part's units, tiles of the lower triangle. Grid: tiles,
-// parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. Deterministic.
-__device__ void diagonal_gram_kernel(const Grid& grid, const LayerTable& layers, const FactorRows& rows,
-                                     const double* root, std::int64_t units_of_part, double* parts) {
-  double* tiles = dynamic_shared<double>();
-  std::int64_t row = 0;
-  std::int64_t column = 0;
-  lower_tile(grid.block.x, row, column);
-  const std::int64_t first_unit = std::int64_t{grid.block.y} * units_of_part;
-  const LiveUnits live(layers, rows, first_unit, min(first_unit + units_of_part, layers.units()), row,
-                       column);
-  const std::int64_t depth = live.depth(layers);
-
-  ScaledGradients a{{layers, live.list()}, rows, root, row};
-  DoubleTile tile;
-  if (row == column) {
-    multiply_by_itself(0, depth, a, tiles, tile);
-  } else {
-    ScaledGradients b{{layers, live.list()}, rows, root, column};
-    multiply_tile(0, depth, a, b, tiles, tile);
-  }
-  double* out = parts + std::int64_t{grid.block.y} * rows.docs * rows.docs;
-  tile.for_each([&](int i, int j, double sum) {
-    const std::int64_t doc = row + i;
-    const std::int64_t other = column + j;
-    if (doc < rows.docs && other <= doc) out[doc * rows.docs + other] = sum;
-  });
+/// The scaled gradients as rows of a factor without a tail.
+FactorTail rows_of_parameters(const TangentShape& shape) {
+  FactorTail all;
+  all.head = shape.parameters();
+  return all;
 }
 
 }  // namespace
@@ -271,7 +205,7 @@ __device__ void diagonal_gram_kernel(const Grid& grid, const LayerTable& layers,
 void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,
                     const DiagonalState& state) {
   const std::int64_t p = shape.parameters();
-  launch_each<kDiagonalThreads>(kernel<reset_diagonal_kernel>, p, 1, stream, p, lambda, scale, state);
+  launch_each(kernel<reset_diagonal_kernel, kDiagonalThreads>, p, 1, stream, p, lambda, scale, state);
 }
 
 void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows& rows,
@@ -282,24 +216,24 @@ void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows&
   std::int64_t most = 0;
   for (const NetworkLayer& layer : shape.layers())
     most = std::max(most, layer.rows * layer.unit_parameters());
-  const dim3 grid{count_of(parts_of(most, kDiagonalThreads)), static_cast<unsigned>(layers.depth)};
-  launch(kernel<add_to_diagonal_kernel>, grid, dim3{kDiagonalThreads}, 0, stream, layers, rows, pairs,
-         count, scale, state);
+  const Blocks grid{parts_of(most, kDiagonalThreads), layers.depth};
+  launch(kernel<add_to_diagonal_kernel, kDiagonalThreads>, grid, 0, stream, layers, rows, pairs, count,
+         scale, state);
 }
 
 std::int64_t diagonal_gram_workspace(const TangentShape& shape, std::int64_t docs) {
-  return docs == 0 ? 0 : UnitParts(LayerTable(shape).units(), docs).count * docs * docs;
+  return shape.parameters() * docs + tail_workspace(rows_of_parameters(shape), docs, true);
 }
 
 void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* root,
                    double* workspace, double* m) {
   if (rows.docs == 0) return;
-  const LayerTable layers(shape);
-  const UnitParts parts(layers.units(), rows.docs);
-  const dim3 grid{static_cast<unsigned>(lower_tiles(rows.docs)), static_cast<unsigned>(parts.count)};
-  launch(kernel<diagonal_gram_kernel, DoubleTile::kThreads>, grid, dim3{DoubleTile::kThreads},
-         LiveUnits::kSharedBytes, stream, layers, rows, root, parts.units, workspace);
-  sum_lower_parts(stream, rows.docs, parts.count, workspace, m);
+  const std::int64_t p = shape.parameters();
+  launch(kernel<scaled_gradients_kernel, kDiagonalThreads>,
+         {parts_of(p, kTurned), parts_of(rows.docs, kTurned)}, kTurned * (kTurned + 1) * sizeof(double),
+         stream, LayerTable(shape), rows, root, workspace);
+  dual_gram(stream, rows_of_parameters(shape), rows.docs, nullptr, workspace, rows.docs, 0.0,
+            workspace + p * rows.docs, m);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -42,10 +42,8 @@ struct PlacedMatrix {
 };
 void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
                  double* to, std::int64_t stride);
-/// to [n × n] ← the lower triangle of from + diagonal · I, with zeros above it; both may be the same
-/// matrix.
-void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double diagonal, double* to,
-                std::int64_t stride);
+/// to [n × n] ← the lower triangle of from, with zeros above it; both may be the same matrix.
+void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE
 
@@ -70,8 +68,7 @@ void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows&
 /// Workspace of diagonal_gram(), in doubles.
 std::int64_t diagonal_gram_workspace(const TangentShape& shape, std::int64_t docs);
 
-/// m [docs × docs] (lower triangle) = Σ_k root[k]² g_ik g_jk, in double on tensor cores. g is computed
-/// tile by tile in shared memory, and units inactive for a tile's documents are skipped.
+/// m [docs × docs] (lower triangle) = Σ_k root[k]² g_ik g_jk, in double on tensor cores.
 void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* root,
                    double* workspace, double* m);
 

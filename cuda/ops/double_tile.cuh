@@ -159,22 +159,6 @@ struct StridedColumn {
   __device__ T operator()(int i) const { return values[place_of_row(i, step)]; }
 };
 
-/// One parameter's numbers in the gradients of documents, `step` apart: δ times an input, of a bias δ
-/// alone.
-struct GradientColumn {
-  const float* deltas;
-  const float* inputs;  // may be read for a bias too
-  int step;
-  bool is_bias;
-  bool inside;
-
-  __device__ double operator()(int i) const {
-    const std::uint32_t row = place_of_row(i, step);
-    const float input = inputs[row];
-    return double{deltas[row]} * double{is_bias ? 1.0F : input};
-  }
-};
-
 /// An operand's columns give numbers of this type.
 template <class Operand>
 using NumberOf = decltype(std::declval<Operand&>().at(0)(0));

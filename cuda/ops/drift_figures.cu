@@ -73,26 +73,22 @@ __device__ void drift_figures_kernel(const Grid& grid, const DriftColumns& task,
 
 void pair_differences(Stream stream, std::int64_t pairs, std::int64_t columns, const double* of_docs,
                       double factor, const PairColumns& of_pairs) {
-  launch_each<kThreads>(kernel<pair_differences_kernel, kThreads>, pairs, columns, stream, pairs, of_docs,
-                        factor, of_pairs);
+  launch_each(kernel<pair_differences_kernel, kThreads>, pairs, columns, stream, pairs, of_docs, factor,
+              of_pairs);
 }
 
 void pair_weights(Stream stream, std::int64_t pairs, std::int64_t columns, const PairColumns& of_pairs,
                   double* of_docs) {
-  launch_each<kThreads>(kernel<pair_weights_kernel, kThreads>, pairs, columns, stream, pairs, of_pairs,
-                        of_docs);
+  launch_each(kernel<pair_weights_kernel, kThreads>, pairs, columns, stream, pairs, of_pairs, of_docs);
 }
 
 void finish_solutions(Stream stream, std::int64_t count, const double* v, double factor, double lambda,
                       double* y) {
-  launch_each<kThreads>(kernel<finish_solutions_kernel, kThreads>, count, 1, stream, count, v, factor,
-                        lambda, y);
+  launch_each(kernel<finish_solutions_kernel, kThreads>, count, 1, stream, count, v, factor, lambda, y);
 }
 
 void drift_figures(Stream stream, const DriftColumns& columns, DriftFigure* figures) {
-  const std::int64_t count = columns.vectors + columns.pairs;
-  if (count == 0) return;
-  launch(kernel<drift_figures_kernel, kFigureThreads>, dim3{count_of(count)}, dim3{kFigureThreads},
+  launch(kernel<drift_figures_kernel, kFigureThreads>, {columns.vectors + columns.pairs},
          kFigureThreads / 32 * sizeof(double), stream, columns, figures);
 }
 

@@ -232,10 +232,8 @@ std::int64_t gradient_sum_workspace(const TangentShape& shape, std::int64_t docs
 void gradient_products(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* v,
                        double* workspace, double* products, const std::int32_t* skip,
                        std::int64_t columns) {
-  if (rows.docs == 0 || columns == 0) return;
   const std::int64_t tiles = unit_tiles(shape);
-  launch(kernel<product_tile_kernel, DoubleTile::kThreads>,
-         dim3{count_of(tiles), double_tiles(rows.docs), count_of(columns)}, dim3{DoubleTile::kThreads},
+  launch(kernel<product_tile_kernel, DoubleTile::kThreads>, {tiles, double_tiles(rows.docs), columns},
          DoubleTile::kSharedBytes, stream, LayerTable(shape), rows, v, workspace, skip);
   add_parts(stream, rows.docs, columns, 2 * tiles, workspace, products, skip);
 }
@@ -244,12 +242,9 @@ void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& ro
                   double* workspace, double* sum, const std::int32_t* skip, std::int64_t columns) {
   if (columns == 0) return;
   const SumParts cut = sum_parts(shape, rows.docs, columns);
-  if (cut.parts > 0) {
-    const dim3 grid{count_of(unit_tiles(shape)), count_of(cut.column_tiles), count_of(cut.parts * columns)};
-    launch(kernel<sum_tile_kernel, DoubleTile::kThreads>, grid, dim3{DoubleTile::kThreads},
-           DoubleTile::kSharedBytes, stream, LayerTable(shape), rows, weights, cut.docs_per_part, cut.parts,
-           workspace, skip);
-  }
+  launch(kernel<sum_tile_kernel, DoubleTile::kThreads>,
+         {unit_tiles(shape), cut.column_tiles, cut.parts * columns}, DoubleTile::kSharedBytes, stream,
+         LayerTable(shape), rows, weights, cut.docs_per_part, cut.parts, workspace, skip);
   add_parts(stream, shape.parameters(), columns, cut.parts, workspace, sum, skip);
 }
 
@@ -316,8 +311,7 @@ __device__ void norm_kernel(const Grid& /*grid*/, std::int64_t parameters, const
   double own = 0.0;
 #pragma unroll 8
   for (std::int64_t k = threadIdx.x; k < parameters; k += kNormThreads) own += vector[k] * vector[k];
-  const double norm =
-      std::sqrt(combined(own, dynamic_shared<double>(), [](double a, double b) { return a + b; }));
+  const double norm = std::sqrt(combined(own, dynamic_shared<double>(), Sum{}));
   const bool restarts = fresh != nullptr && !(norm > 0.0);
   for (std::int64_t k = threadIdx.x; k < parameters && restarts; k += kNormThreads) vector[k] = fresh[k];
   if (threadIdx.x != 0) return;
@@ -346,8 +340,8 @@ struct Work {
 
 void measure(Stream stream, const CurvatureTask& task, const double* fresh, double* vector,
              CurvatureState* state) {
-  launch(kernel<norm_kernel, kNormThreads>, dim3{1}, dim3{kNormThreads}, kNormThreads / 32 * sizeof(double),
-         stream, task.shape.parameters(), fresh, vector, state);
+  launch(kernel<norm_kernel, kNormThreads>, {1}, kNormThreads / 32 * sizeof(double), stream,
+         task.shape.parameters(), fresh, vector, state);
 }
 
 }  // namespace
@@ -371,19 +365,19 @@ void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector,
   const std::int64_t blocks = parts_of(docs, kDocsPerBlock);
   constexpr std::size_t kShared = kThreads / 32 * sizeof(double);
   const std::int32_t* settled = &state->settled;
-  launch_each<kThreads>(kernel<normalise_kernel, kThreads>, p, 1, stream, p, vector, state);
+  launch_each(kernel<normalise_kernel, kThreads>, p, 1, stream, p, vector, state);
   gradient_products(stream, task.shape, task.rows, vector, work.sums, work.products, settled);
-  launch(kernel<curvature_weights_kernel, kThreads>, dim3{count_of(blocks)}, dim3{kThreads}, kShared,
-         stream, docs, task.terms, task.incidence, work.products, work.weights, work.quotients, state);
-  launch(kernel<settle_kernel, kThreads>, dim3{1}, dim3{kThreads}, kShared, stream, blocks, work.quotients,
-         task.tolerance, state);
+  launch(kernel<curvature_weights_kernel, kThreads>, {blocks}, kShared, stream, docs, task.terms,
+         task.incidence, work.products, work.weights, work.quotients, state);
+  launch(kernel<settle_kernel, kThreads>, {1}, kShared, stream, blocks, work.quotients, task.tolerance,
+         state);
   gradient_sum(stream, task.shape, task.rows, work.weights, work.sums, vector, settled);
   measure(stream, task, nullptr, vector, state);
 }
 
 void step_from_curvature(Stream stream, const CurvatureState* state, double growth, double rate,
                          double prior, double* step) {
-  launch(kernel<step_kernel, kThreads>, dim3{1}, dim3{32}, 0, stream, state, growth, rate, prior, step);
+  launch(kernel<step_kernel, 32>, {1}, 0, stream, state, growth, rate, prior, step);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

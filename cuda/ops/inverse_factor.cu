@@ -215,7 +215,7 @@ __device__ void finish_gram_kernel(const Grid& grid, std::int64_t docs, std::int
   for (std::int64_t part = 0; part < parts; ++part) sum += numbers[part * docs * docs + at];
 #pragma unroll 8
   for (std::int64_t i = 0; i < tail_rows; ++i) sum += s[i * stride + row] * s[i * stride + column];
-  m[at] = (m[at] - sum) / lambda;
+  m[at] = lambda == 0.0 ? sum : (m[at] - sum) / lambda;
 }
 
 /// Pairs of a batch whose rows go into one row block.
@@ -400,8 +400,8 @@ void apply_from_right(Stream stream, std::int64_t n, const double* factor, std::
   if (n == 0) return;
   const RowCut cut(n, rows);
   launch(kernel<apply_from_right_kernel, DoubleTile::kThreads>,
-         dim3{double_tiles(n), count_of(cut.parts), double_tiles(rows)}, dim3{DoubleTile::kThreads},
-         DoubleTile::kSharedBytes, stream, n, factor, rows, x, stride, cut, workspace);
+         {double_tiles(n), cut.parts, double_tiles(rows)}, DoubleTile::kSharedBytes, stream, n, factor,
+         rows, x, stride, cut, workspace);
   add_parts(stream, n, rows, cut.parts, workspace, y, nullptr, y_stride);
 }
 
@@ -410,15 +410,12 @@ HeadCut start_tail(Stream stream, const FactorTail& tail, std::int64_t columns, 
                    std::int64_t stride, bool with_gram, double* workspace) {
   const HeadCut cut(tail, columns, with_gram);
   double* products = workspace + cut.gram_numbers(columns);
-  if (cut.parts > 0) {
-    launch(kernel<head_products_kernel, DoubleTile::kThreads>,
-           dim3{count_of(cut.all_tiles), count_of(cut.parts)}, dim3{DoubleTile::kThreads},
-           DoubleTile::kSharedBytes, stream, tail, columns, s, stride, cut, workspace, products);
-  }
+  launch(kernel<head_products_kernel, DoubleTile::kThreads>, {cut.all_tiles, cut.parts},
+         DoubleTile::kSharedBytes, stream, tail, columns, s, stride, cut, workspace, products);
   if (tail.rows > 0) {
-    launch(kernel<finish_tail_kernel, kThreads>, dim3{count_of(parts_of(columns, kTailColumns))},
-           dim3{kThreads}, static_cast<std::size_t>(tail.rows) * kTailColumns * sizeof(double), stream,
-           tail, columns, x, cut.parts, products, s, stride);
+    launch(kernel<finish_tail_kernel, kThreads>, {parts_of(columns, kTailColumns)},
+           static_cast<std::size_t>(tail.rows) * kTailColumns * sizeof(double), stream, tail, columns, x,
+           cut.parts, products, s, stride);
   }
   return cut;
 }
@@ -436,11 +433,11 @@ void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int6
   if (n == 0 || columns == 0) return;
   const FactorCut cut(n, columns);
   launch(kernel<apply_factor_kernel, DoubleTile::kThreads>,
-         dim3{double_tiles(columns), double_tiles(n), count_of(cut.parts)}, dim3{DoubleTile::kThreads},
-         DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride, cut, workspace);
+         {double_tiles(columns), double_tiles(n), cut.parts}, DoubleTile::kSharedBytes, stream, n, factor,
+         columns, x, y, stride, cut, workspace);
   if (cut.parts == 1) return;
-  launch_each<kThreads>(kernel<add_factor_parts_kernel, kThreads>, (n - cut.depth) * columns, 1, stream, n,
-                        columns, y, stride, cut, workspace);
+  launch_each(kernel<add_factor_parts_kernel, kThreads>, (n - cut.depth) * columns, 1, stream, n, columns,
+              y, stride, cut, workspace);
 }
 
 std::int64_t tail_workspace(const FactorTail& tail, std::int64_t columns, bool with_gram) {
@@ -463,10 +460,9 @@ void apply_factor_transposed(Stream stream, const FactorTail& tail, const double
   const std::int64_t n = tail.head + tail.rows;
   if (n == 0 || columns == 0) return;
   launch(kernel<tail_from_right_kernel, kThreads>,
-         dim3{count_of(std::max<std::int64_t>(1, parts_of(tail.head, kThreads))),
-              count_of(parts_of(columns, kColumnsPerPass))},
-         dim3{kThreads}, static_cast<std::size_t>(kBlock * kColumnsPerPass) * sizeof(double), stream, tail,
-         columns, x, workspace, y);
+         {std::max<std::int64_t>(1, parts_of(tail.head, kThreads)), parts_of(columns, kColumnsPerPass)},
+         static_cast<std::size_t>(kBlock * kColumnsPerPass) * sizeof(double), stream, tail, columns, x,
+         workspace, y);
   apply_from_right(stream, tail.head, factor, columns, workspace, tail.head,
                    workspace + columns * tail.head, y, n);
 }
@@ -475,8 +471,8 @@ void dual_gram(Stream stream, const FactorTail& tail, std::int64_t docs, const d
                std::int64_t stride, double lambda, double* workspace, double* m) {
   if (docs == 0) return;
   const HeadCut cut = start_tail(stream, tail, docs, x, s, stride, true, workspace);
-  launch_each<128>(kernel<finish_gram_kernel>, docs, docs, stream, docs, cut.parts, workspace, tail.rows,
-                   s + tail.head * stride, stride, lambda, m);
+  launch_each(kernel<finish_gram_kernel, 128>, docs, docs, stream, docs, cut.parts, workspace, tail.rows,
+              s + tail.head * stride, stride, lambda, m);
 }
 
 std::int64_t append_workspace(std::int64_t n, std::int64_t pairs) {
@@ -490,9 +486,9 @@ void close_tail(Stream stream, const FactorTail& tail, double* factor, double* w
                 const CovarianceStatus* status) {
   apply_from_right(stream, tail.head, factor, tail.rows, tail.values, tail.stride(),
                    workspace + tail.rows * tail.head, workspace, tail.head);
-  launch(kernel<close_tail_kernel, kThreads>, dim3{count_of(tail.stride() / kFinishColumns)},
-         dim3{kThreads}, static_cast<std::size_t>(tail.rows) * kFinishColumns * sizeof(double), stream,
-         tail, workspace, factor + factor_row(tail.head), status);
+  launch(kernel<close_tail_kernel, kThreads>, {tail.stride() / kFinishColumns},
+         static_cast<std::size_t>(tail.rows) * kFinishColumns * sizeof(double), stream, tail, workspace,
+         factor + factor_row(tail.head), status);
 }
 
 void append_pairs(Stream stream, std::int64_t n, double* factor, double* tail_values, std::int64_t docs,
@@ -506,10 +502,9 @@ void append_pairs(Stream stream, std::int64_t n, double* factor, double* tail_va
   for (std::int64_t first = 0; first < count;) {
     FactorTail tail(n + first, tail_values);
     const std::int64_t added = std::min(count - first, kBlock - tail.rows);
-    launch(kernel<append_rows_kernel, kThreads>, dim3{count_of(tail.stride() / kFinishColumns)},
-           dim3{kThreads}, static_cast<std::size_t>(added) * kFinishColumns * sizeof(double), stream, n,
-           tail, s, stride, NewRows{pairs, count, corner, inverse, first, added}, std::sqrt(lambda),
-           status);
+    launch(kernel<append_rows_kernel, kThreads>, {tail.stride() / kFinishColumns},
+           static_cast<std::size_t>(added) * kFinishColumns * sizeof(double), stream, n, tail, s, stride,
+           NewRows{pairs, count, corner, inverse, first, added}, std::sqrt(lambda), status);
     tail.rows += added;
     first += added;
     if (tail.rows == kBlock) close_tail(stream, tail, factor, inverse + count * count, status);

@@ -70,8 +70,8 @@ std::int64_t apply_factor_transposed_workspace(std::int64_t head, std::int64_t c
 void apply_factor_transposed(Stream stream, const FactorTail& tail, const double* factor,
                              std::int64_t columns, const double* x, double* workspace, double* y);
 
-/// m [docs × docs] ← (m − sᵀs)/λ, lower triangle: from K_VV to M. Before, s [n × docs] gets its tail's rows
-/// as by apply_tail(), with one launch for both products over the head.
+/// m [docs × docs] ← (m − sᵀs)/λ, lower triangle: from K_VV to M; sᵀs alone where λ is 0. Before, s [n ×
+/// docs] gets its tail's rows as by apply_tail(), with one launch for both products over the head.
 void dual_gram(Stream stream, const FactorTail& tail, std::int64_t docs, const double* x, double* s,
                std::int64_t stride, double lambda, double* workspace, double* m);
 

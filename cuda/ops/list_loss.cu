@@ -45,7 +45,7 @@ struct Query {
   __device__ double sum(Term term) const {
     double own = 0.0;
     for_docs([&](std::int32_t doc) { own += term(doc); });
-    return combined(own, shared, [](double a, double b) { return a + b; });
+    return combined(own, shared, Sum{});
   }
   template <class Value>
   __device__ double most(Value value) const {
@@ -116,10 +116,9 @@ __device__ double all_pairs(const Query& query, bool mean, Pair pair) {
     slope = warp_sum(slope);
     if (Query::is_first_lane()) query.slopes[doc] = slope;
   });
-  const auto add = [](double a, double b) { return a + b; };
-  loss = combined(loss, query.shared, add);
+  loss = combined(loss, query.shared, Sum{});
   if (!mean) return loss;
-  pairs = combined(pairs, query.shared, add);
+  pairs = combined(pairs, query.shared, Sum{});
   if (pairs == 0.0) return loss;
   query.for_docs([&](std::int32_t doc) { query.slopes[doc] /= pairs; });
   return loss / pairs;
@@ -140,7 +139,7 @@ __device__ double lambda_rank(const Query& query, bool mean, const double* disco
     query.workspace[doc] = discounts[rank];
     own += query.gain(doc) * discounts[place];
   });
-  const double ideal = combined(own, query.shared, [](double a, double b) { return a + b; });
+  const double ideal = combined(own, query.shared, Sum{});
   return all_pairs(query, mean, [&](std::int32_t winner, std::int32_t loser, double lead) {
     const double change = ndcg_change(query.gain(winner) - query.gain(loser), query.workspace[winner],
                                       query.workspace[loser], ideal);
@@ -183,9 +182,8 @@ __device__ double list_mle_grade(const Query& query, double grade) {
         sums.log_product += exponent(doc) + log(clock.share);
         sums.slopes += clock.slope;
       });
-      const auto add = [](double a, double b) { return a + b; };
-      sums.log_product = combined(sums.log_product, query.shared, add);
-      sums.slopes = combined(sums.slopes, query.shared, add);
+      sums.log_product = combined(sums.log_product, query.shared, Sum{});
+      sums.slopes = combined(sums.slopes, query.shared, Sum{});
       return sums;
     };
     const TiedFirst found = tied_first(static_cast<std::int64_t>(count), sums_at, [&](double weight) {
@@ -294,11 +292,10 @@ __device__ void list_losses_kernel(const Grid& grid, const ListLossForm& form, c
 
 void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
                  double* workspace, double* losses, double* slopes) {
-  if (lists.queries == 0) return;
-  const unsigned threads = has_pairs(form.loss) ? kThreadsOfPairs : kThreads;
-  launch(kernel<list_losses_kernel, kThreadsOfPairs>, dim3{static_cast<unsigned>(lists.queries)},
-         dim3{threads}, threads / 32 * sizeof(double), stream, form, lists, scores, workspace, losses,
-         slopes);
+  const auto losses_kernel = has_pairs(form.loss) ? kernel<list_losses_kernel, kThreadsOfPairs>
+                                                  : kernel<list_losses_kernel, kThreads>;
+  launch(losses_kernel, {lists.queries}, losses_kernel.threads / 32 * sizeof(double), stream, form, lists,
+         scores, workspace, losses, slopes);
 }
 
 namespace {
@@ -384,15 +381,10 @@ void ndcg_weights(Stream stream, const ImpressionView& impressions, const PairOb
                   const std::int32_t* items, std::int64_t members, std::int64_t docs, const float* scores,
                   double* changes, double* weights, double* labels) {
   if (members == 0 || terms == 0) return;
-  const auto stacked = count_of(members);
-  if (impressions.count > 0) {
-    launch(kernel<ndcg_changes_kernel, kWeightThreads>,
-           dim3{count_of(parts_of(impressions.count, kWeightWarps)), stacked}, dim3{kWeightThreads}, 0,
-           stream, impressions, observations, observation_count, docs, scores, changes);
-  }
-  launch_each<kWeightThreads>(kernel<fold_changes_kernel, kWeightThreads>, terms, members, stream,
-                              observations, observation_count, terms, offsets, items, changes, weights,
-                              labels);
+  launch(kernel<ndcg_changes_kernel, kWeightThreads>, {parts_of(impressions.count, kWeightWarps), members},
+         0, stream, impressions, observations, observation_count, docs, scores, changes);
+  launch_each(kernel<fold_changes_kernel, kWeightThreads>, terms, members, stream, observations,
+              observation_count, terms, offsets, items, changes, weights, labels);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

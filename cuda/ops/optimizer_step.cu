@@ -41,14 +41,14 @@ __device__ void step_kernel(const Grid& grid, const Step& kind, std::int64_t par
 }  // namespace
 
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state) {
-  launch_each<kThreads>(kernel<begin_training_kernel, kThreads>, numbers, 1, stream, numbers, theta, state);
+  launch_each(kernel<begin_training_kernel, kThreads>, numbers, 1, stream, numbers, theta, state);
 }
 
 void optimizer_step(Stream stream, Step kind, std::int64_t members, std::int64_t parameters,
                     const StepRates* rates, const double* gradient, const double* step,
                     const OptimizerState& state, float* theta) {
-  launch_each<kThreads>(kernel<step_kernel, kThreads>, parameters, members, stream, kind, parameters, rates,
-                        gradient, step, state, theta);
+  launch_each(kernel<step_kernel, kThreads>, parameters, members, stream, kind, parameters, rates, gradient,
+              step, state, theta);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

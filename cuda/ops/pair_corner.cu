@@ -65,8 +65,8 @@ __device__ void factor_corner_kernel(const Grid& /*grid*/, std::int64_t docs, co
 void factor_pair_corner(Stream stream, std::int64_t docs, const double* m, const PreferencePair* pairs,
                         std::int64_t count, double* corner, double* inverse, CovarianceStatus* status) {
   if (count == 0) return;
-  launch(kernel<factor_corner_kernel, kThreads>, dim3{1}, dim3{kThreads}, 0, stream, docs, m, pairs, count,
-         corner, inverse, status);
+  launch(kernel<factor_corner_kernel, kThreads>, {1}, 0, stream, docs, m, pairs, count, corner, inverse,
+         status);
 }
 
 namespace {

@@ -20,6 +20,12 @@ struct SeenTerm {
   double labels;
 };
 
+/// A member's own terms.
+__device__ inline PairHistoryView history_of(PairHistoryView all, std::int64_t member) {
+  all.terms += member * all.terms_step;
+  return all;
+}
+
 /// `scores` are the member's.
 __device__ inline SeenTerm see_term(const PairHistoryView& history, const float* scores,
                                     std::int64_t member, std::int64_t t) {

@@ -8,7 +8,7 @@
 #include "core/random/rng_stream.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/layer_table.h"
-#include "cuda/ops/live_units.cuh"
+#include "cuda/ops/output_layer.cuh"
 #include "cuda/ops/pair_terms.cuh"
 #include "cuda/runtime/grid.cuh"
 
@@ -56,11 +56,12 @@ __device__ void perturb_labels_kernel(const Grid& grid, const PairTerm* terms, s
 // it; grid.block.y is the member. Deterministic: each lane's terms and the lanes are summed in a fixed
 // order.
 __device__ void output_slopes_kernel(const Grid& grid, const OutputLayer& output,
-                                     const PairHistoryView& history, const float* theta,
-                                     const float* scores, const FactorRows& rows) {
+                                     const PairHistoryView& all, const float* theta, const float* scores,
+                                     const FactorRows& rows) {
   const std::int64_t doc = std::int64_t{grid.block.x} * (kThreads / 32) + threadIdx.x / 32;
-  if (doc >= history.docs) return;
+  if (doc >= all.docs) return;
   const std::int64_t member = grid.block.y;
+  const PairHistoryView history = history_of(all, member);
   const std::int32_t stop = history.incidence.offsets[doc + 1];
   double sum = 0.0;
   for (std::int32_t i = history.incidence.offsets[doc] + static_cast<std::int32_t>(threadIdx.x % 32);
@@ -128,12 +129,14 @@ __device__ SummedColumn summed_column(const LayerTable& layers, std::int64_t num
 // parts, members. Each of a block's warps takes its share of the documents in order, and their sums are
 // added in order.
 __device__ void sum_columns_kernel(const Grid& grid, const LayerTable& layers, const float* features,
-                                   const FactorRows& rows, const PartialSums& partial) {
+                                   std::int64_t features_step, const FactorRows& rows,
+                                   const PartialSums& partial) {
   const std::int64_t begin = std::int64_t{grid.block.y} * partial.docs_per_part;
   const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
   const float* member_rows = rows.values + grid.block.z * rows.docs * rows.stride;
   const SummedColumn column =
-      summed_column(layers, grid.block.x * kColumns + threadIdx.x % 32, features, member_rows, rows.stride);
+      summed_column(layers, grid.block.x * kColumns + threadIdx.x % 32,
+                    features + grid.block.z * features_step, member_rows, rows.stride);
   const float* output_delta = member_rows + layers.layer[layers.depth - 1].delta;
   float sum = 0.0F;
   if (column.parameter >= 0) {
@@ -178,8 +181,8 @@ __device__ void loss_sums_kernel(const Grid& grid, const PairHistoryView& histor
                                  const StackedObjective& objective, const LossBlocks& blocks,
                                  double* sums) {
   const std::int64_t member = grid.block.y;
-  const double sum = loss_sum(history, scores, theta, parameters, objective, blocks, member, grid.block.x,
-                              dynamic_shared<double>());
+  const double sum = loss_sum(history_of(history, member), scores, theta, parameters, objective, blocks,
+                              member, grid.block.x, dynamic_shared<double>());
   if (threadIdx.x == 0) sums[member * blocks.all + grid.block.x] = sum;
 }
 
@@ -223,7 +226,7 @@ void multiply_outer_products(Products& products, const NetworkStack& stack, std:
     if (whole_parts > 0) multiply(0, part_docs, whole_parts);
   } else {
     shape.a.step = rows.docs * rows.stride;
-    shape.b.step = l == 0 ? 0 : rows.docs * rows.stride;
+    shape.b.step = l == 0 ? stack.features_step : rows.docs * rows.stride;
     shape.c.step = partial.parts * partial.stride;
     for (std::int64_t part = 0; part < whole_parts; ++part) multiply(part, part_docs, stack.members);
   }
@@ -238,9 +241,8 @@ void sum_over_docs(Products& products, const NetworkStack& stack, const float* f
     multiply_outer_products(products, stack, l, features, rows, partial);
   const std::int64_t columns =
       layers.layer[layers.depth - 1].columns + (stack.shape.biases ? layers.units() : 0);
-  launch(kernel<sum_columns_kernel, kThreads>,
-         dim3{count_of(parts_of(columns, kColumns)), count_of(partial.parts), count_of(stack.members)},
-         dim3{kThreads}, kThreads * sizeof(float), products.stream(), layers, features, rows, partial);
+  launch(kernel<sum_columns_kernel, kThreads>, {parts_of(columns, kColumns), partial.parts, stack.members},
+         kThreads * sizeof(float), products.stream(), layers, features, stack.features_step, rows, partial);
 }
 
 /// Gradients from δ_L and δ_{L−1} of all documents.
@@ -255,8 +257,8 @@ void finish_gradients(Products& products, const NetworkStack& stack, const float
     backward_hidden(products, stack, rows);
     sum_over_docs(products, stack, features, rows, partial);
   }
-  launch_each<kThreads>(kernel<finish_gradient_kernel, kThreads>, shape.parameters(), stack.members,
-                        products.stream(), partial, stack.theta, objective, use);
+  launch_each(kernel<finish_gradient_kernel, kThreads>, shape.parameters(), stack.members,
+              products.stream(), partial, stack.theta, objective, use);
 }
 
 }  // namespace
@@ -279,8 +281,8 @@ std::int64_t most_partial_sums(const NetworkShape& shape, std::int64_t members, 
 
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
                     const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels) {
-  launch_each<kThreads>(kernel<perturb_labels_kernel, kThreads>, terms_count, members, stream, terms,
-                        terms_count, keys, round, noise, labels);
+  launch_each(kernel<perturb_labels_kernel, kThreads>, terms_count, members, stream, terms, terms_count,
+              keys, round, noise, labels);
 }
 
 void forward_history(Products& products, const NetworkStack& stack, const PairHistoryView& history,
@@ -288,20 +290,18 @@ void forward_history(Products& products, const NetworkStack& stack, const PairHi
   const FactorRows rows = rows_of(stack.shape, history, workspace);
   NetworkStack of_many = stack;
   of_many.many_docs = true;
+  of_many.features_step = history.features_step;
   forward(products, of_many, history.features, rows, {workspace.scores, nullptr});
 }
 
 void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
                  const StackedObjective& objective, const TrainingWorkspace& workspace, double* losses) {
-  if (stack.members == 0) return;
   const LossBlocks blocks(history.count, stack.shape.parameters(), objective);
-  if (blocks.all > 0) {
-    launch(kernel<loss_sums_kernel, kThreads>, dim3{count_of(blocks.all), count_of(stack.members)},
-           dim3{kThreads}, kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
-           stack.shape.parameters(), objective, blocks, workspace.losses);
-  }
-  launch_each<32>(kernel<finish_losses_kernel>, stack.members, 1, stream, stack.members, blocks,
-                  workspace.losses, objective, losses);
+  launch(kernel<loss_sums_kernel, kThreads>, {blocks.all, stack.members}, kThreads / 32 * sizeof(double),
+         stream, history, workspace.scores, stack.theta, stack.shape.parameters(), objective, blocks,
+         workspace.losses);
+  launch_each(kernel<finish_losses_kernel, 32>, stack.members, 1, stream, stack.members, blocks,
+              workspace.losses, objective, losses);
 }
 
 void pair_gradients(Products& products, const NetworkStack& stack, const PairHistoryView& history,
@@ -309,22 +309,19 @@ void pair_gradients(Products& products, const NetworkStack& stack, const PairHis
                     const GradientUse& use) {
   if (stack.members == 0) return;
   const FactorRows rows = rows_of(stack.shape, history, workspace);
-  if (history.docs > 0) {
-    launch(kernel<output_slopes_kernel, kThreads>,
-           dim3{count_of(parts_of(history.docs, kThreads / 32)), count_of(stack.members)}, dim3{kThreads},
-           0, products.stream(), OutputLayer(stack.shape), history, stack.theta, workspace.scores, rows);
-  }
-  finish_gradients(products, stack, history.features, rows, objective, workspace, use);
+  launch(kernel<output_slopes_kernel, kThreads>, {parts_of(history.docs, kThreads / 32), stack.members}, 0,
+         products.stream(), OutputLayer(stack.shape), history, stack.theta, workspace.scores, rows);
+  NetworkStack own = stack;
+  own.features_step = history.features_step;
+  finish_gradients(products, own, history.features, rows, objective, workspace, use);
 }
 
 void score_gradient(Products& products, const NetworkStack& stack, const PairHistoryView& documents,
                     const double* slopes, double scale, const TrainingWorkspace& workspace,
                     double* gradient) {
   const FactorRows rows = rows_of(stack.shape, documents, workspace);
-  if (documents.docs > 0) {
-    launch(kernel<known_slopes_kernel, kThreads>, dim3{count_of(parts_of(documents.docs, kThreads / 32))},
-           dim3{kThreads}, 0, products.stream(), OutputLayer(stack.shape), slopes, stack.theta, rows);
-  }
+  launch(kernel<known_slopes_kernel, kThreads>, {parts_of(documents.docs, kThreads / 32)}, 0,
+         products.stream(), OutputLayer(stack.shape), slopes, stack.theta, rows);
   finish_gradients(products, stack, documents.features, rows, {scale, 0.0, nullptr, nullptr}, workspace,
                    {gradient, nullptr, nullptr});
 }

@@ -21,6 +21,9 @@ struct PairHistoryView {
   PairIncidence incidence;
   const double* labels = nullptr;   // [members × count] in place of the terms' own; may be null
   const double* weights = nullptr;  // [members × count] in place of the terms' own; may be null
+  // Numbers from one member's documents to the next's, and terms; 0: all members have the same.
+  std::int64_t features_step = 0;
+  std::int64_t terms_step = 0;
 };
 
 /// PairObjective of core/ops; `centre` and `linear` [members × p] may be null.

@@ -4,8 +4,9 @@
 #include <cstdint>
 
 #include "core/ops/relu_network.h"
-#include "cuda/ops/live_units.cuh"
+#include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/optimizer_step.cuh"
+#include "cuda/ops/output_layer.cuh"
 #include "cuda/ops/pair_terms.cuh"
 #include "cuda/ops/persistent_training.h"
 #include "cuda/runtime/stream.h"
@@ -14,44 +15,36 @@
 // documents and weights come there.
 namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent {
 
-/// Numbers moved by one instruction.
-template <int count>
-struct alignas(count * sizeof(float)) FloatGroup {
-  float value[count];
-};
-
 constexpr int kThreads = 256;
-constexpr int kUnits = 8;    // of a thread's tile
-constexpr int kColumns = 8;  // of a thread's tile of a gradient
-constexpr int kMostDocsOfThread = 10;
-constexpr int kMostDocShares = 32;  // so that no float32 sum is over more than 320 documents
-constexpr int kDocLanes = 8;        // that share a document's terms
+constexpr int kMostDocTiles = 20;  // of a part
+constexpr int kDocLanes = 8;       // that share a document's terms
 
-static_assert(kMostDocShares * kMostDocsOfThread <= kMostDocsPerFloatSum);
+static_assert(WarpPlace::kRows * kMostDocTiles <= kMostDocsPerFloatSum);
 
-/// Sizes of a block's shared memory, in bytes that are multiples of 16.
+/// Sizes of a block's shared memory, in bytes that are multiples of 16, for so many parts at a time.
 struct RoomSizes {
-  std::size_t docs;     // [part × row_stride]
-  std::size_t weights;  // [units × row_stride]; later deltas [part × delta_stride]; later sums of a row
-  std::size_t sums;     // [part × unit_shares] in double; later the slopes of terms
+  std::size_t docs;     // [docs × row_stride]
+  std::size_t weights;  // [units × row_stride]; later deltas [docs × delta_stride]; later sums of a row
+  std::size_t sums;     // [docs × sum_stride] in double; later the slopes of terms
   std::size_t steps;    // [members] in double
-  std::size_t delta;    // [part], then the output layer's weights [units]
+  std::size_t delta;    // [docs], then the output layer's weights [units]
 
   OLRANK_HOST_DEVICE static std::size_t in_sixteens(std::int64_t bytes) {
     return static_cast<std::size_t>((bytes + 15) / 16 * 16);
   }
-  OLRANK_HOST_DEVICE RoomSizes(const TrainingParts& of, std::int64_t members) {
+  OLRANK_HOST_DEVICE RoomSizes(const TrainingParts& of, std::int64_t members, std::int64_t parts) {
+    const std::int64_t docs_at_once = parts * of.docs;
     constexpr std::int64_t kFloat = sizeof(float);
     constexpr std::int64_t kDouble = sizeof(double);
-    const std::int64_t units = std::int64_t{kUnits} * of.unit_shares;
+    const std::int64_t units = of.padded_units();
     const std::int64_t weight_bytes = units * of.row_stride * kFloat;
-    const std::int64_t delta_bytes = of.docs * (units + 4) * kFloat;
-    const std::int64_t row_bytes = max(std::int64_t{kThreads}, parts_of(of.columns, 4)) * 4 * kDouble;
-    docs = in_sixteens(of.docs * of.row_stride * kFloat);
+    const std::int64_t delta_bytes = docs_at_once * of.delta_stride() * kFloat;
+    const std::int64_t row_bytes = max(kThreads, of.quads()) * 4 * kDouble;
+    docs = in_sixteens(docs_at_once * of.row_stride * kFloat);
     weights = in_sixteens(max(max(weight_bytes, delta_bytes), row_bytes));
-    sums = in_sixteens(of.docs * of.unit_shares * kDouble);
+    sums = in_sixteens(docs_at_once * of.sum_stride() * kDouble);
     steps = in_sixteens((members + kThreads / 32) * kDouble);
-    delta = in_sixteens((of.docs + units) * kFloat);
+    delta = in_sixteens((docs_at_once + units) * kFloat);
   }
   OLRANK_HOST_DEVICE std::size_t all() const { return docs + weights + sums + steps + delta; }
 };
@@ -66,14 +59,9 @@ struct Task {
 
   OLRANK_HOST_DEVICE int units() const { return static_cast<int>(hidden.rows); }
   OLRANK_HOST_DEVICE int inputs() const { return static_cast<int>(hidden.columns); }
-  OLRANK_HOST_DEVICE int padded_units() const { return kUnits * parts.unit_shares; }
-  /// Groups of four columns.
-  OLRANK_HOST_DEVICE int quads() const { return (parts.columns + 3) / 4; }
-  OLRANK_HOST_DEVICE int delta_stride() const { return padded_units() + 4; }
   OLRANK_HOST_DEVICE std::int64_t members() const { return training.stack.members; }
-  OLRANK_HOST_DEVICE std::int64_t items() const { return parts.parts * members(); }
   /// Numbers of a part's gradient: a row per hidden unit, and the sum of δ_L.
-  OLRANK_HOST_DEVICE std::int64_t partial_size() const { return std::int64_t{units()} * 4 * quads() + 4; }
+  OLRANK_HOST_DEVICE std::int64_t partial_size() const { return std::int64_t{units()} * parts.depth() + 4; }
   /// Rows of parameters: those of a hidden unit, and the bias of the output.
   OLRANK_HOST_DEVICE std::int64_t rows() const { return units() + (output.layer.has_bias() ? 1 : 0); }
   __device__ const float* theta_of(std::int64_t member) const {
@@ -83,7 +71,7 @@ struct Task {
     return training.workspace.partial + (member * parts.parts + part) * partial_size();
   }
   __device__ std::uint8_t* gates_of(std::int64_t member, std::int64_t part) const {
-    return training.workspace.gates + (member * parts.parts + part) * parts.docs * parts.unit_shares;
+    return training.workspace.gates + (member * parts.parts + part) * parts.docs * parts.unit_shares();
   }
 };
 
@@ -100,8 +88,8 @@ struct Room {
   float* delta;
   float* output;
 
-  __device__ Room(const Task& task) {
-    const RoomSizes sizes(task.parts, task.members());
+  __device__ Room(const Task& task, std::int64_t parts) {
+    const RoomSizes sizes(task.parts, task.members(), parts);
     char* place = dynamic_shared<char>();
     docs = reinterpret_cast<float*>(place);
     place += sizes.docs;
@@ -114,22 +102,24 @@ struct Room {
     warps = steps + task.members();
     place += sizes.steps;
     delta = reinterpret_cast<float*>(place);
-    output = delta + task.parts.docs;
+    output = delta + parts * task.parts.docs;
   }
 };
 
-/// A part of the documents, for one member.
+/// Neighbouring parts of the documents that a block keeps at once, for one member.
 struct Item {
   std::int64_t member;
-  std::int64_t part;
+  std::int64_t part;   // the first
   std::int64_t first;  // document
   int docs;
+  int tiles;  // of documents
 
-  __device__ Item(const Task& task, std::int64_t number)
+  __device__ Item(const Task& task, std::int64_t number, std::int64_t parts)
       : member(number % task.members()),
-        part(number / task.members()),
+        part(number / task.members() * parts),
         first(part * task.parts.docs),
-        docs(static_cast<int>(min(task.parts.docs, task.training.history.docs - first))) {}
+        docs(static_cast<int>(min(parts * task.parts.docs, task.training.history.docs - first))),
+        tiles((docs + WarpPlace::kRows - 1) / WarpPlace::kRows) {}
 };
 
 /// Calls body(row, quad) for rows × quads, split over the block's threads.
@@ -157,7 +147,7 @@ __device__ void stage_rows(const Task& task, const float* from, int rows, int pa
                            const Bias& bias_of) {
   const int inputs = task.inputs();
   const bool fours = reinterpret_cast<std::uintptr_t>(from) % sizeof(FloatGroup<4>) == 0 && inputs % 4 == 0;
-  for_each_quad(padded_rows, task.quads(), [&](int row, int quad) {
+  for_each_quad(padded_rows, task.parts.quads(), [&](int row, int quad) {
     float* out = to + row * task.parts.row_stride + 4 * quad;
     const float* in = from + std::int64_t{row} * inputs + 4 * quad;
     if (fours && row < rows && 4 * quad < inputs) {
@@ -178,22 +168,15 @@ __device__ void stage_rows(const Task& task, const float* from, int rows, int pa
 
 __device__ inline void stage_docs(const Task& task, const Item& item, float* to) {
   stage_rows(task, task.training.history.features + item.first * task.hidden.columns, item.docs,
-             static_cast<int>(task.parts.docs), to, [](int) { return 1.0F; });
+             WarpPlace::kRows * item.tiles, to, [](int) { return 1.0F; });
 }
 
 __device__ inline void stage_weights(const Task& task, std::int64_t member, const Room& room) {
   const float* theta = task.theta_of(member);
-  stage_rows(task, theta + task.hidden.weight, task.units(), task.padded_units(), room.weights,
+  stage_rows(task, theta + task.hidden.weight, task.units(), task.parts.padded_units(), room.weights,
              [&](int unit) { return theta[task.hidden.bias + unit]; });
-  for (int unit = static_cast<int>(threadIdx.x); unit < task.padded_units(); unit += kThreads)
+  for (int unit = static_cast<int>(threadIdx.x); unit < task.parts.padded_units(); unit += kThreads)
     room.output[unit] = unit < task.units() ? theta[task.output.layer.weight + unit] : 0.0F;
-}
-
-/// The quads that a thread multiplies at a time.
-template <int kCount>
-__device__ void read_quads(const float* from, int step, FloatGroup<4> (&to)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) to[i] = *reinterpret_cast<const FloatGroup<4>*>(from + i * step);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent
@@ -201,58 +184,43 @@ __device__ void read_quads(const float* from, int step, FloatGroup<4> (&to)[kCou
 // The passes of the persistent training kernel over the documents in shared memory.
 namespace olrank::OLRANK_DEVICE_NAMESPACE::persistent {
 
+/// The number of the calling lane's share of a document's units.
+__device__ inline int share_of(const WarpPlace& at) {
+  return 4 * at.column_group + static_cast<int>(threadIdx.x) % 4;
+}
+
 /// h_1 of the documents in shared memory in float32, columns in order, and from it scores in double and
-/// which units are active; h itself is not kept. A thread owns kDocs × 8 numbers, document and unit i of
-/// every i-th share.
-template <int kDocs>
-__device__ void pass_forward(const Task& task, const Item& item, const Room& room) {
-  const int shares = task.parts.unit_shares;
-  const int doc_share = static_cast<int>(threadIdx.x) / shares;
-  const int unit_share = static_cast<int>(threadIdx.x) % shares;
-  const int stride = task.parts.row_stride;
-  if (doc_share < task.parts.doc_shares) {
-    float h[kDocs][kUnits] = {};
-    const float* docs = room.docs + doc_share * stride;
-    const float* weights = room.weights + unit_share * stride;
-    const int quads = task.quads();
-    for (int quad = 0; quad < quads; ++quad) {
-      FloatGroup<4> x[kDocs];
-      FloatGroup<4> w[kUnits];
-      read_quads(docs + 4 * quad, task.parts.doc_shares * stride, x);
-      read_quads(weights + 4 * quad, shares * stride, w);
+/// which units are active; h itself is not kept.
+__device__ inline void pass_forward(const Task& task, const Item& item, const Room& room) {
+  const TrainingParts& parts = task.parts;
+  const int shares = parts.unit_shares();
+  std::uint8_t* gates = task.gates_of(item.member, item.part);
+  for_each_place(1, item.tiles, parts.unit_tiles, [&](int, const WarpPlace& at) {
+    FloatTile h;
+    h.multiply_add(at, SharedOperand<true>{room.docs, parts.row_stride},
+                   SharedOperand<true>{room.weights, parts.row_stride}, parts.depth());
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-#pragma unroll
-        for (int i = 0; i < kDocs; ++i) {
-#pragma unroll
-          for (int j = 0; j < kUnits; ++j) h[i][j] += x[i].value[e] * w[j].value[e];
-        }
-      }
-    }
-    double output[kUnits];
-#pragma unroll
-    for (int j = 0; j < kUnits; ++j) output[j] = double{room.output[unit_share + j * shares]};
-    std::uint8_t* gates = task.gates_of(item.member, item.part);
-#pragma unroll
-    for (int i = 0; i < kDocs; ++i) {
+    for (int i = 0; i < 2 * WarpPlace::kMostRowTiles; ++i) {
+      if (i / 2 >= at.row_tiles) continue;
       double sum = 0.0;
       unsigned active = 0;
 #pragma unroll
-      for (int j = 0; j < kUnits; ++j) {
-        const bool passes = h[i][j] > 0.0F;
-        active |= (passes ? 1U : 0U) << j;
-        sum += output[j] * (passes ? double{h[i][j]} : 0.0);
+      for (int j = 0; j < 2 * WarpPlace::kMostColumnTiles; ++j) {
+        const float number = h.sum[i / 2][j / 2][i % 2 * 2 + j % 2];
+        if (j / 2 >= at.column_tiles || !(number > 0.0F)) continue;
+        active |= 1U << j;
+        sum += double{room.output[at.column(j / 2, j)]} * double{number};
       }
-      const int place = (doc_share + i * task.parts.doc_shares) * shares + unit_share;
-      room.sums[place] = sum;
-      gates[place] = static_cast<std::uint8_t>(active);
+      const int doc = at.row(i / 2, i % 2 * 2);
+      room.sums[doc * parts.sum_stride() + share_of(at)] = sum;
+      gates[doc * shares + share_of(at)] = static_cast<std::uint8_t>(active);
     }
-  }
+  });
   __syncthreads();
   float* scores = task.training.workspace.scores + item.member * task.training.history.docs + item.first;
   for (int doc = static_cast<int>(threadIdx.x); doc < item.docs; doc += kThreads) {
     double sum = 0.0;
-    for (int share = 0; share < shares; ++share) sum += room.sums[doc * shares + share];
+    for (int share = 0; share < shares; ++share) sum += room.sums[doc * parts.sum_stride() + share];
     scores[doc] = score_of(task.output, task.theta_of(item.member), sum);
   }
 }
@@ -267,7 +235,7 @@ __device__ inline void find_output_deltas(const Task& task, const Item& item, co
   const float* scores = task.training.workspace.scores + item.member * history.docs;
   // Terms at their ends, one after another: reading them document by document would wait for memory each
   // time.
-  const bool fits = last - first <= task.parts.docs * task.parts.unit_shares;
+  const bool fits = last - first <= WarpPlace::kRows * item.tiles * task.parts.unit_shares();
   double* slopes =
       fits ? room.slopes : task.training.workspace.slopes + item.member * 2 * history.count + first;
 #pragma unroll 4
@@ -275,7 +243,7 @@ __device__ inline void find_output_deltas(const Task& task, const Item& item, co
     slopes[i - first] = slope_at_end(history, scores, item.member, history.incidence.ends[i]);
   __syncthreads();
   const int lane = static_cast<int>(threadIdx.x) % kDocLanes;
-  const int docs = static_cast<int>(task.parts.docs);
+  const int docs = WarpPlace::kRows * item.tiles;
   for (int begin = 0; begin < docs; begin += kThreads / kDocLanes) {
     const int doc = begin + static_cast<int>(threadIdx.x) / kDocLanes;
     double sum = 0.0;
@@ -290,74 +258,65 @@ __device__ inline void find_output_deltas(const Task& task, const Item& item, co
 }
 
 /// deltas [part × units]: δ_L where a unit is active, else 0. By the threads that found out.
-template <int kDocs>
-__device__ void spread_deltas(const Task& task, const Item& item, const Room& room) {
-  const int shares = task.parts.unit_shares;
-  const int doc_share = static_cast<int>(threadIdx.x) / shares;
-  const int unit_share = static_cast<int>(threadIdx.x) % shares;
-  if (doc_share >= task.parts.doc_shares) return;
+__device__ inline void spread_deltas(const Task& task, const Item& item, const Room& room) {
+  const TrainingParts& parts = task.parts;
   const std::uint8_t* gates = task.gates_of(item.member, item.part);
+  for_each_place(1, item.tiles, parts.unit_tiles, [&](int, const WarpPlace& at) {
 #pragma unroll
-  for (int i = 0; i < kDocs; ++i) {
-    const int doc = doc_share + i * task.parts.doc_shares;
-    const unsigned active = gates[doc * shares + unit_share];
-    const float delta = room.delta[doc];
+    for (int i = 0; i < 2 * WarpPlace::kMostRowTiles; ++i) {
+      if (i / 2 >= at.row_tiles) continue;
+      const int doc = at.row(i / 2, i % 2 * 2);
+      const unsigned active = gates[doc * parts.unit_shares() + share_of(at)];
+      const float delta = room.delta[doc];
 #pragma unroll
-    for (int j = 0; j < kUnits; ++j) {
-      room.deltas[doc * task.delta_stride() + unit_share + j * shares] =
-          (active >> j & 1U) != 0 ? delta : 0.0F;
+      for (int v = 0; v < WarpPlace::kMostColumnTiles; ++v) {
+        if (v >= at.column_tiles) continue;
+        const unsigned two = active >> 2 * v;
+        *reinterpret_cast<FloatGroup<2>*>(room.deltas + doc * parts.delta_stride() + at.column(v, 0)) = {
+            {(two & 1U) != 0 ? delta : 0.0F, (two & 2U) != 0 ? delta : 0.0F}};
+      }
     }
-  }
+  });
 }
 
-/// U [units × columns] = Σ_doc (deltas of doc) ⊗ doc in float32, documents in order, and the sum of δ_L. A
-/// thread owns 8 × 8 numbers: two groups of four units and two of four columns.
+/// Of each part U [units × columns] = Σ_doc (deltas of doc) ⊗ doc in float32, documents in order, and the
+/// sum of δ_L.
 __device__ inline void sum_outer_products(const Task& task, const Item& item, const Room& room) {
-  const int quads = task.quads();
-  const int column_shares = (quads + 1) / 2;
+  const TrainingParts& parts = task.parts;
   const int units = task.units();
+  const int part_docs = static_cast<int>(parts.docs);
+  const int count = (item.docs + part_docs - 1) / part_docs;
   float* sums = task.partial_of(item.member, item.part);
-  for (int tile = static_cast<int>(threadIdx.x); tile < task.parts.unit_shares * column_shares;
-       tile += kThreads) {
-    const int unit = tile / column_shares * 4;
-    const int column = tile % column_shares * 4;
-    const int unit_step = 4 * task.parts.unit_shares;
-    const bool has_second = tile % column_shares + column_shares < quads;
-    const int column_step = has_second ? 4 * column_shares : 0;
-    float sum[kUnits][kColumns] = {};
-    const float* deltas = room.deltas + unit;
-    const float* docs = room.docs + column;
-#pragma unroll 4
-    for (int doc = 0; doc < item.docs; ++doc) {
-      FloatGroup<4> a[2];
-      FloatGroup<4> b[2];
-      read_quads(deltas + doc * task.delta_stride(), unit_step, a);
-      read_quads(docs + doc * task.parts.row_stride, column_step, b);
+  const auto docs_of = [&](int part) { return min(part_docs, item.docs - part * part_docs); };
+  for_each_place(
+      count, parts.delta_tiles(), parts.depth() / WarpPlace::kColumns, [&](int part, const WarpPlace& at) {
+        FloatTile tile;
+        const float* deltas = room.deltas + part * part_docs * parts.delta_stride();
+        const float* docs = room.docs + part * part_docs * parts.row_stride;
+        tile.multiply_add(at, SharedOperand<false>{deltas, parts.delta_stride()},
+                          SharedOperand<false>{docs, parts.row_stride}, (docs_of(part) + 7) / 8 * 8);
+        float* out = sums + part * task.partial_size();
 #pragma unroll
-      for (int i = 0; i < kUnits; ++i) {
+        for (int i = 0; i < 2 * WarpPlace::kMostRowTiles; ++i) {
+          const int row = at.row(i / 2, i % 2 * 2);
+          if (i / 2 >= at.row_tiles || row >= units) continue;
 #pragma unroll
-        for (int j = 0; j < kColumns; ++j) sum[i][j] += a[i / 4].value[i % 4] * b[j / 4].value[j % 4];
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kUnits; ++i) {
-      const int row = unit + i / 4 * unit_step + i % 4;
-#pragma unroll
-      for (int g = 0; g < 2; ++g) {
-        if (row >= units || (g == 1 && !has_second)) continue;
-        FloatGroup<4> out;
-#pragma unroll
-        for (int e = 0; e < 4; ++e) out.value[e] = sum[i][4 * g + e];
-        *reinterpret_cast<FloatGroup<4>*>(sums + row * 4 * quads + column + g * column_step) = out;
-      }
-    }
-  }
-  if (task.output.layer.has_bias() && threadIdx.x < 32) {
+          for (int v = 0; v < WarpPlace::kMostColumnTiles; ++v) {
+            if (v >= at.column_tiles) continue;
+            const float* two = tile.sum[i / 2][v] + i % 2 * 2;
+            *reinterpret_cast<FloatGroup<2>*>(out + row * parts.depth() +
+                                              at.column(v, 0)) = {{two[0], two[1]}};
+          }
+        }
+      });
+  if (!task.output.layer.has_bias()) return;
+  for (int part = static_cast<int>(threadIdx.x) / 32; part < count; part += kThreads / 32) {
     double sum = 0.0;
-    for (int doc = static_cast<int>(threadIdx.x); doc < item.docs; doc += 32)
-      sum += double{room.delta[doc]};
+    for (int doc = static_cast<int>(threadIdx.x) % 32; doc < docs_of(part); doc += 32)
+      sum += double{room.delta[part * part_docs + doc]};
     sum = warp_sum(sum);
-    if (threadIdx.x == 0) sums[units * 4 * quads] = static_cast<float>(sum);
+    if (threadIdx.x % 32 == 0)
+      sums[part * task.partial_size() + units * parts.depth()] = static_cast<float>(sum);
   }
 }
 
@@ -403,7 +362,7 @@ __device__ inline void use_output_bias(const Task& task, std::int64_t member, st
   if (threadIdx.x >= 32) return;
   double sum = 0.0;
   for (std::int64_t part = threadIdx.x; part < task.parts.parts; part += 32)
-    sum += double{task.partial_of(member, part)[task.units() * 4 * task.quads()]};
+    sum += double{task.partial_of(member, part)[task.units() * task.parts.depth()]};
   sum = warp_sum(sum);
   if (threadIdx.x != 0) return;
   const std::int64_t place = member * task.output.parameters + task.output.layer.bias;
@@ -415,7 +374,7 @@ __device__ inline void use_output_bias(const Task& task, std::int64_t member, st
 /// unit is active.
 __device__ inline void use_row(const Task& task, std::int64_t member, int unit, std::int64_t number,
                                const Room& room) {
-  const int quads = task.quads();
+  const int quads = task.parts.quads();
   const int columns = task.parts.columns;
   const int groups = max(1, kThreads / quads);
   const float* partial = task.partial_of(member, 0) + std::int64_t{unit} * 4 * quads;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/math/host_device.h"
 #include "core/ops/optimizer_step.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
@@ -15,14 +16,26 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// of the shared memory that a block can have, so that sums have the same order on all devices with as
 /// much. Each part has the size whose largest share of a block takes the least time on kAllBlocks of them.
 struct TrainingParts {
-  std::int64_t docs = 0;   // in a part
+  std::int64_t docs = 0;   // in a part: sixteen a tile
   std::int64_t parts = 0;  // of the history
-  int docs_of_thread = 0;  // 1 to 10; a thread's tile of hidden units is this by 8
-  int doc_shares = 0;      // threads of a block side by side along the documents
-  int unit_shares = 0;     // and along the units
+  int doc_tiles = 0;       // 1 to 20
+  int unit_tiles = 0;      // of eight hidden units
   int columns = 0;         // d, and one for the biases
   int row_stride = 0;      // of documents and weights in shared memory
+  int most_at_once = 1;    // parts that a block can keep
   std::size_t shared_bytes = 0;
+
+  /// How many parts a block keeps at once, so that `blocks` of them need the least time for `members`.
+  OLRANK_HOST_DEVICE std::int64_t at_once(std::int64_t members, std::int64_t blocks) const;
+  OLRANK_HOST_DEVICE int depth() const { return (columns + 7) / 8 * 8; }  // of a product over the columns
+  OLRANK_HOST_DEVICE int quads() const { return depth() / 4; }
+  OLRANK_HOST_DEVICE int padded_units() const { return 8 * unit_tiles; }
+  OLRANK_HOST_DEVICE int delta_tiles() const { return (unit_tiles + 1) / 2; }  // of sixteen units
+  OLRANK_HOST_DEVICE int delta_stride() const { return 8 * (2 * delta_tiles() + 1); }
+  /// Four lanes find the active units of a document for each group of up to 32 of them.
+  OLRANK_HOST_DEVICE int unit_shares() const { return 4 * ((unit_tiles + 3) / 4); }
+  /// Sums of neighbouring documents start in different banks.
+  OLRANK_HOST_DEVICE int sum_stride() const { return unit_shares() + 1; }
 };
 
 /// The multiprocessors of an H100 or H200, for which parts are made on any card.

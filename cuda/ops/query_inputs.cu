@@ -55,8 +55,8 @@ __device__ void query_inputs_kernel(const Grid& grid, const GivenDocs& given, bo
 void query_inputs(Stream stream, const GivenDocs& given, bool scale, float limit, float* inputs,
                   unsigned long long* bad) {
   if (given.docs == 0 || given.features == 0) return;
-  launch(kernel<query_inputs_kernel, kThreads>, dim3{count_of(parts_of(given.features, kColumns))},
-         dim3{kThreads}, 2 * kThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
+  launch(kernel<query_inputs_kernel, kThreads>, {parts_of(given.features, kColumns)},
+         2 * kThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
 }
 
 namespace {
@@ -92,15 +92,12 @@ __device__ void add_numbers_kernel(const Grid& grid, std::int64_t count, const d
 
 void gather_lists(Stream stream, const ListBatch& batch, std::int64_t columns, const float* features,
                   const std::uint8_t* grades, float* batch_features, std::uint8_t* batch_grades) {
-  if (batch.queries == 0) return;
-  launch(kernel<gather_lists_kernel, kBatchThreads>,
-         dim3{static_cast<unsigned>(batch.queries), kPartsOfQuery}, dim3{kBatchThreads}, 0, stream, batch,
+  launch(kernel<gather_lists_kernel, kBatchThreads>, {batch.queries, kPartsOfQuery}, 0, stream, batch,
          columns, features, grades, batch_features, batch_grades);
 }
 
 void add_numbers(Stream stream, std::int64_t count, const double* numbers, double* sum) {
-  launch_each<kBatchThreads>(kernel<add_numbers_kernel, kBatchThreads>, count, 1, stream, count, numbers,
-                             sum);
+  launch_each(kernel<add_numbers_kernel, kBatchThreads>, count, 1, stream, count, numbers, sum);
 }
 
 namespace {
@@ -125,13 +122,11 @@ __device__ void write_terms_kernel(const Grid& grid, const DeviceUpdate::Term* c
 
 void gather_docs(Stream stream, const float* from, std::int64_t features, const std::int64_t* numbers,
                  std::int64_t count, float* to) {
-  if (count == 0) return;
-  launch(kernel<gather_docs_kernel>, dim3{count_of(count)}, dim3{kHistoryThreads}, 0, stream, from,
-         features, numbers, to);
+  launch(kernel<gather_docs_kernel, kHistoryThreads>, {count}, 0, stream, from, features, numbers, to);
 }
 
 void write_terms(Stream stream, const DeviceUpdate::Term* changed, std::int64_t count, PairTerm* terms) {
-  launch_each<kHistoryThreads>(kernel<write_terms_kernel>, count, 1, stream, changed, count, terms);
+  launch_each(kernel<write_terms_kernel, kHistoryThreads>, count, 1, stream, changed, count, terms);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,6 +1,6 @@
 #include "cuda/ops/relu_layers.h"
 
-#include "cuda/ops/live_units.cuh"
+#include "cuda/ops/output_layer.cuh"
 #include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -146,10 +146,10 @@ void score(Stream stream, const NetworkStack& stack, const float* features, cons
            const ScoreArrays& out) {
   const OutputLayer output(stack.shape);
   const bool hidden = stack.shape.depth > 1;
-  const dim3 grid{count_of(parts_of(rows.docs, kWarpsPerBlock)), count_of(stack.members)};
-  launch(kernel<score_kernel, kWarpsPerBlock * 32>, grid, dim3{kWarpsPerBlock * 32}, 0, stream, output,
-         stack.theta, hidden ? rows.values + output.layer.input : features,
-         hidden ? rows.stride : stack.shape.inputs, hidden ? rows.docs * rows.stride : 0, rows.docs, out);
+  const Blocks grid{parts_of(rows.docs, kWarpsPerBlock), stack.members};
+  launch(kernel<score_kernel, kWarpsPerBlock * 32>, grid, 0, stream, output, stack.theta,
+         hidden ? rows.values + output.layer.input : features, hidden ? rows.stride : stack.shape.inputs,
+         hidden ? rows.docs * rows.stride : stack.features_step, rows.docs, out);
 }
 
 /// The hidden layer by our kernel, which scores too if `out` has arrays and one tile covers all units.
@@ -161,10 +161,9 @@ bool multiply_layer(Stream stream, const NetworkStack& stack, const float* featu
   const std::int64_t unit_tiles = parts_of(layer.rows, tile.units());
   const bool scores_too = out.scores != nullptr && unit_tiles == 1;
   launch(kernel<forward_layer_kernel, LayerTile::kThreads>,
-         dim3{count_of(unit_tiles), count_of(parts_of(rows.docs, tile.docs())), count_of(stack.members)},
-         dim3{LayerTile::kThreads}, 2 * sizeof(float) * static_cast<std::size_t>(tile.numbers()), stream,
-         layer, stack.theta, features, rows, tile, OutputLayer(stack.shape),
-         scores_too ? out : ScoreArrays{});
+         {unit_tiles, parts_of(rows.docs, tile.docs()), stack.members},
+         2 * sizeof(float) * static_cast<std::size_t>(tile.numbers()), stream, layer, stack.theta, features,
+         rows, tile, OutputLayer(stack.shape), scores_too ? out : ScoreArrays{});
   return scores_too;
 }
 
@@ -181,7 +180,7 @@ ProductShape forward_product(const NetworkStack& stack, std::int64_t l, const Fa
   shape.columns = layer.rows;
   shape.inner = layer.columns;
   shape.transposes_b = true;
-  shape.a = l == 0 ? MatrixPlaces{0, layer.columns, 0} : within(rows, layer.input);
+  shape.a = l == 0 ? MatrixPlaces{0, layer.columns, stack.features_step} : within(rows, layer.input);
   shape.b = {layer.weight, layer.columns, stack.shape.parameters()};
   shape.c = within(rows, stack.shape.layer(l + 1).input);
   shape.bias = layer.bias;
@@ -229,8 +228,8 @@ void backward_hidden(Products& products, const NetworkStack& stack, const Factor
     products.multiply(backward_product(stack, l, rows), rows.values, stack.theta, rows.values);
     const NetworkLayer above = stack.shape.layer(l + 1);
     const std::int64_t numbers = rows.docs * above.columns;
-    launch_each<kGateThreads>(kernel<gate_kernel, kGateThreads>, numbers, stack.members, products.stream(),
-                              rows, above.columns, above.input, stack.shape.layer(l).delta);
+    launch_each(kernel<gate_kernel, kGateThreads>, numbers, stack.members, products.stream(), rows,
+                above.columns, above.input, stack.shape.layer(l).delta);
   }
 }
 

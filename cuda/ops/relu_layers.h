@@ -26,6 +26,9 @@ struct NetworkStack {
   std::int64_t of = 0;
   /// They are those of the history or of a fold: cuBLASLt then multiplies at any width.
   bool many_docs = false;
+  /// Numbers from one member's features to the next's; 0: all members have the same. Our own kernel takes
+  /// only 0.
+  std::int64_t features_step = 0;
 
   std::int64_t all() const { return of == 0 ? members : of; }
   bool by_library() const { return many_docs || library_multiplies(shape); }

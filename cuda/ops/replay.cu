@@ -57,23 +57,20 @@ constexpr std::size_t kGradientShared = kGradientThreads / 32 * sizeof(double);
 void split_sample(Stream stream, const SampledTerm* sources, std::int64_t count, std::int64_t members,
                   const PhiloxKey* keys, const std::uint32_t* noise_round, double noise,
                   const SampleParts& parts) {
-  launch_each<kTermThreads>(kernel<split_sample_kernel, kTermThreads>, count, members, stream, sources,
-                            count, keys, noise_round, noise, parts);
+  launch_each(kernel<split_sample_kernel, kTermThreads>, count, members, stream, sources, count, keys,
+              noise_round, noise, parts);
 }
 
 void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t parameters,
                          const double* gradient, double* sum) {
-  if (members == 0) return;
-  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, dim3{count_of(members)},
-         dim3{kGradientThreads}, kGradientShared, stream, parameters, nullptr,
-         const_cast<double*>(gradient), sum);
+  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
+         parameters, nullptr, const_cast<double*>(gradient), sum);
 }
 
 void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
                          double* gradient) {
-  if (members == 0) return;
-  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, dim3{count_of(members)},
-         dim3{kGradientThreads}, kGradientShared, stream, parameters, whole, gradient, nullptr);
+  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
+         parameters, whole, gradient, nullptr);
 }
 
 namespace {
@@ -89,26 +86,31 @@ __device__ void fill_batch_incidence_kernel(const Grid& grid, std::int64_t docs,
   if (doc < docs) incidence.ends[doc] = static_cast<std::int32_t>(doc);
 }
 
-// A block copies the two documents of a pair, and its first thread writes the term, in double.
-__device__ void gather_batch_kernel(const Grid& grid, const BatchSource& source, const BatchCursor* cursor,
+// A block copies the two documents of a pair, and its first thread writes the term, in double;
+// grid.block.y is the member.
+__device__ void gather_batch_kernel(const Grid& grid, const BatchSource& source, const BatchCursor* cursors,
                                     float* features, PairTerm* terms) {
-  const std::int32_t number = cursor->order[grid.block.x];
+  const std::int64_t member = grid.block.y;
+  const std::int64_t place = member * grid.extent.x + grid.block.x;
+  const std::int32_t number = cursors[member].order[grid.block.x];
   const PairObservation seen = source.observations[number];
   const PairTerm& folded = source.terms[seen.term];
   const float* first = source.features + folded.first * source.columns;
   const float* second = source.features + folded.second * source.columns;
-  float* out = features + 2 * std::int64_t{grid.block.x} * source.columns;
+  float* out = features + 2 * place * source.columns;
   for (std::int64_t c = threadIdx.x; c < source.columns; c += blockDim.x) {
     out[c] = first[c];
     out[source.columns + c] = second[c];
   }
   if (threadIdx.x != 0) return;
-  const double weight = source.changes == nullptr ? 1.0 : source.changes[number];
+  const double weight =
+      source.changes == nullptr ? 1.0 : source.changes[member * source.observation_count + number];
   const double noise = source.labels == nullptr
                            ? 0.0
-                           : noise_per_pair(source.labels[seen.term], folded.labels, folded.weight);
+                           : noise_per_pair(source.labels[member * source.terms_count + seen.term],
+                                            folded.labels, folded.weight);
   const auto row = 2 * static_cast<std::int32_t>(grid.block.x);
-  terms[grid.block.x] = {row, row + 1, weight, noisy_pair_labels(weight, seen.first_wins, noise)};
+  terms[place] = {row, row + 1, weight, noisy_pair_labels(weight, seen.first_wins, noise)};
 }
 
 // A thread owns a member.
@@ -119,63 +121,67 @@ __device__ void begin_batches_kernel(const Grid& grid, std::int64_t members, con
   if (member < members) cursors[member] = {order + member * per_member, 1, rates};
 }
 
-// One thread; the stream orders the steps.
-__device__ void finish_batch_kernel(const Grid& /*grid*/, std::int64_t batch, const double* loss,
-                                    const StepRates* corrections, BatchCursor* cursor, const BadLoss& bad) {
-  if (threadIdx.x != 0) return;
-  if (*bad.number == 0.0 && batch_loss_has_exploded(*loss)) {
-    *bad.number = static_cast<double>(cursor->number);
-    *bad.loss = *loss;
+// A thread owns a member; the stream orders the steps.
+__device__ void finish_batch_kernel(const Grid& grid, std::int64_t members, std::int64_t batch,
+                                    const double* losses, const StepRates* corrections,
+                                    BatchCursor* cursors, const BadLoss& bad) {
+  const std::int64_t member = std::int64_t{grid.block.x} * blockDim.x + threadIdx.x;
+  if (member >= members) return;
+  BatchCursor& cursor = cursors[member];
+  if (bad.number[member] == 0.0 && batch_loss_has_exploded(losses[member])) {
+    bad.number[member] = static_cast<double>(cursor.number);
+    bad.loss[member] = losses[member];
   }
-  const StepRates& next = corrections[cursor->number];
-  cursor->rates.first_correction = next.first_correction;
-  cursor->rates.second_correction = next.second_correction;
-  cursor->order += batch;
-  ++cursor->number;
+  const StepRates& next = corrections[cursor.number];
+  cursor.rates.first_correction = next.first_correction;
+  cursor.rates.second_correction = next.second_correction;
+  cursor.order += batch;
+  ++cursor.number;
 }
 
-// One block, whose threads take every kThreads-th score.
-__device__ void note_bad_scores_kernel(const Grid& /*grid*/, const BatchCursor* cursor, std::int64_t docs,
+// A block owns a member; its threads take every kThreads-th score.
+__device__ void note_bad_scores_kernel(const Grid& grid, const BatchCursor* cursors, std::int64_t docs,
                                        const float* scores, const BadLoss& first) {
+  const std::int64_t member = grid.block.x;
   int bad = 0;
   for (std::int64_t doc = threadIdx.x; doc < docs; doc += kThreads)
-    bad += std::isfinite(scores[doc]) ? 0 : 1;
+    bad += std::isfinite(scores[member * docs + doc]) ? 0 : 1;
   bad = block_sum(bad, dynamic_shared<int>());
-  if (threadIdx.x != 0 || *first.number != 0.0 || bad == 0) return;
-  *first.number = static_cast<double>(cursor->number);
-  *first.loss = std::nan("");
+  if (threadIdx.x != 0 || first.number[member] != 0.0 || bad == 0) return;
+  first.number[member] = static_cast<double>(cursors[member].number);
+  first.loss[member] = std::nan("");
 }
 
 }  // namespace
 
 void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence) {
   const std::int64_t docs = 2 * pairs;
-  launch_each<kThreads>(kernel<fill_batch_incidence_kernel>, docs + 1, 1, stream, docs, incidence);
+  launch_each(kernel<fill_batch_incidence_kernel, kThreads>, docs + 1, 1, stream, docs, incidence);
 }
 
 void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
                    const StepRates& rates, BatchCursor* cursors) {
-  launch_each<kThreads>(kernel<begin_batches_kernel>, members, 1, stream, members, order, per_member, rates,
-                        cursors);
+  launch_each(kernel<begin_batches_kernel, kThreads>, members, 1, stream, members, order, per_member, rates,
+              cursors);
 }
 
-void finish_batch(Stream stream, std::int64_t count, const double* loss, const StepRates* corrections,
-                  BatchCursor* cursor, const BadLoss& bad) {
-  launch(kernel<finish_batch_kernel>, dim3{1}, dim3{32}, 0, stream, count, loss, corrections, cursor, bad);
+void finish_batch(Stream stream, std::int64_t members, std::int64_t count, const double* losses,
+                  const StepRates* corrections, BatchCursor* cursors, const BadLoss& bad) {
+  launch_each(kernel<finish_batch_kernel, 32>, members, 1, stream, members, count, losses, corrections,
+              cursors, bad);
 }
 
-void gather_batch(Stream stream, const BatchSource& source, const BatchCursor* cursor, std::int64_t count,
-                  float* features, PairTerm* terms) {
-  if (count == 0) return;
-  launch(kernel<gather_batch_kernel>, dim3{count_of(count)}, dim3{kThreads}, 0, stream, source, cursor,
-         features, terms);
+void gather_batch(Stream stream, const BatchSource& source, std::int64_t members,
+                  const BatchCursor* cursors, std::int64_t count, float* features, PairTerm* terms) {
+  launch(kernel<gather_batch_kernel, kThreads>, {count, members}, 0, stream, source, cursors, features,
+         terms);
 }
 
-void note_bad_scores(Stream stream, const BatchCursor* cursor, std::int64_t docs, const float* scores,
-                     const BadLoss& bad) {
+void note_bad_scores(Stream stream, std::int64_t members, const BatchCursor* cursors, std::int64_t docs,
+                     const float* scores, const BadLoss& bad) {
   if (docs == 0) return;
-  launch(kernel<note_bad_scores_kernel, kThreads>, dim3{1}, dim3{kThreads}, kThreads / 32 * sizeof(int),
-         stream, cursor, docs, scores, bad);
+  launch(kernel<note_bad_scores_kernel, kThreads>, {members}, kThreads / 32 * sizeof(int), stream, cursors,
+         docs, scores, bad);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -48,8 +48,10 @@ struct BatchSource {
   std::int64_t columns = 0;         // d
   const PairTerm* terms = nullptr;
   const PairObservation* observations = nullptr;
-  const double* labels = nullptr;   // of the terms, with a member's noise; may be null
-  const double* changes = nullptr;  // weights of the observations; null: 1 each
+  const double* labels = nullptr;   // [members × terms], with noise; may be null
+  const double* changes = nullptr;  // [members × observations], weights; null: 1 each
+  std::int64_t terms_count = 0;
+  std::int64_t observation_count = 0;
 };
 
 /// A member's position in its training. It is stored and advanced on the device, so that the work of a
@@ -60,31 +62,31 @@ struct BatchCursor {
   StepRates rates;                      // of its step
 };
 
-/// A training's first loss that is not finite or has exploded, in doubles on the device: the number of its
-/// step, or 0 if there is none yet, and the loss.
+/// The first loss of each member's training that is not finite or has exploded, in doubles on the device:
+/// the number of its step, or 0 if there is none yet, and the loss.
 struct BadLoss {
-  double* number = nullptr;
-  double* loss = nullptr;
+  double* number = nullptr;  // [members]
+  double* loss = nullptr;    // [members]
 };
 
 /// Sets cursors [members] for orders stored one after another, `per_member` numbers each.
 void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
                    const StepRates& rates, BatchCursor* cursors);
 
-/// Records a loss that has exploded and advances the cursor by `count` observations. corrections [steps +
-/// 1] are the rates of all steps of a training; their decay is ignored.
-void finish_batch(Stream stream, std::int64_t count, const double* loss, const StepRates* corrections,
-                  BatchCursor* cursor, const BadLoss& bad);
+/// Records losses [members] that have exploded and advances the cursors by `count` observations.
+/// corrections [steps + 1] are the rates of all steps of a training; their decay is ignored.
+void finish_batch(Stream stream, std::int64_t members, std::int64_t count, const double* losses,
+                  const StepRates* corrections, BatchCursor* cursors, const BadLoss& bad);
 
 /// The incidence of a batch of up to `pairs`.
 void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence);
 
-/// features [2 count × d] and terms [count] of the next `count` observations.
-void gather_batch(Stream stream, const BatchSource& source, const BatchCursor* cursor, std::int64_t count,
-                  float* features, PairTerm* terms);
+/// features [members × 2 count × d] and terms [members × count] of each member's next `count` observations.
+void gather_batch(Stream stream, const BatchSource& source, std::int64_t members,
+                  const BatchCursor* cursors, std::int64_t count, float* features, PairTerm* terms);
 
-/// Records NaN as the loss of this batch if a score [docs] is not finite.
-void note_bad_scores(Stream stream, const BatchCursor* cursor, std::int64_t docs, const float* scores,
-                     const BadLoss& bad);
+/// Records NaN as the loss of this batch for members of whose scores [members × docs] one is not finite.
+void note_bad_scores(Stream stream, std::int64_t members, const BatchCursor* cursors, std::int64_t docs,
+                     const float* scores, const BadLoss& bad);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -102,15 +102,15 @@ void group_stably(Stream stream, const GroupOf& group_of, std::int64_t count, st
   std::int32_t* counts = workspace;
   std::int32_t* unordered = workspace + groups;
   fill_bytes(stream, counts, 0, static_cast<std::size_t>(groups) * sizeof(std::int32_t));
-  launch_each<kGroupThreads>(kernel<count_items_kernel<GroupOf>, kGroupThreads>, count, 1, stream, group_of,
-                             count, counts);
-  launch(kernel<scan_counts_kernel, kScanThreads>, dim3{1}, dim3{kScanThreads},
-         kScanThreads * sizeof(std::int32_t), stream, groups, counts, offsets);
-  launch_each<kGroupThreads>(kernel<place_items_kernel<GroupOf>, kGroupThreads>, count, 1, stream, group_of,
-                             count, offsets, counts, unordered);
+  launch_each(kernel<count_items_kernel<GroupOf>, kGroupThreads>, count, 1, stream, group_of, count,
+              counts);
+  launch(kernel<scan_counts_kernel, kScanThreads>, {1}, kScanThreads * sizeof(std::int32_t), stream, groups,
+         counts, offsets);
+  launch_each(kernel<place_items_kernel<GroupOf>, kGroupThreads>, count, 1, stream, group_of, count,
+              offsets, counts, unordered);
   if (count > 0)
-    launch_each<kGroupThreads>(kernel<order_items_kernel, kGroupThreads>, 32 * groups, 1, stream, groups,
-                               offsets, unordered, items);
+    launch_each(kernel<order_items_kernel, kGroupThreads>, 32 * groups, 1, stream, groups, offsets,
+                unordered, items);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

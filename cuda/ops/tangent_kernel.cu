@@ -3,7 +3,7 @@
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
-#include "cuda/ops/live_units.cuh"
+#include "cuda/ops/output_layer.cuh"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -94,13 +94,10 @@ __device__ void query_kernels_kernel(const Grid& grid, const LayerTable& layers,
 void query_kernels(Stream stream, const TangentShape& shape, const FactorRows& docs,
                    const FactorRows& pairs, double scale, double* of_docs, double* of_pairs,
                    std::int64_t stride) {
-  if (docs.docs == 0) return;
   const auto doc_tiles = of_docs == nullptr ? 0U : static_cast<unsigned>(lower_tiles(docs.docs));
   const unsigned pair_tiles = double_tiles(docs.docs) * double_tiles(pairs.docs);
-  if (doc_tiles + pair_tiles == 0) return;
-  launch(kernel<query_kernels_kernel, Tile::kThreads>, dim3{doc_tiles + pair_tiles}, dim3{Tile::kThreads},
-         Tile::kSharedBytes, stream, LayerTable(shape), docs, pairs, scale, doc_tiles, of_docs, of_pairs,
-         stride);
+  launch(kernel<query_kernels_kernel, Tile::kThreads>, {doc_tiles + pair_tiles}, Tile::kSharedBytes, stream,
+         LayerTable(shape), docs, pairs, scale, doc_tiles, of_docs, of_pairs, stride);
 }
 
 namespace {
@@ -136,17 +133,15 @@ void tangent_factors(Products& products, const NetworkStack& stack, const float*
                      const FactorRows& rows, const ScoreArrays& out) {
   if (rows.docs == 0 || stack.members == 0) return;
   forward(products, stack, features, rows, out);
-  const dim3 grid{count_of(parts_of(rows.docs, kWarpsPerBlock)), static_cast<unsigned>(stack.members)};
-  launch(kernel<finish_factors_kernel, kWarpsPerBlock * 32>, grid, dim3{kWarpsPerBlock * 32}, 0,
-         products.stream(), OutputLayer(stack.shape), stack.shape.inputs, stack.theta, features, rows);
+  const Blocks grid{parts_of(rows.docs, kWarpsPerBlock), stack.members};
+  launch(kernel<finish_factors_kernel, kWarpsPerBlock * 32>, grid, 0, products.stream(),
+         OutputLayer(stack.shape), stack.shape.inputs, stack.theta, features, rows);
   backward_hidden(products, stack, rows);
 }
 
 void gather_pairs(Stream stream, const FactorRows& rows, const std::int32_t* pairs, std::int64_t count,
                   float* to) {
-  if (count == 0) return;
-  launch(kernel<gather_pairs_kernel>, dim3{static_cast<unsigned>(2 * count)}, dim3{128}, 0, stream, rows,
-         pairs, to);
+  launch(kernel<gather_pairs_kernel, 128>, {2 * count}, 0, stream, rows, pairs, to);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

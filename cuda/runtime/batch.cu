@@ -53,8 +53,8 @@ __device__ void small_fill_kernel(const Grid& grid, std::byte* to, int value, st
     to[i] = static_cast<std::byte>(value);
 }
 
-dim3 grid_of(std::size_t bytes) {
-  return {static_cast<unsigned>((bytes + kBytesOfBlock - 1) / kBytesOfBlock)};
+Blocks grid_of(std::size_t bytes) {
+  return {static_cast<std::int64_t>((bytes + kBytesOfBlock - 1) / kBytesOfBlock)};
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ void Batch::serve(std::unique_lock<std::mutex>& lock) {
 void Batch::begin(std::span<Seat* const> seats) {
   constexpr std::size_t kSoon = 12;
   std::vector<std::size_t> next(seats.size(), 0);
-  const auto later_seats = [&](const QueuedWork::Key& key) {
+  const auto later_seats = [&](QueuedWork::Key key) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < seats.size(); ++i) {
       const auto& queue = seats[i]->queue_;
@@ -209,7 +209,7 @@ void Batch::begin(std::span<Seat* const> seats) {
       if (next[i] == seats[i]->queue_.size()) continue;
       QueuedWork* work = seats[i]->queue_[next[i]].get();
       if (chosen != nullptr && work->key() == chosen->key()) continue;
-      const std::size_t later = work->key() == QueuedWork::Key{} ? 0 : later_seats(work->key());
+      const std::size_t later = work->key() == nullptr ? 0 : later_seats(work->key());
       if (later >= fewest) continue;
       chosen = work;
       fewest = later;
@@ -220,7 +220,7 @@ void Batch::begin(std::span<Seat* const> seats) {
     for (std::size_t i = 0; i < seats.size(); ++i) {
       if (next[i] == seats[i]->queue_.size()) continue;
       QueuedWork* work = seats[i]->queue_[next[i]].get();
-      const bool alike = chosen->key() != QueuedWork::Key{} && work->key() == chosen->key();
+      const bool alike = chosen->key() != nullptr && work->key() == chosen->key();
       if (work != chosen && !alike) continue;
       works.push_back(work);
       owners.push_back(i);
@@ -278,7 +278,7 @@ void Seat::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes > kMostSmallBytes) {
     add_call([=](Stream stream) { copy_bytes(stream, to, from, bytes); });
   } else {
-    launch(kernel<small_copy_kernel, kCopyThreads>, grid_of(bytes), dim3{kCopyThreads}, 0, nullptr,
+    launch(kernel<small_copy_kernel, kCopyThreads>, grid_of(bytes), 0, nullptr,
            SmallCopy{static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes});
   }
 }
@@ -287,8 +287,8 @@ void Seat::fill(void* to, int value, std::size_t bytes) {
   if (bytes > kMostSmallBytes) {
     add_call([=](Stream stream) { fill_bytes(stream, to, value, bytes); });
   } else {
-    launch(kernel<small_fill_kernel, kCopyThreads>, grid_of(bytes), dim3{kCopyThreads}, 0, nullptr,
-           static_cast<std::byte*>(to), value, bytes);
+    launch(kernel<small_fill_kernel, kCopyThreads>, grid_of(bytes), 0, nullptr, static_cast<std::byte*>(to),
+           value, bytes);
   }
 }
 

@@ -26,11 +26,11 @@ constexpr std::size_t kMostSharedGrids = 16;
 /// Work that a thread has started and that has not begun.
 class QueuedWork {
  public:
-  /// Works with one key can begin as one.
-  using Key = std::pair<const void*, unsigned>;
+  /// Works with one key can begin as one; those without have null.
+  using Key = const void*;
 
   virtual ~QueuedWork() = default;
-  virtual Key key() const { return {}; }
+  virtual Key key() const { return nullptr; }
   virtual void start(Stream stream) = 0;
   /// Starts the first of these, which share the key of this one, the first among them; returns how many.
   /// `arrived` holds kMostSharedGrids × kArrivedStride zeros.

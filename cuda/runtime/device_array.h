@@ -25,7 +25,7 @@ class DeviceArray {
   }
   explicit DeviceArray(std::span<const T> values) : DeviceArray(std::ssize(values)) {
     if (size_ == 0) return;
-    OLRANK_CUDA_CHECK(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice));
+    OLRANK_CUDA_CHECK(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
     // The transfer may still be running, and non-blocking streams do not wait for it.
     OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
@@ -45,6 +45,7 @@ class DeviceArray {
   DeviceArray& operator=(const DeviceArray&) = delete;
 
   std::int64_t size() const { return static_cast<std::int64_t>(size_); }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(size_ * sizeof(T)); }
   T* data() { return static_cast<T*>(data_); }
   const T* data() const { return static_cast<const T*>(data_); }
 
@@ -52,13 +53,12 @@ class DeviceArray {
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
     finish_queued_work();
-    if (size_ > 0) OLRANK_CUDA_CHECK(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));
+    if (size_ > 0)
+      OLRANK_CUDA_CHECK(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
     return values;
   }
 
  private:
-  std::size_t bytes() const { return size_ * sizeof(T); }
-
   std::size_t size_ = 0;
   void* data_ = nullptr;
 };

@@ -104,18 +104,26 @@ struct Kernel {
 
   void (*alone)(Arguments);
   void (*shared)(SharedLaunch<Arguments>);
+  unsigned threads;  // of a block, whole warps
+};
+
+/// The blocks of a grid.
+struct Blocks {
+  std::int64_t x = 1;
+  std::int64_t y = 1;
+  std::int64_t z = 1;
 };
 
 template <auto body, unsigned threads, unsigned blocks, class... Parameters>
 constexpr auto kernel_of(void (* /*body*/)(const Grid&, Parameters...)) {
   using Made = Kernel<std::remove_cvref_t<Parameters>...>;
   return Made{&own_launch<body, threads, blocks, typename Made::Arguments>,
-              &shared_launch<body, threads, blocks, typename Made::Arguments>};
+              &shared_launch<body, threads, blocks, typename Made::Arguments>, threads};
 }
 
-/// The kernel of this function, for blocks of at most `threads`, of which a multiprocessor shall have room
-/// for as many as `blocks`.
-template <auto body, unsigned threads = 1024, unsigned blocks = 1>
+/// The kernel of this function, for blocks of `threads`, of which a multiprocessor shall have room for as
+/// many as `blocks`.
+template <auto body, unsigned threads, unsigned blocks = 1>
 inline constexpr auto kernel = kernel_of<body, threads, blocks>(body);
 
 /// A grid that waits for its launch.
@@ -124,18 +132,13 @@ class QueuedGrid : public QueuedWork {
  public:
   using Arguments = Values<Parameters...>;
 
-  QueuedGrid(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
-             bool together, const Arguments& values)
-      : kernel_(kernel),
-        grid_(grid),
-        block_(block),
-        shared_bytes_(shared_bytes),
-        together_(together),
-        values_(values) {}
+  QueuedGrid(const Kernel<Parameters...>& kernel, dim3 grid, std::size_t shared_bytes, bool together,
+             const Arguments& values)
+      : kernel_(kernel), grid_(grid), shared_bytes_(shared_bytes), together_(together), values_(values) {}
 
-  Key key() const override { return {reinterpret_cast<const void*>(kernel_.shared), block_.x}; }
+  Key key() const override { return reinterpret_cast<const void*>(kernel_.shared); }
   void start(Stream stream) override {
-    start_grid(kernel_.alone, grid_, block_, shared_bytes_, stream, values_, together_);
+    start_grid(kernel_.alone, grid_, dim3{kernel_.threads}, shared_bytes_, stream, values_, together_);
   }
   std::size_t start_with(std::span<QueuedWork* const> others, Stream stream, unsigned* arrived) override {
     using Launch = SharedLaunch<Arguments>;
@@ -146,7 +149,8 @@ class QueuedGrid : public QueuedWork {
       shared_bytes = std::max(shared_bytes, of(other).shared_bytes_);
       blocks += of(other).blocks();
     }
-    const std::int64_t room = together_ ? blocks_at_once(kernel_.shared, block_, shared_bytes) : blocks;
+    const std::int64_t room =
+        together_ ? blocks_at_once(kernel_.shared, dim3{kernel_.threads}, shared_bytes) : blocks;
     if (room < static_cast<std::int64_t>(count)) {  // too few for a block of each
       start(stream);
       return 1;
@@ -165,7 +169,7 @@ class QueuedGrid : public QueuedWork {
       launch.ends[i] = end;
       launch.set(i, other.values_);
     }
-    start_grid(kernel_.shared, dim3{end}, block_, shared_bytes, stream, launch, together_);
+    start_grid(kernel_.shared, dim3{end}, dim3{kernel_.threads}, shared_bytes, stream, launch, together_);
     return count;
   }
   bool meets() const override { return together_; }
@@ -176,48 +180,45 @@ class QueuedGrid : public QueuedWork {
 
   Kernel<Parameters...> kernel_;
   dim3 grid_;
-  dim3 block_;
   std::size_t shared_bytes_;
   bool together_;
   Arguments values_;
 };
 
 template <class... Parameters, class... Arguments>
-void launch_grid(bool together, const Kernel<Parameters...>& kernel, dim3 grid, dim3 block,
+void launch_grid(bool together, const Kernel<Parameters...>& kernel, const Blocks& blocks,
                  std::size_t shared_bytes, Stream stream, const Arguments&... arguments) {
+  if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0) return;
+  const dim3 grid{count_of(blocks.x), count_of(blocks.y), count_of(blocks.z)};
   const Values<Parameters...> values = values_of<Parameters...>(arguments...);
   if (Seat* seat = Seat::of_thread()) {
-    seat->add(
-        std::make_unique<QueuedGrid<Parameters...>>(kernel, grid, block, shared_bytes, together, values));
+    seat->add(std::make_unique<QueuedGrid<Parameters...>>(kernel, grid, shared_bytes, together, values));
   } else {
-    start_grid(kernel.alone, grid, block, shared_bytes, stream, values, together);
+    start_grid(kernel.alone, grid, dim3{kernel.threads}, shared_bytes, stream, values, together);
   }
 }
 
-/// Starts a kernel; shared memory is dynamic_shared(). Blocks are whole warps, and callers return early
-/// instead of passing an empty grid. Throws CudaError with the kernel's name and its sizes.
+/// Starts a kernel, unless its grid is empty; shared memory is dynamic_shared(). Throws CudaError with the
+/// kernel's name and its sizes.
 template <class... Parameters, class... Arguments>
-void launch(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
+void launch(const Kernel<Parameters...>& kernel, const Blocks& blocks, std::size_t shared_bytes,
             Stream stream, const Arguments&... arguments) {
-  launch_grid(false, kernel, grid, block, shared_bytes, stream, arguments...);
+  launch_grid(false, kernel, blocks, shared_bytes, stream, arguments...);
 }
 
 /// Starts a kernel whose blocks all run at once and meet at barriers of their grid: at most
 /// blocks_at_once(). Beside the grids of others it has fewer of them, in a row.
 template <class... Parameters, class... Arguments>
-void launch_together(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
+void launch_together(const Kernel<Parameters...>& kernel, const Blocks& blocks, std::size_t shared_bytes,
                      Stream stream, const Arguments&... arguments) {
-  launch_grid(true, kernel, grid, block, shared_bytes, stream, arguments...);
+  launch_grid(true, kernel, blocks, shared_bytes, stream, arguments...);
 }
 
-/// Starts a kernel whose threads, `threads` of a block, own a number each: of `numbers` in every row of the
-/// grid, block.y. Nothing starts where there are none.
-template <unsigned threads, class Kernel, class... Arguments>
-void launch_each(const Kernel& kernel, std::int64_t numbers, std::int64_t rows, Stream stream,
-                 const Arguments&... arguments) {
-  if (numbers == 0 || rows == 0) return;
-  launch(kernel, dim3{count_of(parts_of(numbers, threads)), count_of(rows)}, dim3{threads}, 0, stream,
-         arguments...);
+/// Starts a kernel whose threads own a number each: of `numbers` in every row of the grid, block.y.
+template <class... Parameters, class... Arguments>
+void launch_each(const Kernel<Parameters...>& kernel, std::int64_t numbers, std::int64_t rows,
+                 Stream stream, const Arguments&... arguments) {
+  launch(kernel, {parts_of(numbers, kernel.threads), rows}, 0, stream, arguments...);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -131,4 +131,23 @@ __device__ inline void multiply_add_16x8x16(const double (&a)[8], const double (
 #endif
 }
 
+/// C [16 × 8] += A [16 × 8] B [8 × 8] by one warp, on tensor cores, of float32 numbers that are sums of two
+/// TF32 numbers, the larger ones in a[0] and b[0]. Lanes hold C as above, A(g, t), A(g + 8, t), A(g, t + 4)
+/// and A(g + 8, t + 4), and B(t, g) and B(t + 4, g).
+__device__ inline void multiply_add_16x8x8(const float (&a)[2][4], const float (&b)[2][2], float (&c)[4]) {
+  float part[4] = {};
+  const auto multiply = [&](const float(&left)[4], const float(&right)[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(part[0]), "+f"(part[1]), "+f"(part[2]), "+f"(part[3])
+        : "r"(__float_as_uint(left[0])), "r"(__float_as_uint(left[1])), "r"(__float_as_uint(left[2])),
+          "r"(__float_as_uint(left[3])), "r"(__float_as_uint(right[0])), "r"(__float_as_uint(right[1])));
+  };
+  multiply(a[1], b[0]);
+  multiply(a[0], b[1]);
+  multiply(a[0], b[0]);
+#pragma unroll
+  for (int e = 0; e < 4; ++e) c[e] += part[e];
+}
+
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -37,7 +37,6 @@ class Products {
   Products(ProductPlans& plans, Stream stream);
 
   Stream stream() const { return stream_; }
-  ProductPlans& plans() { return *plans_; }
   /// All arrays are on the device, and C overlaps neither A nor B. The first product of a shape plans it,
   /// which is an error while the stream is being recorded.
   void multiply(const ProductShape& shape, const float* a, const float* b, float* c,
@@ -51,6 +50,30 @@ class Products {
   Stream stream_;
   DeviceArray<std::byte> workspace_;
 };
+
+/// A matrix in double, as a product reads it.
+struct PlacedOperand {
+  const double* values;
+  std::int64_t stride;
+  bool transposed = false;
+};
+
+/// c [rows × columns] ← alpha · op(a) op(b) + beta · c.
+inline void multiply_placed(Products& products, std::int64_t rows, std::int64_t columns, std::int64_t inner,
+                            const PlacedOperand& a, const PlacedOperand& b, double* c, std::int64_t stride,
+                            ProductScales scales = {}) {
+  if (rows == 0 || columns == 0 || inner == 0) return;
+  ProductShape shape;
+  shape.rows = rows;
+  shape.columns = columns;
+  shape.inner = inner;
+  shape.transposes_a = a.transposed;
+  shape.transposes_b = b.transposed;
+  shape.a = {0, a.stride, 0};
+  shape.b = {0, b.stride, 0};
+  shape.c = {0, stride, 0};
+  products.multiply(shape, a.values, b.values, c, scales);
+}
 
 /// cuBLASLt.
 DeviceLibrary product_library();

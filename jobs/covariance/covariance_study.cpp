@@ -301,6 +301,7 @@ class CovarianceStudy {
   ExperimentRequest calibration_request() const {
     ExperimentRequest request = request_;
     request.ask_validation = true;
+    request.data = {};
     return request;
   }
 
@@ -380,11 +381,14 @@ class CovarianceStudy {
   StudyPlan plan_;  // its cells are the rankers'
 };
 
-/// The configuration with the device that `auto` means for its rankers.
-Configuration with_faster_device(Configuration configuration, const ExperimentRequest& request) {
+/// The configuration with the device and the trials at once that its rankers have.
+Configuration with_settled_device(Configuration configuration, ExperimentRequest& request) {
   Configuration experiment = configuration;
+  experiment.rankers = settings_of(
+      study_rankers(*configuration.study, {configuration.rankers.front(), configuration.rankers.back()}));
   experiment.study.reset();
-  configuration.run.device = faster_device_of(experiment, request);
+  settle_device(experiment, request);
+  configuration.run = experiment.run;
   return configuration;
 }
 
@@ -434,15 +438,15 @@ StudyRanker with_alpha(StudyRanker ranker, double alpha) {
   return ranker;
 }
 
-std::string covariance_study_dry_run(const Configuration& configuration, const ExperimentRequest& request,
+std::string covariance_study_dry_run(const Configuration& configuration, ExperimentRequest request,
                                      const OutputForm& form) {
-  const Configuration there = with_faster_device(configuration, request);
+  const Configuration there = with_settled_device(configuration, request);
   return CovarianceStudy(there, request, {}).dry_run(form);
 }
 
-int run_covariance_study(const Configuration& configuration, const ExperimentRequest& request,
+int run_covariance_study(const Configuration& configuration, ExperimentRequest request,
                          const std::string& command, const OutputForm& form, const TextSink& print) {
-  const Configuration there = with_faster_device(configuration, request);
+  const Configuration there = with_settled_device(configuration, request);
   return CovarianceStudy(there, request, command).run(form, print);
 }
 

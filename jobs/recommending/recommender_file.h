@@ -61,9 +61,4 @@ LoadedRecommender read_recommender(const std::filesystem::path& path);
 std::unique_ptr<Recommender> recommender_of_bytes(const std::string& bytes, const std::string& origin,
                                                   RecommenderKind kind, const ReviewCounts& counts);
 
-/// Returns what the page of an interview shows (report/page.h): both trees, the list of the best
-/// `k` items at every node of the users' tree, and the words of questions and answers.
-nlohmann::ordered_json interview_data(const TreeRecommender& recommender, const ReviewNames& names,
-                                      std::int64_t k);
-
 }  // namespace olrank

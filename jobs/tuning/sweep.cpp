@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/random/rng_stream.h"
-#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/intervals.h"
 #include "core/throw_error.h"
 #include "jobs/settings/run_settings.h"
 #include "models/ranker_factory.h"

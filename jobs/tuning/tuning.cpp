@@ -61,7 +61,7 @@ class Tuning {
     check_points(grid_, configuration_.protocol.cutoff);
     for (const RankerSettings& ranker : unswept_rankers(configuration_))
       check_ranker(ranker, configuration_.protocol.cutoff);
-    tuning_.run.device = faster_device_of(tuning_, request_);
+    settle_device(tuning_, request_);
     plan_ = make_plan(tuning_, request_);
   }
   Tuning(const Tuning&) = delete;
@@ -110,6 +110,7 @@ class Tuning {
     const std::vector<TestRanker> rankers = test_rankers(winners);
     Configuration test = test_configuration(configuration_, rankers, out_ / "test");
     test.run.device = tuning_.run.device;
+    test.run.jobs = tuning_.run.jobs;
     const ExperimentPlan test_plan = plan_test(test, rankers);
     refuse_other_choice(test_plan);
     write_choice(tried, winners);
@@ -169,6 +170,7 @@ class Tuning {
   ExperimentPlan plan_test(const Configuration& test, const std::vector<TestRanker>& rankers) const {
     ExperimentRequest whole = request_;
     whole.shard = {};
+    whole.data = {};
     ExperimentPlan plan = make_plan(test, whole);
     for (std::size_t i = 0; i < rankers.size(); ++i) {
       if (rankers[i].places.empty()) continue;

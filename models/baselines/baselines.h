@@ -76,12 +76,6 @@ QueryGrades grades_of(const LabelledQueries& labels, const QueryDocs& query, con
 std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& request);
 void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsContext& context);
 
-std::unique_ptr<OnlineRanker> make_lambdarank_step(const RankerRequest& request);
-void set_lambdarank_step_defaults(RankerSettings& settings, const DefaultsContext& context);
-
-std::unique_ptr<OnlineRanker> make_prpo(const RankerRequest& request);
-void set_prpo_defaults(RankerSettings& settings, const DefaultsContext& context);
-
 /// A log of all deployed policies says this of a query's documents.
 struct ObservedQuery {
   std::vector<std::int64_t> docs;  // their names

@@ -36,6 +36,7 @@ class DeployedPolicyRanker : public ScoreModelRanker {
   bool learns_from_unshown() const override { return true; }
   void fields(StateFields& state) override {
     ScoreModelRanker::fields(state);
+    // Checkpoints have these names from a kind that is gone.
     state.sized("prpo.safe", deployed_);
     state.numbers("prpo.since_refresh", since_refresh_);
   }
@@ -78,74 +79,6 @@ class DeployedPolicyRanker : public ScoreModelRanker {
   // State.
   std::vector<float> deployed_;     // θ of the policy that shows lists
   std::int64_t since_refresh_ = 0;  // rounds
-};
-
-/// Proximal ranking policy optimisation, online. Gupta, Oosterhuis and de Rijke, "Practical and robust
-/// safety guarantees for advanced counterfactual learning to rank", CIKM 2024: the objective gives no
-/// reward for exposure beyond a factor of what a safe policy gives. Here the safe policy shows the lists,
-/// as Plackett-Luce draws over its scores, and every `refresh_rounds` rounds it becomes the policy that has
-/// been learned from them. Each round takes one step.
-/// Deviation: a document's exposure is that at its rank, given the documents above it, for which the ratio
-/// is known exactly; and a rank's reward is the clicks from it downwards, above their mean so far, which
-/// needs no estimate of relevance.
-class PrpoRanker : public DeployedPolicyRanker {
- public:
-  PrpoRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
-             std::vector<float> first_theta)
-      : DeployedPolicyRanker(std::move(model), settings, keys, std::move(first_theta)),
-        clip_(settings.bandit.exposure_clip) {}
-
-  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-    check(feedback, context.execution.scratch());
-    const auto scores = scores_of(context, feedback.query, feedback.round);
-    {
-      const auto measured = context.clock.measure("train");
-      Scratch& scratch = context.execution.scratch();
-      const Scratch::Frame frame(scratch);
-      const auto safe_scores = scratch.take<double>(scores.size());
-      score_with(context.execution, deployed(), feedback.query, feedback.round, safe_scores);
-      find_advantages(feedback);
-      const auto weights = scratch.take<double>(scores.size());
-      proximal_weights({scores, safe_scores, feedback.shown, advantages_, clip_}, scratch, weights);
-      follow_gradient(context.execution, feedback.query, weights);
-    }
-    end_policy_round();
-    return {};
-  }
-  void fields(StateFields& state) override {
-    DeployedPolicyRanker::fields(state);
-    state.any("prpo.clicks_below", clicks_below_);
-    state.any("prpo.lists", lists_);
-    state.require(clicks_below_.size() == lists_.size(),
-                  "Its counts of clicks and lists differ in length.");
-  }
-
- private:
-  /// Finds how far clicks from each rank downwards are above their mean so far, which then takes them in.
-  void find_advantages(const Feedback& feedback) {
-    const std::size_t shown = feedback.shown.size();
-    if (lists_.size() < shown) {
-      lists_.resize(shown, 0);
-      clicks_below_.resize(shown, 0.0);
-    }
-    advantages_.assign(shown, 0.0);
-    double clicks = 0.0;
-    for (std::size_t rank = shown; rank-- > 0;) {
-      clicks += feedback.clicks[rank] != 0 ? 1.0 : 0.0;
-      const double mean = lists_[rank] == 0 ? 0.0 : clicks_below_[rank] / static_cast<double>(lists_[rank]);
-      advantages_[rank] = clicks - mean;
-      clicks_below_[rank] += clicks;
-      ++lists_[rank];
-    }
-  }
-
-  double clip_;
-
-  // State.
-  std::vector<double> clicks_below_;  // by rank: clicks from it downwards in all rounds so far
-  std::vector<std::int64_t> lists_;   // by rank: lists that had it
-
-  std::vector<double> advantages_;  // by rank
 };
 
 constexpr std::uint32_t kPlaceLists = 32;  // drawn to find the probabilities of places
@@ -390,16 +323,6 @@ class InterventionAware : public DeployedPolicyRanker {
 };
 
 }  // namespace
-
-std::unique_ptr<OnlineRanker> make_prpo(const RankerRequest& request) {
-  return make_on_first_model<PrpoRanker>(request);
-}
-
-void set_prpo_defaults(RankerSettings& settings, const DefaultsContext& /*context*/) {
-  settings.network.network = NetworkForm::kLinear;
-  settings.trainer.learning_rate = 0.1;
-  settings.trainer.learning_rate_decay = 1.0;
-}
 
 void estimate_relevance(const ObservedQuery& query, std::span<const double> examination, double usual,
                         double least, std::span<double> relevance) {

@@ -199,44 +199,6 @@ void plackett_luce_pair_weights(std::span<const double> scores, std::span<const 
   }
 }
 
-double proximal_weights(const ProximalList& list, Scratch& scratch, std::span<double> weights) {
-  const std::size_t docs = list.scores.size();
-  assert(list.safe_scores.size() == docs && weights.size() == docs);
-  assert(list.advantages.size() == list.shown.size());
-  std::fill(weights.begin(), weights.end(), 0.0);
-  const Scratch::Frame frame(scratch);
-  const auto placed = scratch.take<bool>(docs);
-  std::fill(placed.begin(), placed.end(), false);
-  double objective = 0.0;
-  for (std::size_t rank = 0; rank < list.shown.size(); ++rank) {
-    ExpSum sum;
-    ExpSum safe_sum;
-    for (std::size_t doc = 0; doc < docs; ++doc) {
-      if (placed[doc]) continue;
-      sum.add(list.scores[doc]);
-      safe_sum.add(list.safe_scores[doc]);
-    }
-    const auto own = static_cast<std::size_t>(list.shown[rank]);
-    const double log_ratio = list.scores[own] - sum.log() - (list.safe_scores[own] - safe_sum.log());
-    const double advantage = list.advantages[rank];
-    const double bound = advantage >= 0.0 ? list.clip : 1.0 / list.clip;
-    const bool clipped = advantage >= 0.0 ? log_ratio >= log_of(bound) : log_ratio <= log_of(bound);
-    if (clipped) {
-      objective += bound * advantage;
-    } else {
-      constexpr double kMostLogRatio = 100.0;  // a step that follows it is refused
-      const double reward = exp_of(std::min(log_ratio, kMostLogRatio)) * advantage;
-      objective += reward;
-      for (std::size_t doc = 0; doc < docs; ++doc) {
-        if (!placed[doc]) weights[doc] -= reward * exp_of(list.scores[doc] - sum.largest) / sum.ratio;
-      }
-      weights[own] += reward;
-    }
-    placed[own] = true;
-  }
-  return objective;
-}
-
 void add_places(std::span<const double> scores, std::span<const std::int32_t> list, std::int64_t ranks,
                 double share, Scratch& scratch, std::span<double> places) {
   assert(list.size() == scores.size() && std::ssize(places) == std::ssize(scores) * ranks);

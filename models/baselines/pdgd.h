@@ -42,22 +42,6 @@ void plackett_luce_pair_weights(std::span<const double> scores, std::span<const 
                                 std::span<const std::uint8_t> clicks, Scratch& scratch,
                                 std::span<double> weights);
 
-/// A list that a safe policy showed, for a policy that learns from it.
-struct ProximalList {
-  std::span<const double> scores;       // [V] of the policy that learns
-  std::span<const double> safe_scores;  // [V] of the policy that showed the list
-  std::span<const std::int32_t> shown;  // [n] documents, best first, none twice
-  std::span<const double> advantages;   // [n] A_k, the reward of what the list had at rank k
-  double clip = 1.2;                    // c > 1, or nothing is ever learned
-};
-
-/// The clipped objective Σ_k f(ρ_k, A_k) of a list, and its gradient by the scores in `weights` [V], all of
-/// which is written. ρ_k = π(d_k | d_1 … d_{k−1}) / π₀(d_k | d_1 … d_{k−1}) is the ratio of the exposure
-/// that both policies give to the document of rank k at that rank, given the documents above it; f(ρ, A) =
-/// min(ρ, c) A for A ≥ 0, and max(ρ, 1/c) A for A < 0, so that nothing is gained by moving further away
-/// from π₀ than by the factor c (Gupta, Oosterhuis and de Rijke, CIKM 2024). O(nV).
-double proximal_weights(const ProximalList& list, Scratch& scratch, std::span<double> weights);
-
 /// Adds `share` · P(document at rank k | the documents above it in `list`) to places[document · ranks + k],
 /// for the first `ranks` ranks. The mean over lists that the scores draw is the probability of the rank.
 /// Scores are within 700 of the largest. O(ranks · V).

@@ -141,32 +141,16 @@ class RankNetOffline : public ScoreModelRanker {
   std::vector<std::int32_t> list_;
 };
 
-/// It shows lists by score, whatever it learns from.
-class GradesRanker : public ScoreModelRanker {
- public:
-  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
-    const auto scores = scores_of(context, query, round);
-    const auto measured = context.clock.measure("rank");
-    list_.resize(scores.size());
-    order_by_score(scores, list_, context.execution.scratch());
-    propensity_.assign(scores.size(), 1.0);
-    return shown_list();
-  }
-
- protected:
-  using ScoreModelRanker::ScoreModelRanker;
-};
-
 /// LambdaRank fitted to the true grades of all queries asked so far: the skyline of rankers that learn from
 /// clicks. After each round it takes `steps` steps of Adam, each on the mean loss of `batch` rounds drawn
 /// from those so far, regardless of the clicks, and shows lists by score. There is no regulariser. With
 /// restart = "first" each round trains a new model: the skyline of Jia and Wang (WWW 2022, section 5.1).
-class LambdaRankLabels : public GradesRanker {
+class LambdaRankLabels : public ScoreModelRanker {
  public:
   /// `labels` has to outlive the ranker.
   LambdaRankLabels(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
                    std::vector<float> first_theta, const LabelledQueries& labels)
-      : GradesRanker(std::move(model), settings, keys, std::move(first_theta)),
+      : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
         labels_(labels),
         objective_(score_model(), labels, {.loss = ListLoss::kLambdaRank}, 1),
         steps_a_round_(settings.trainer.steps),
@@ -176,6 +160,15 @@ class LambdaRankLabels : public GradesRanker {
         second_(position_.size()),
         gradient_(position_.size()) {
     if (settings.trainer.restart == Restart::kFirst) first_theta_.assign(theta().begin(), theta().end());
+  }
+
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
+    const auto scores = scores_of(context, query, round);
+    const auto measured = context.clock.measure("rank");
+    list_.resize(scores.size());
+    order_by_score(scores, list_, context.execution.scratch());
+    propensity_.assign(scores.size(), 1.0);
+    return shown_list();
   }
 
   /// Uses only the query of the feedback. Reports no pairs, because none came from clicks.
@@ -230,41 +223,6 @@ class LambdaRankLabels : public GradesRanker {
 
   std::vector<std::int64_t> drawn_;
   std::vector<double> gradient_;
-};
-
-/// LambdaRank on true grades, one gradient step per round on those of the asked query:
-/// θ ← θ − η_t Σ_i slopes[i] ∇f(x_i), slopes of ListLoss::kLambdaRank, regardless of the clicks. It shows
-/// lists by score; there is no regulariser. What a learner from clicks could do at best with as little
-/// computation; LambdaRankLabels is what the labels allow.
-class LambdaRankStep : public GradesRanker {
- public:
-  /// `labels` has to outlive the ranker.
-  LambdaRankStep(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
-                 std::vector<float> first_theta, const LabelledQueries& labels)
-      : GradesRanker(std::move(model), settings, keys, std::move(first_theta)), labels_(labels) {}
-
-  /// Uses only the query of the feedback. Reports no pairs, because none came from clicks.
-  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-    check(feedback, context.execution.scratch());
-    const QueryGrades grades = grades_of(labels_, feedback.query, name());
-    const auto scores = scores_of(context, feedback.query, feedback.round);
-    const auto measured = context.clock.measure("train");
-    Scratch& scratch = context.execution.scratch();
-    const Scratch::Frame frame(scratch);
-    const auto weights = scratch.take<double>(scores.size());
-    list_loss({.loss = ListLoss::kLambdaRank}, scores, grades.of_doc, scratch, weights);
-    for (double& weight : weights) weight = 0.0 - weight;  // the way up
-    step_ = {step()};
-    const bool moves = std::any_of(weights.begin(), weights.end(), [](double w) { return w != 0.0; });
-    if (moves) follow_gradient(context.execution, feedback.query, weights);
-    end_round();
-    if (!moves) return {};
-    return {{}, step_};
-  }
-
- private:
-  const LabelledQueries& labels_;
-  std::array<double, 1> step_{};
 };
 
 }  // namespace
@@ -371,15 +329,6 @@ void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsCont
   settings.trainer.learning_rate = 0.01;
   settings.trainer.steps = 2;
   settings.trainer.batch = 16;
-}
-
-std::unique_ptr<OnlineRanker> make_lambdarank_step(const RankerRequest& request) {
-  return make_on_first_model<LambdaRankStep>(request, *request.dependencies.labels);
-}
-
-void set_lambdarank_step_defaults(RankerSettings& settings, const DefaultsContext&) {
-  // For a network of the default width, after 1,000 rounds of synth:mslr-like: 0.01 is too far.
-  settings.trainer.learning_rate = 0.003;
 }
 
 }  // namespace olrank

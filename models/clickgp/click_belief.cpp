@@ -107,13 +107,14 @@ void ClickBelief::find_site(const KnownQuery& known, std::size_t model, double f
   found.departure = last.departure;
   found.curvature.resize(docs);
   found.evidence.resize(docs);
+  found.site = {found.departure, found.curvature, found.evidence, last.query_departure};
+  if (faded == 1.0)
+    return solve_site(departures_, {last.examined, known.clicks, found.model}, steps, least_step,
+                      found.site);
   std::vector<double> examined = last.examined;
   std::vector<double> clicks = known.clicks;
-  if (faded != 1.0) {
-    for (double& count : examined) count *= faded;
-    for (double& count : clicks) count *= faded;
-  }
-  found.site = {found.departure, found.curvature, found.evidence, last.query_departure};
+  for (double& count : examined) count *= faded;
+  for (double& count : clicks) count *= faded;
   solve_site(departures_, {examined, clicks, found.model}, steps, least_step, found.site);
 }
 
@@ -130,7 +131,8 @@ void ClickBelief::look(const KnownQuery* known, std::size_t model, std::span<con
   if (known == nullptr) return;
   constexpr int kSteps = 2;
   constexpr double kLeastStep = 1e-4;
-  ClickSite found;
+  ClickSite& found = view.site;
+  found.model.clear();
   for (const std::int32_t row : known_rows) found.model.push_back(view.model[row]);
   find_site(*known, model, faded, kSteps, kLeastStep, found);
   view.coupling = found.site.coupling;
@@ -140,12 +142,12 @@ void ClickBelief::look(const KnownQuery* known, std::size_t model, std::span<con
     view.curvature[doc] = found.curvature[places[doc]];
     view.scores[doc] += found.departure[places[doc]];
   }
-  AlignedVector<double> weights(view.model.size());
+  view.weights.assign(view.model.size(), 0.0);
   for (std::size_t place = 0; place < known_rows.size(); ++place)
-    weights[known_rows[place]] += found.curvature[place];
-  blas::gemv(blas::Transpose::kYes, std::ssize(weights), width, 1.0, view.rows.data(), width,
-             weights.data(), 0.0, view.pull.data());
-  view.departures = std::move(found.departure);
+    view.weights[known_rows[place]] += found.curvature[place];
+  blas::gemv(blas::Transpose::kYes, std::ssize(view.weights), width, 1.0, view.rows.data(), width,
+             view.weights.data(), 0.0, view.pull.data());
+  view.departures = found.departure;
 }
 
 void ClickBelief::sample(const ClickView& view, double scale, PhiloxKey key, std::uint32_t round,
@@ -154,11 +156,13 @@ void ClickBelief::sample(const ClickView& view, double scale, PhiloxKey key, std
   for (std::vector<double>* values : {&draw.common, &draw.own, &draw.other}) values->assign(docs, 0.0);
   if (!factor_) return;
   const std::int64_t size = columns();
-  AlignedVector<double> shift(size);
+  AlignedVector<double>& shift = draw.shift;
+  shift.resize(size);
   RngStream draws(key, round);
   for (double& value : shift) value = draws.normal();
   blas::solve_lower(blas::Transpose::kYes, size, 1, factor_->data(), size, shift.data(), 1);
-  AlignedVector<double> moved(docs);
+  AlignedVector<double>& moved = draw.moved;
+  moved.resize(docs);
   blas::gemv(blas::Transpose::kNo, std::ssize(moved), size, 1.0, view.rows.data(), size, shift.data(), 0.0,
              moved.data());
   double pulled = 0.0;

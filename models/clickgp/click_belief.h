@@ -14,6 +14,15 @@
 
 namespace olrank {
 
+/// The site that a belief finds for a query's remembered documents.
+struct ClickSite {
+  std::vector<double> model;  // [s] m
+  std::vector<double> departure;
+  AlignedVector<double> curvature;
+  AlignedVector<double> evidence;
+  QuerySite site;
+};
+
 /// The documents at hand in the eyes of one click model.
 struct ClickView {
   /// [R × D] features: of the V documents, and then of others that are remembered as they were.
@@ -25,15 +34,9 @@ struct ClickView {
   std::vector<double> departures;  // u of the remembered documents
   double coupling = 0.0;           // ρ
   double query_departure = 0.0;    // b
-};
-
-/// The site that a belief finds for a query's remembered documents.
-struct ClickSite {
-  std::vector<double> model;  // [s] m
-  std::vector<double> departure;
-  AlignedVector<double> curvature;
-  AlignedVector<double> evidence;
-  QuerySite site;
+  // Memory that stays from query to query.
+  ClickSite site;
+  AlignedVector<double> weights;  // [R] h of the remembered documents by their rows
 };
 
 /// A draw of scores is the sum of two independent ones, [V] each: `common` by θ, and `own` by what the
@@ -42,6 +45,9 @@ struct ScoreDraw {
   std::vector<double> common;
   std::vector<double> own;
   std::vector<double> other;
+  // Memory that stays from query to query: the draw of θ − θ̂, and what it does to scores.
+  AlignedVector<double> shift;
+  AlignedVector<double> moved;
 };
 
 /// One click model believes this: logit P(click | looked at) = φ·θ + u + b, θ ~ N(θ̂, (L Lᵀ)⁻¹).

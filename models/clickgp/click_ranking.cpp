@@ -74,10 +74,14 @@ void find_propensity(std::span<const double> centre, const ScoreDraw& draw, doub
   // By place in the list, in whole lanes: first what was shown, then the rest.
   const std::size_t rest = (ranks + kNoiseLanes - 1) / kNoiseLanes * kNoiseLanes;
   const std::size_t places = rest + (docs - ranks + kNoiseLanes - 1) / kNoiseLanes * kNoiseLanes;
-  std::array<std::vector<double>, 2> towards;  // centre ± common
-  for (auto& keys : towards) keys.assign(places, kLowest);
-  std::vector<double> own(places);
-  std::vector<double> other(places);
+  std::vector<double> work(5 * places + ranks);
+  const auto part = [&](std::size_t index) { return std::span(work).subspan(index * places, places); };
+  const std::array<std::span<double>, 2> towards = {part(0), part(1)};  // centre ± common
+  for (const auto keys : towards) std::fill(keys.begin(), keys.end(), kLowest);
+  const std::span<double> own = part(2);
+  const std::span<double> other = part(3);
+  const std::span<double> turned = part(4);
+  const std::span<double> greedy = std::span(work).last(ranks);
   bool by_chance = false;
   for (std::size_t rank = 0; rank < docs; ++rank) {
     const std::size_t place = rank < ranks ? rank : rest + rank - ranks;
@@ -89,8 +93,6 @@ void find_propensity(std::span<const double> centre, const ScoreDraw& draw, doub
     by_chance = by_chance || draw.common[doc] != 0.0 || draw.own[doc] != 0.0 || draw.other[doc] != 0.0;
   }
   std::fill(propensity.begin(), propensity.end(), 0.0);
-  std::vector<double> turned(places);
-  std::vector<double> greedy(ranks);
   for (int angle = 0; angle < (by_chance ? kHalfCircle : 1); ++angle) {
     const double turn = std::numbers::pi * angle / kHalfCircle;
     const double along = std::cos(turn);
@@ -100,7 +102,7 @@ void find_propensity(std::span<const double> centre, const ScoreDraw& draw, doub
         turned[lane] = along * own[lane] + across * other[lane];
     }
     for (const double sign : {1.0, -1.0}) {
-      for (const std::vector<double>& from : towards)
+      for (const std::span<double> from : towards)
         add_chances({from, turned, sign}, rest, docs, floor, greedy, propensity);
     }
   }
@@ -142,12 +144,12 @@ void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const Query
     known_rows_.clear();
   }
   const double faded = known == nullptr ? 1.0 : known->faded(state.learned, state.half_life);
-  std::vector<std::vector<double>> of_models;
+  std::array<std::span<const double>, kMostModels> of_models;
   for (std::size_t model = 0; model < state.beliefs.size(); ++model) {
     state.beliefs[model].look(known, model, places_, known_rows_, faded, views_[model]);
-    of_models.push_back(views_[model].scores);
+    of_models[model] = views_[model].scores;
   }
-  average(state, of_models, scores_);
+  average(state, std::span(of_models).first(state.beliefs.size()), scores_);
 }
 
 void ClickRanking::find_rows(const ClickState& state) {
@@ -215,7 +217,7 @@ void ClickRanking::share_rows(const ClickState& state, std::int64_t first) {
   }
 }
 
-void ClickRanking::average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
+void ClickRanking::average(const ClickState& state, std::span<const std::span<const double>> of_models,
                            std::vector<double>& scores) const {
   scores.assign(of_models.front().size(), 0.0);
   for (std::size_t model = 0; model < of_models.size(); ++model) {
@@ -242,14 +244,14 @@ void ClickRanking::draw_order(ExecutionContext& context, const ClickState& state
   const double lists = static_cast<double>(state.learned - state.changed_at + 1);
   const double scale = is_start ? kStartScale : std::clamp(kFullLists / lists, kLeastScale, 1.0);
   const std::size_t docs = centre.size();
-  std::vector<ScoreDraw> draws(state.beliefs.size());
-  for (std::size_t model = 0; model < draws.size(); ++model)
-    state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, draws[model]);
-  ScoreDraw draw;
+  draws_.resize(state.beliefs.size());
+  for (std::size_t model = 0; model < draws_.size(); ++model)
+    state.beliefs[model].sample(views_[model], scale, draw_keys_[model], round, draws_[model]);
+  ScoreDraw& draw = draw_;
   for (const auto part : {&ScoreDraw::common, &ScoreDraw::own, &ScoreDraw::other}) {
-    std::vector<std::vector<double>> of_models(draws.size());
-    for (std::size_t at = 0; at < draws.size(); ++at) of_models[at] = std::move(draws[at].*part);
-    average(state, of_models, draw.*part);
+    std::array<std::span<const double>, kMostModels> of_models;
+    for (std::size_t model = 0; model < draws_.size(); ++model) of_models[model] = draws_[model].*part;
+    average(state, std::span(of_models).first(draws_.size()), draw.*part);
   }
   std::vector<double> keys(docs);
   for (std::size_t doc = 0; doc < docs; ++doc) keys[doc] = (centre[doc] + draw.common[doc]) + draw.own[doc];

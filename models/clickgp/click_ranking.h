@@ -81,7 +81,7 @@ class ClickRanking {
   void share_rows(const ClickState& state, std::int64_t first);
   /// Finds what is certain of `docs`, and what is stated of the first ones.
   void find_orders(const ClickState& state, std::span<const std::int32_t> docs, std::size_t first);
-  void average(const ClickState& state, const std::vector<std::vector<double>>& of_models,
+  void average(const ClickState& state, std::span<const std::span<const double>> of_models,
                std::vector<double>& scores) const;
   /// Puts the documents in the order that a draw from the posterior gives, on top of `centre`.
   void draw_order(ExecutionContext& context, const ClickState& state, std::uint32_t round,
@@ -106,6 +106,8 @@ class ClickRanking {
   std::vector<double> scores_;
   std::vector<float> narrow_scores_;
   std::vector<std::int32_t> by_score_;
+  std::vector<ScoreDraw> draws_;  // of the beliefs
+  ScoreDraw draw_;                // their average
   std::vector<std::int32_t> drawn_;
   std::vector<double> propensity_;
   std::vector<double> probabilities_;

@@ -51,7 +51,7 @@ void add_weighted(ExecutionContext& context, std::int64_t width, const AlignedVe
 
 /// Takes from the evidence of documents, v + M m = a − ρ h Σ a, what the query's other documents have in
 /// it: a.
-std::vector<double> own_evidence(const KnownQuery::Site& site) {
+void find_own_evidence(const KnownQuery::Site& site, std::vector<double>& own) {
   double evidence = 0.0;
   double curvature = 0.0;
   for (std::size_t doc = 0; doc < site.evidence.size(); ++doc) {
@@ -59,9 +59,8 @@ std::vector<double> own_evidence(const KnownQuery::Site& site) {
     curvature += site.curvature[doc];
   }
   const double pull = site.coupling * evidence / (1.0 - site.coupling * curvature);
-  std::vector<double> own = site.evidence;
+  own = site.evidence;
   for (std::size_t doc = 0; doc < own.size(); ++doc) own[doc] += pull * site.curvature[doc];
-  return own;
 }
 
 }  // namespace
@@ -128,19 +127,21 @@ void ClickRegression::read_list(const ClickView& view, std::span<const std::int3
 
 void ClickRegression::replace(const ClickView& view, const Change& change, KnownQuery& known) {
   KnownQuery::Site& site = known.sites[number_];
-  const KnownQuery::Site before = site;
+  KnownQuery::Site& before = work_.before;
+  before = site;
   work_.site.model.clear();
   for (const std::int32_t row : change.now) work_.site.model.push_back(view.model[row]);
   belief_.find_site(known, number_, 1.0, kSiteSteps, kLeastSiteStep, work_.site);
   keep(work_.site, site);
-  const std::vector<double> own_before = own_evidence(before);
-  std::vector<double> own = own_evidence(site);
+  find_own_evidence(before, work_.own_before);
+  find_own_evidence(site, work_.own_after);
+  std::vector<double>& own = work_.own_after;
   double curvature_sum = 0.0;
   for (std::size_t doc = 0; doc < own.size(); ++doc) {
     const bool stays = doc < change.before.size() && change.before[doc] == change.now[doc];
     if (change.changed[doc] == 0 && stays) {
       site.curvature[doc] = before.curvature[doc];
-      own[doc] = own_before[doc];
+      own[doc] = work_.own_before[doc];
     }
     curvature_sum += site.curvature[doc];
   }
@@ -165,8 +166,10 @@ void ClickRegression::take_out(const ClickView& view, Change change, KnownQuery&
 void ClickRegression::exchange(const ClickView& view, const Change& change, const KnownQuery::Site& before,
                                const KnownQuery::Site& after) {
   const std::int64_t width = belief_.columns();
-  const std::vector<double> own_before = own_evidence(before);
-  const std::vector<double> own_after = own_evidence(after);
+  std::vector<double>& own_before = work_.own_before;
+  std::vector<double>& own_after = work_.own_after;
+  find_own_evidence(before, own_before);
+  find_own_evidence(after, own_after);
   const std::size_t first = collected_weights_.size();
   if (first == 0) find_whole_evidence(solved_);
   work_.steps.clear();

@@ -165,6 +165,8 @@ class ClickRegression {
   struct Work {
     AlignedVector<double> steps, weights_before, weights_after, pull, slope, of_rows, direction;
     ClickSite site;
+    KnownQuery::Site before;  // a site as it was
+    std::vector<double> own_before, own_after;
   };
   Work work_;
   AlignedVector<double> retired_precision_;  // of forgotten queries; empty while there are none

@@ -13,7 +13,7 @@ namespace {
 [[noreturn]] void refuse(std::string_view what, std::string_view instead = "network = \"mlp\"") {
   throw_error<InvalidArgument>(
       "{} needs LibTorch, and this program was built without it (OLRANK_TORCH=OFF): use a build with "
-      "LibTorch, or {}.",
+      "LibTorch, in Python the package olrank[torch], or {}.",
       what, instead);
 }
 

@@ -235,9 +235,10 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (settings.fair.fair == Fairness::kFairCo) return "fair = \"fairco\" has no device implementation";
   if (row.evidence == OrderEvidence::kWidths && settings.posterior.observe_at == ObserveAt::kAfter)
     return "observe_at = \"after\" has no device implementation";
+  const Covariance covariance = settings.posterior.covariance;
   if (row.evidence == OrderEvidence::kWidths &&
-      settings.posterior.covariance == Covariance::kDiagonalOfInverse)
-    return "covariance = \"diagonal-of-inverse\" has no device implementation";
+      (covariance == Covariance::kDiagonalOfInverse || covariance == Covariance::kInducing))
+    return fmt::format("covariance = \"{}\" has no device implementation", name_of(covariance));
   if (follows_posterior(settings.explore.list))
     return fmt::format("list = \"{}\" has no device implementation", name_of(settings.explore.list));
   if (row.is_ensemble() && settings.posterior.prior_noise)

@@ -36,8 +36,7 @@ double row_numbers(double rows) {
   return kRows * kRows * full * (full + 1.0) / 2.0 + (rows - full * kRows) * kRows * (full + 1.0);
 }
 
-/// Numbers of pairs and rows that the device pads its matrices to, and pairs of its batches.
-constexpr double kPadding = 64.0;
+/// Pairs of the device's batches.
 constexpr double kPairsPerBatch = 256.0;
 
 /// An array that doubles: while it moves, the old one and one of twice the size.
@@ -52,36 +51,6 @@ double in_chunks(double bytes) {
 
 double growing(PosteriorHome home, double bytes) {
   return home == PosteriorHome::kDevice ? in_chunks(bytes) : doubling(bytes);
-}
-
-double padded(double side) {
-  return std::ceil(side / kPadding) * kPadding;
-}
-
-/// On a device `size` pairs are in the dictionary, and `window` pairs are kept next to it.
-PosteriorBytes inducing_device_bytes(const PosteriorLoad& load, double budget, double size, double window) {
-  constexpr auto kRows = static_cast<double>(DictionaryPolicy::kRows);
-  const auto v = static_cast<double>(load.docs);
-  const auto k = std::min(static_cast<double>(load.added), kRows);
-  const double side = std::min(2.0 * padded(size), padded(budget));
-  const double rows = side + 3.0 * kRows;
-  PosteriorBytes bytes;
-  // C⁻¹, also of the next dictionary, T, and what has left; R and the appended pairs' coordinates; and
-  // while a matrix grows, its larger copy.
-  bytes.matrix = (5.0 * side * side + 2.0 * rows * side + kRows * side) * kDoubleBytes;
-  // While they are renewed, the next dictionary and window are there, too.
-  bytes.pairs = 2.0 * (growing(load.home, factor_bytes(load.shape, size)) +
-                       growing(load.home, factor_bytes(load.shape, window)));
-  const double of_widths =
-      (side + 2.0 * rows) * v + std::min(v * v * (rows / 64.0 + 1.0), kPartialSums + v * v);
-  const double of_pairs = 5.0 * side * k + 12.0 * k * k;
-  // Renewals take factors with a library's workspace, and moved or projected pairs.
-  const double of_renewal =
-      5.0 * size * size + (padded(size) + size + 4.0 * kPairsPerBatch) * (side + kPadding);
-  bytes.workspace = doubling((of_widths + of_pairs + of_renewal) * kDoubleBytes) +
-                    2.0 * 2.0 * kPairsPerBatch * kPairsPerBatch * kDoubleBytes +
-                    doubling(factor_bytes(load.shape, kRows) + window * 8.0);
-  return bytes;
 }
 
 }  // namespace
@@ -156,8 +125,21 @@ PosteriorBytes primal_bytes(const PosteriorLoad& load) {
   const double of_parts = std::max(p * docs + (p / kPartOfGradient + 1.0) * docs * docs,
                                    std::min(p * docs * docs, kPartialSums));
   const double of_widths = of_parts + docs * docs;
-  const double of_update = std::max(k, kRebuiltDocs / 2.0) * (p + 2.0 * std::max(k, kRebuiltDocs / 2.0));
-  bytes.workspace = doubling((p * docs + std::max(of_widths, of_update)) * kDoubleBytes);
+  const double batch = std::max(k, kRebuiltDocs / 2.0);
+  bytes.matrix += kPairsPerBatch * p * kDoubleBytes;  // of the newest pairs
+  bytes.workspace = doubling((p * docs + std::max(of_widths, 2.0 * batch * batch)) * kDoubleBytes);
+  return bytes;
+}
+
+PosteriorBytes diagonal_bytes(const PosteriorLoad& load) {
+  const auto p = static_cast<double>(load.shape.parameters());
+  const auto v = static_cast<double>(load.docs);
+  PosteriorBytes bytes;
+  bytes.matrix = 2.0 * p * kDoubleBytes;
+  // Scaled gradients of a query, and sums of parts.
+  if (load.home != PosteriorHome::kHost)
+    bytes.workspace =
+        doubling((p * v + std::min(v * v * (p / 64.0 + 1.0), kPartialSums + v * v)) * kDoubleBytes);
   return bytes;
 }
 
@@ -176,8 +158,6 @@ PosteriorBytes inducing_bytes(const PosteriorLoad& load, std::int64_t budget) {
   const DictionaryPolicy policy(budget);
   const double size = std::min(n, static_cast<double>(budget));
   const double window = std::min(n, static_cast<double>(policy.window() + policy.slack() + load.added));
-  if (load.home != PosteriorHome::kHost)
-    return inducing_device_bytes(load, static_cast<double>(budget), size, window);
   constexpr auto kRows = static_cast<double>(DictionaryPolicy::kRows);
   PosteriorBytes bytes;
   // C, T, what has left and R, as they were before the round; C, what has left, T, B⁻¹ and I/λ − B⁻¹ of the

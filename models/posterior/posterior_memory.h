@@ -46,6 +46,8 @@ struct PosteriorBytes {
 PosteriorBytes dual_bytes(const PosteriorLoad& load);
 /// Counts them in primal form, which is computed after L⁻¹ was freed.
 PosteriorBytes primal_bytes(const PosteriorLoad& load);
+/// Counts them for the diagonal.
+PosteriorBytes diagonal_bytes(const PosteriorLoad& load);
 /// Counts them in orthonormal form, which only the host has: while it grows it is there twice.
 PosteriorBytes orthonormal_bytes(const PosteriorLoad& load);
 /// Counts the bytes of the inducing covariance with a dictionary of `budget` pairs, which has them once

@@ -9,7 +9,7 @@ const Schema& NetworkSettings::schema() {
   static const Schema schema =
       SchemaBuilder<S>("ranker", "The shape of the scoring function.")
           .field("network", &S::network,
-                 "linear model or neural network, for kinds that support both (pdgd, prpo, "
+                 "linear model or neural network, for kinds that support both (pdgd, "
                  "intervention-aware, dbgd, mgd, ranknet); `module` is a LibTorch module")
           .field("module", &S::module,
                  "the LibTorch module: relu, residual, layernorm, attention (which reads whole lists), a "

@@ -87,8 +87,7 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
   if (key == "examined_after") return ranker.feedback.examined_after == 1;
   if (key == "prior_noise") return !ranker.posterior.prior_noise;
   const BanditUse bandit = row_of(ranker.kind).bandit;
-  if (key == "exposure_clip") return bandit != BanditUse::kProximal;
-  if (key == "refresh_rounds") return bandit != BanditUse::kProximal && bandit != BanditUse::kInterventions;
+  if (key == "refresh_rounds") return bandit != BanditUse::kInterventions;
   if (key == "explore_floor") return ranker.click.explore_floor == 0.0;
   if (ClickGpSettings::schema().find(key) != nullptr) return ranker.kind != RankerKind::kClickGp;
   return ranker.fair.fair == Fairness::kNone && FairSettings::schema().find(key) != nullptr;
@@ -120,14 +119,9 @@ const Schema& BanditSettings::schema() {
           .field("interleaving", &S::interleaving, "how candidates are interleaved (dbgd, mgd)")
           .field("candidates", &S::candidates, "candidates per round (mgd)")
           .at_least(1)
-          .field("exposure_clip", &S::exposure_clip,
-                 "largest factor between a document's exposure by the learned policy and by the policy "
-                 "that shows lists; a document beyond this factor counts no more (prpo)")
-          .symbol("c")
-          .above(1)
           .field("refresh_rounds", &S::refresh_rounds,
-                 "rounds after which the learned policy replaces the policy that shows the lists (prpo, "
-                 "intervention-aware)")
+                 "rounds after which the learned policy replaces the policy that shows the lists "
+                 "(intervention-aware)")
           .unit("rounds")
           .at_least(1)
           .build();

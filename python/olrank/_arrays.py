@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import os
 import re
 import sys
@@ -12,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from olrank import _arrow
 from olrank.errors import InvalidArgument
 
 
@@ -96,21 +96,46 @@ def is_table(values: Any) -> bool:
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "to_numpy")
 
 
+def _capital(name: str) -> str:
+    """The name as a sentence begins with it."""
+    return name[:1].upper() + name[1:]
+
+
 def columns_of(table: Any, name: str, needed: Sequence[str] = (), others: bool = True) -> dict[str, npt.NDArray[Any]]:
-    """The columns by their names, without `others` the needed ones alone; a column alone has one name. Null values are refused."""
-    if isinstance(table, dict):
-        return {one: table[one] for one in _arrow.chosen(list(table), needed, others, name)}
-    if type(table).__module__.partition(".")[0] != "pandas" and hasattr(table, "__arrow_c_stream__"):
-        return _arrow.read(table, name, needed, others)
-    if not hasattr(table, "columns"):
+    """The columns by their names, without `others` the needed ones alone; a column alone has the name ''. Null values are refused."""
+    library = type(table).__module__.partition(".")[0]
+    if library not in ("pandas", "polars", "pyarrow") and hasattr(table, "__arrow_c_stream__"):
+        try:
+            arrow = import_module("pyarrow")
+        except ImportError:
+            raise InvalidArgument(f"{_capital(name)} is a table of {library}, which needs pyarrow to be read: pip install pyarrow.") from None
+        try:
+            table = arrow.table(table)
+        except arrow.ArrowInvalid:  # a column alone
+            table = arrow.chunked_array(table)
+    if library != "pandas" and hasattr(table, "read_all"):  # pyarrow's reader of batches
+        table = table.read_all()
+    names = table if isinstance(table, dict) else getattr(table, "columns", None)
+    if library != "pandas":  # whose tables have their columns as attributes
+        names = getattr(table, "column_names", names)
+    if names is None:
         return {"": _without_nulls(table, name)}
-    if not table.columns.is_unique:
-        twice = table.columns[table.columns.duplicated()][0]
-        raise InvalidArgument(f"{_arrow.capital(name)} has two columns '{twice}': give each a name of its own.")
-    columns = {str(column): column for column in table.columns}
+    names = [str(one) for one in names]
+    twice = next((one for one in names if names.count(one) > 1), None)
+    if twice is not None:
+        raise InvalidArgument(f"{_capital(name)} has two columns '{twice}': give each a name of its own.")
+    for column in needed:
+        if column not in names:
+            raise InvalidArgument(f"{_capital(name)} has no column '{column}', but {', '.join(names)}: name its columns.")
+    wanted = {one: place for place, one in enumerate(names) if others or one in needed}
+    if isinstance(table, dict):
+        return {one: table[one] for one in wanted}
+    if len(table) == 0:
+        raise InvalidArgument(f"{_capital(name)} has no rows: give one document at least.")
+    column_at = table.iloc.__getitem__ if hasattr(table, "iloc") else getattr(table, "to_series", None) or table.column
     return {
-        one: _without_nulls(table[columns[one]], f"Column '{one}' of {name}")
-        for one in _arrow.chosen(list(columns), needed, others, name)
+        one: _without_nulls(column_at((slice(None), place) if hasattr(table, "iloc") else place), f"Column '{one}' of {name}")
+        for one, place in wanted.items()
     }
 
 
@@ -156,22 +181,31 @@ def with_index(X: Any, values: npt.NDArray[Any], name: str) -> Any:
 
 
 def _without_nulls(column: Any, label: str) -> npt.NDArray[Any]:
-    """A column of pandas, whose NaN among numbers is left to the engine, which says the row; or an array of Arrow."""
-    if not hasattr(column, "dtype"):
-        if getattr(column, "null_count", 0):
-            raise InvalidArgument(f"{label} has a null value: fill it, or drop its row.")
-        plain: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        return plain
-    if column.dtype.kind not in "fc" or not isinstance(column.dtype, np.dtype):
-        if getattr(column, "hasnans", False):
-            raise InvalidArgument(f"{label} has a null value: fill it, or drop its row.")
-    values: npt.NDArray[Any] = column.to_numpy()
+    """A column of polars or Arrow, or of pandas, whose NaN among numbers is left to the engine, which says the row."""
+    nulls = getattr(type(column), "null_count", None)  # not a label of pandas
+    if nulls is not None:
+        nulls = column.null_count
+    else:
+        of_floats = isinstance(column.dtype, np.dtype) and column.dtype.kind in "fc"
+        nulls = not of_floats and getattr(column, "hasnans", False)
+    kind = str(column.type) if hasattr(type(column), "type") else ""  # of Arrow
+    if "list" in kind:
+        nulls += import_module("pyarrow.compute").list_flatten(column).null_count
+    elif str(column.dtype if not kind else "").startswith(("List", "Array")):  # of polars
+        nulls = column.explode().null_count()
+    if nulls() if callable(nulls) else nulls:
+        raise InvalidArgument(f"{label} has a null value: fill it, or drop its row.")
+    if kind.startswith("dictionary"):
+        column = column.cast(column.type.value_type)
+    values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False) if kind else column.to_numpy()
     if values.dtype == object and all(isinstance(one, str) for one in values):
         values = values.astype(np.str_)
     elif values.dtype == object and all(isinstance(one, (list, np.ndarray)) for one in values):
         if len({len(one) for one in values}) > 1:
             raise InvalidArgument(f"{label} has lists of different lengths: leave the column out by X, or fill the lists.")
         values = np.array(values.tolist())
+    if values.dtype == object and all(isinstance(one, decimal.Decimal) for one in values.flat):
+        values = values.astype(np.float64)
     return values
 
 

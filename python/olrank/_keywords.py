@@ -56,7 +56,6 @@ class RankerSettings(TypedDict, total=False):
     exploration_radius: float
     interleaving: Literal["team-draft", "probabilistic"]
     candidates: int
-    exposure_clip: float
     refresh_rounds: int
     fair: Literal["none", "fairexp", "fairco"]
     template_search: Literal["fairswap", "exact"]

@@ -5,19 +5,36 @@ Without a torch, the LibTorch of the build serves, which stays in the checkout.
 
 import ctypes
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import platform
 import re
 
-from olrank import _build
+import olrank
 from olrank.errors import Error
 
 
+def _places_of(package: str) -> list[str]:
+    spec = importlib.util.find_spec(package)
+    return [] if spec is None else list(spec.submodule_search_locations or [])
+
+
+def _prefer_the_engine_with_torch() -> None:
+    """The package olrank-torch brings it to the small wheel, whose own engine is without LibTorch."""
+    if places := _places_of("olrank_torch"):
+        there, here = (importlib.metadata.version(name) for name in ("olrank-torch", "olrank"))
+        if there != here:
+            raise Error(f"olrank-torch {there} is beside olrank {here}: pip install olrank-torch=={here}")
+        olrank.__path__[:0] = places
+
+
+_prefer_the_engine_with_torch()
+from olrank import _build  # noqa: E402
+
+
 def _torch_folder() -> str:
-    spec = importlib.util.find_spec("torch")
-    places = [] if spec is None else list(spec.submodule_search_locations or [])
-    for place in places:
+    for place in _places_of("torch"):
         if os.path.exists(os.path.join(place, "version.py")):
             return place
     if os.path.exists(os.path.join(_build.LIBTORCH, "version.py")):

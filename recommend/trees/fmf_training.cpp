@@ -1,5 +1,6 @@
 #include "recommend/trees/fmf_training.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>

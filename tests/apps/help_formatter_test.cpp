@@ -65,13 +65,12 @@ TEST(Commands, WriteNothingIntoTheStateOfAService) {
   for (const std::string line :
        {"rank --out", "rank --qrels", "export --out", "clicks fit --out", "eval --per-query",
         "eval --latex", "report --latex", "report --csv", "report --json", "recommend synth name --out",
-        "recommend interview --model m --html", "recommend interview --model m --trees", "ope --page",
-        "bench ops --json", "data inspect in --discriminant", "data convert in", "data split in --out",
-        "data synth name --out", "run --trace"}) {
+        "recommend interview --model m --trees", "ope --page", "bench ops --json",
+        "data inspect in --discriminant", "data convert in", "data split in --out", "data synth name --out",
+        "run --trace"}) {
     for (const std::string& file : {state + "/new", state + "/feedback.jsonl", state, link}) {
       const std::string said = refused(line + " " + file);
-      EXPECT_NE(said.find(file + " is in the state folder of a service, "), std::string::npos)
-          << line << said;
+      EXPECT_TRUE(contains(said, file + " is in the state folder of a service, ")) << line << said;
     }
     EXPECT_EQ(refused(line + " " + other), kNoError);
     EXPECT_EQ(refused(line + " -"), kNoError);
@@ -98,11 +97,11 @@ TEST(HelpFormatter, AlignsDescriptions) {
       ->type_name("full|diagonal|diagonal-of-inverse|none");
   bool flag = false;
   app.add_flag("--x", flag, "a description that does not fit on one line of sixty");
-  EXPECT_NE(app.help().find("  --structure full|diagonal|diagonal-of-inverse|none\n"
-                            "                              one of these four\n"
-                            "  --x                         a description that does not\n"
-                            "                              fit on one line of sixty\n"),
-            std::string::npos)
+  EXPECT_TRUE(contains(app.help(),
+                       "  --structure full|diagonal|diagonal-of-inverse|none\n"
+                       "                              one of these four\n"
+                       "  --x                         a description that does not\n"
+                       "                              fit on one line of sixty\n"))
       << app.help();
 }
 

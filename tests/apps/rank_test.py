@@ -160,58 +160,11 @@ class FromTrials(CommandTest):
         assert done.returncode == 0, done.stderr
         cls.trials = {name: cls.folder / "out/trials" / name / "navigational/fold1/seed5" for name in rankers}
 
-    def ranked(self, trial, *flags):
-        out = self.folder / "run"
-        succeed("rank", "--model", trial, "--data", self.SOURCE, "--out", out, *flags)
-        lists = {}
-        for line in out.read_text().splitlines():
-            qid, _, doc, rank, _, _ = line.split()
-            lists.setdefault(qid, []).append(int(doc))
-            self.assertEqual(len(lists[qid]), int(rank))
-        return lists
-
     def test_eval_matches_the_last_point_of_the_curve(self):
         for name, trial in self.trials.items():
             last = json.loads((trial / "curve.jsonl").read_text().splitlines()[-1])["offline"]["ndcg@10"]
             done = olrank("eval", "--data", self.SOURCE, "--model", trial, "--at", "10", "--json")
             self.assertAlmostEqual(json.loads(done.stdout)["metrics"]["ndcg@10"], last, delta=1e-6, msg=name)
-
-    def test_exploring_lists_are_permutations_and_reproducible(self):
-        for name in ("pairrank", "network", "ensemble"):
-            plain, exploring = self.ranked(self.trials[name]), self.ranked(self.trials[name], "--explore")
-            self.assertEqual({q: sorted(docs) for q, docs in plain.items()}, {q: sorted(docs) for q, docs in exploring.items()})
-            self.assertNotEqual(plain, exploring, name)
-            self.assertEqual(self.ranked(self.trials[name], "--explore"), exploring)
-            self.assertEqual(self.ranked(self.trials[name] / "model.safetensors", "--explore"), exploring)
-
-    def test_a_greedy_ranker_does_not_explore(self):
-        self.assertEqual(self.ranked(self.trials["greedy"]), self.ranked(self.trials["greedy"], "--explore"))
-
-    def test_scores_of_exploring_lists_give_their_order(self):
-        lists = self.ranked(self.trials["pairrank"], "--explore")
-        out = self.folder / "scores"
-        succeed("rank", "--model", self.trials["pairrank"], "--data", self.SOURCE, "--out", out, "--explore",
-                "--format", "scores")
-        numbers = [int(line) for line in out.read_text().split()]
-        for docs in lists.values():
-            of_query, numbers = numbers[:len(docs)], numbers[len(docs):]
-            self.assertEqual(sorted(range(len(docs)), key=lambda doc: -of_query[doc]), docs)
-        self.assertEqual(numbers, [])
-
-    def test_refuses_to_explore_without_a_checkpoint(self):
-        alone = self.folder / "alone"
-        alone.mkdir()
-        shutil.copy(self.trials["network"] / "model.safetensors", alone)
-        other = self.folder / "other"
-        shutil.copytree(self.trials["network"], other)
-        tensors, metadata = read_safetensors(other / "model.safetensors")
-        name, (shape, values) = next(iter(tensors.items()))
-        tensors[name] = (shape, [values[0] + 1, *values[1:]])
-        write_safetensors(other / "model.safetensors", tensors, metadata)
-        for model, part in ((alone, "requires the trial's checkpoint"), (self.trials["labels"], "learns from grades"),
-                            (other, "belongs to another model")):
-            self.refused(2, part, "rank", "--model", model, "--data", self.SOURCE, "--out", self.folder / "x", "--explore")
-            self.assertFalse((self.folder / "x").exists())
 
 
 if __name__ == "__main__":

@@ -233,31 +233,13 @@ baseline = "popular"
             done = self.train(kind="popular", data=bad, code=1)
             self.assertIn(f"{bad}:{place}: ", sentence_of(done))
             self.assertFalse((self.root / "o").exists())
-        for arguments, word in ((("--kind", "mtre"), "mter"), (("--kind", "nmf", "--pairs", 10), "does not apply"),
-                                (("--dimension", 0, "--kind", "nmf"), "at least 1"), (("--pear-weight", 1), "--pair-weight"),
-                                (("--kind", "mter", "--max-memory", "1kB"), "memory"),
-                                (("--kind", "mter", "--split", "users"), "split = reviews"),
-                                (("--train-share", 0.9, "--validation-share", 0.2), "at most 1")):
-            done = olrank("recommend", "train", "--data", DATA, "--out", self.root / "o", *arguments)
-            self.assertEqual(done.returncode, 2, (arguments, done.stderr))
-            self.assertIn(word, sentence_of(done))
-            self.assertFalse((self.root / "o").exists(), arguments)
         self.train(kind="popular", out="m")
-        for arguments, word in ((("rank", "--user", "user0004"), "user00004"), (("explain", "--user", "user00004", "--item", "x"), "'x'"),
-                                (("explain", "--user", "nobody", "--item", "item00001"), "nobody")):
-            done = olrank("recommend", arguments[0], "--model", self.root / "m", *arguments[1:])
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(word, sentence_of(done))
+        for _ in self.refusals("recommend", data=DATA, folder=self.root):
+            self.assertFalse((self.root / "o").exists() or (self.root / "x.jsonl").exists())
         self.assertEqual(olrank("recommend", "rank", "--model", self.root / "none", "--user", "u").returncode, 1)
         damaged = self.root / "m/model.safetensors"
         damaged.write_bytes(damaged.read_bytes()[:-7])
         self.assertEqual(olrank("recommend", "rank", "--model", self.root / "m", "--user", "user00004").returncode, 1)
-        for source, word in (("factor", "factors"), ("factors?user=3", "users"), ("factors?users=0", "at least 1"),
-                             ("factors?users", "key=value"), ("factors?users=2&items=2&reviews=100", "fewer")):
-            done = olrank("recommend", "synth", source, "--out", self.root / "x.jsonl")
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(word, sentence_of(done))
-            self.assertFalse((self.root / "x.jsonl").exists())
 
 
 if __name__ == "__main__":

@@ -278,15 +278,6 @@ class Replay(Folder):
         self.refused(2, "team-draft", *(word if word != "pdgd" else "dbgd" for word in command))
 
 
-class Trace(Folder):
-    def test_refuses_flags_that_conflict_with_trace(self):
-        base = ["run", "--data", DATA, "--ranker", "pdgd", "--rounds", 5, "--out", self.folder / "a"]
-        trace = ["--trace", self.folder / "t"]
-        self.refused(2, "exactly one trial, but this run has 2", *base, "--seeds", "1-2", "--clicks", "perfect", *trace)
-        self.refused(2, "--trace-detail requires --trace FILE", *base, "--trace-detail")
-        self.refused(2, "cannot be combined with --resume", *base, "--seeds", "1", "--clicks", "perfect", "--resume", *trace)
-
-
 class BadInput(Folder):
     def test_errors_are_one_sentence(self):
         for _ in self.refusals("run", data=DATA, folder=self.folder):

@@ -67,7 +67,7 @@ class SparseTest(unittest.TestCase):
 
     def test_rounds_are_played_by_rankers_that_need_no_zeros(self):
         run = ["run", "--data", self.root, "--cache", self.root / "cache", "--rounds", 200]
-        self.olrank(*run, "--ranker", "pdgd,prpo,ranknet", "--out", self.root / "run")
+        self.olrank(*run, "--ranker", "pdgd,ranknet", "--out", self.root / "run")
         said = self.olrank(*run, "--ranker", "pairrank", "--out", self.root / "refused", code=2)
         self.assertIn("needs dense features, and the data are sparse: choose ranknet,", said)
 

@@ -301,27 +301,6 @@ TEST(CacheMutants, ForgedContentsAreRefusedOrSound) {
   EXPECT_LT(refused, 450);
 }
 
-TEST(CacheMutants, FlippedBitsAreRefusedOrChangeNothing) {
-  const TemporaryFolder folder;
-  ThreadPool pool(2);
-  const Dataset honest = read_text(small_text());
-  const std::string path = (folder / "data.olrank").string();
-  write_dataset_file(honest, {}, path);
-  const std::string file = read_file(path);
-  std::uint32_t refused = 0;
-  for (std::uint32_t number = 0; number < kFlips; ++number) {
-    RngStream rng = draws(number);
-    write_file(path, with_flipped_bit(file, rng));
-    Fingerprint found = honest.fingerprint();
-    refused += refuses([&] {
-      const Dataset data = DatasetCache().read(path, {}, pool);
-      found = content_fingerprint(data.contents(), pool);
-    });
-    ASSERT_EQ(found, honest.fingerprint()) << number;
-  }
-  EXPECT_GT(refused, kFlips * 8 / 10);
-}
-
 /// One trial of a real ranker, with everything that a resume reads.
 ExperimentPlan trial_plan(const std::filesystem::path& out, std::int64_t rounds) {
   ExperimentPlan plan;

@@ -17,6 +17,7 @@
 #include "serve/service_setup.h"
 #include "serve/state_folder.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/message_of.h"
 #include "tests/support/mutated.h"
 
 namespace olrank {
@@ -196,9 +197,9 @@ std::string mutant_log(RngStream& rng) {
 void expect_refusal(const Start& start, const std::map<std::string, std::string>& before,
                     const fs::path& folder) {
   EXPECT_FALSE(start.said.empty());
-  EXPECT_EQ(start.said.find('\n'), std::string::npos) << start.said;
+  EXPECT_FALSE(contains(start.said, "\n"));
   EXPECT_LT(start.said.size(), 1500U) << start.said;
-  EXPECT_EQ(start.said.find("bad_alloc"), std::string::npos);
+  EXPECT_FALSE(contains(start.said, "bad_alloc"));
   EXPECT_TRUE(files_in(folder) == before) << "a refused start changed the folder: " << start.said;
 }
 
@@ -329,7 +330,7 @@ TEST(CheckpointMutants, AreRefusedAtAnySize) {
     fs::resize_file(folder / name, std::uintmax_t{1} << 40);
     const Start start = start_in_child(folder.path());
     EXPECT_TRUE(start.refused()) << name << ": status " << start.status << ": " << start.said;
-    EXPECT_NE(start.said.find(name), std::string::npos) << start.said;
+    EXPECT_TRUE(contains(start.said, name));
     EXPECT_EQ(fs::file_size(folder / name), std::uintmax_t{1} << 40);
   }
 }

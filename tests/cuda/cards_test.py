@@ -231,7 +231,21 @@ class Cards(unittest.TestCase):
         complaint = self.refusal(*flags, cards="Card=8GB,Card=30MB,Card=8GB")
         self.assertIn("of GPU memory per trial with 2 trials in parallel on cuda:1,", complaint)
         self.assertIn("Card has 30.0 MB free there", complaint)
-        self.assertIn("as would --device cuda:0,2 --jobs 4.\n", complaint)
+        self.assertIn("as would --device cuda:0,2.\n", complaint)
+
+    def test_trials_for_which_memory_is_short_play_in_fewer_seats(self):
+        whole, _ = self.run_on("cuda:0", "whole", "--jobs", 6)
+        for cards, device, said in (
+            ("Card=60MB", "cuda:0", r"^3 trials play at once and not 6: one of 'olranknet' may need .* MB of GPU memory, and cuda:0 \(Card\) has 60\.0 MB free, of which"),
+            ("Card=20MB", "cuda:0", "^1 trial plays at once and not 6: "),
+            ("Card=80MB,Card=40MB", "cuda:all", r"^5 trials play at once and not 6: .* cuda:1 \(Card\) has 40\.0 MB free"),
+        ):
+            with self.subTest(cards=cards):
+                plan = self.olrank("run", "--dry-run", "--data", DATA, "--device", device, "--jobs", 6, *RANKERS, cards=cards)
+                self.assertRegex(plan.stderr.splitlines()[0], said)
+                found, _ = self.run_on(device, cards, "--jobs", 6, cards=cards)
+                self.assertEqual(found, whole)
+                self.assertIn("jobs = 6\n", (self.root / cards / "config.toml").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

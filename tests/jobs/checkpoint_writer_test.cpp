@@ -259,7 +259,7 @@ TEST_F(CheckpointWriterTest, RefusesDamagedBlocks) {
   write_file_atomically(block(0), std::string_view(whole).substr(0, whole.size() - 1));
   EXPECT_EQ(refusal(), damaged);
   fs::remove(block(0));
-  EXPECT_NE(refusal().find("blocks-00.bin"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(), "blocks-00.bin"));
   write_file_atomically(block(0), whole + "of a later checkpoint");
   EXPECT_EQ(round_in(folder_.path()), 3);
 }

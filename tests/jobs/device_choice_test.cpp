@@ -90,7 +90,7 @@ TEST(DeviceChoiceTest, ExplainsWhyAGpuIsNotAvailable) {
   EXPECT_EQ(device_refusal(neural, one_gpu()),
             "--device cuda:7: There is no cuda:7: the driver reports 1 GPU, numbered from cuda:0.");
   GpuSurvey survey;
-  EXPECT_NE(device_refusal(neural, survey).find("built without CUDA"), std::string::npos);
+  EXPECT_TRUE(contains(device_refusal(neural, survey), "built without CUDA"));
   survey.built_with_cuda = true;
   survey.absence = "the driver supports CUDA 12.2, but this build needs 13.0: update the driver";
   EXPECT_EQ(device_refusal(neural, survey),
@@ -149,7 +149,7 @@ TEST(DeviceChoiceTest, RefusesGpusOfDifferentTypes) {
   EXPECT_NE(device_refusal(all, survey), kNoError);
   survey = survey_of(2);
   survey.gpus[1].capability_major = 7;
-  EXPECT_NE(device_refusal(all, survey).find("need compute capability 9.0"), std::string::npos);
+  EXPECT_TRUE(contains(device_refusal(all, survey), "need compute capability 9.0"));
 }
 
 NetworkTrials trials_of_network(std::int64_t rounds, std::int64_t parameters, std::int64_t members = 1) {
@@ -272,16 +272,18 @@ TEST(GpuSlotsTest, TrialsShareTheMemoryOfTheirGpuAndItsDocuments) {
   EXPECT_EQ(GpuSlots(survey.gpus, 1).tightest(kGigabyte, 5), 0);
 }
 
-TEST(GpuSlotsTest, NamesSlotsWithEnoughMemory) {
+TEST(GpuSlotsTest, TakesAsManyTrialsAsHaveTheMemory) {
   GpuSurvey survey = survey_of(2);
   survey.gpus[1].free_bytes = 2 * kGigabyte;
   const GpuSlots slots(survey.gpus, 4);
-  EXPECT_EQ(slots.other_slots_for(kGigabyte, kGigabyte / 2, 1),
-            " as would --jobs 3 or --device cuda:0 --jobs 2");
-  EXPECT_EQ(slots.other_slots_for(3 * kGigabyte, 0, 1), " as would --device cuda:0 --jobs 2");
-  EXPECT_EQ(slots.other_slots_for(9 * kGigabyte, 0, 1), "");
+  EXPECT_EQ(slots.jobs_with(kGigabyte / 2, kGigabyte / 2, 1), 4);
+  EXPECT_EQ(slots.jobs_with(kGigabyte, kGigabyte / 2, 1), 3);
+  EXPECT_EQ(slots.jobs_with(3 * kGigabyte, 0, 1), 0);
+  EXPECT_EQ(slots.other_gpus_for(3 * kGigabyte, 0), ", as would --device cuda:0");
+  EXPECT_EQ(slots.other_gpus_for(9 * kGigabyte, 0), "");
+  EXPECT_EQ(slots.other_gpus_for(kGigabyte, 0), "") << "all of them";
   // Of more GPUs than trials.
-  EXPECT_EQ(GpuSlots(survey_of(4).gpus, 2).other_slots_for(99 * kGigabyte, 0, 1), "");
+  EXPECT_EQ(GpuSlots(survey_of(4).gpus, 2).jobs_with(99 * kGigabyte, 0, 1), 0);
 }
 
 TEST(StartModelTest, OnlyAClickModelStartsFromAnAdditiveModel) {

@@ -110,26 +110,24 @@ TEST_F(EvalComparisonTest, JsonHasEveryDifference) {
 
 TEST_F(EvalComparisonTest, TableNamesTheFamilyOfTests) {
   const std::string all = comparison_table(compare_rankings(three(), std::nullopt, context_));
-  EXPECT_NE(all.find("all 6 tests of one kind: 3 pairs of rankings times 2 metrics"), std::string::npos)
-      << all;
-  EXPECT_NE(all.find("0/1/2"), std::string::npos) << all;
+  EXPECT_TRUE(contains(all, "all 6 tests of one kind: 3 pairs of rankings times 2 metrics"));
+  EXPECT_TRUE(contains(all, "0/1/2"));
   const std::string some = comparison_table(compare_rankings(three(), "c", context_));
-  EXPECT_NE(some.find("all 4 tests of one kind: 2 comparisons with c times 2 metrics"), std::string::npos)
-      << some;
+  EXPECT_TRUE(contains(some, "all 4 tests of one kind: 2 comparisons with c times 2 metrics"));
 }
 
 TEST_F(EvalComparisonTest, LatexEscapesNamesAndHasALabel) {
   const std::string latex = comparison_latex(compare_rankings(three(), "c", context_));
-  EXPECT_NE(latex.find("b\\_1 & $"), std::string::npos) << latex;
-  EXPECT_NE(latex.find("\\label{tab:rankings}"), std::string::npos);
-  EXPECT_NE(latex.find("\\mathbf{0.8333}"), std::string::npos) << latex;
+  EXPECT_TRUE(contains(latex, "b\\_1 & $"));
+  EXPECT_TRUE(contains(latex, "\\label{tab:rankings}"));
+  EXPECT_TRUE(contains(latex, "\\mathbf{0.8333}"));
 }
 
 TEST_F(EvalComparisonTest, PerQueryValuesNameTheirRanking) {
   const std::string csv = comparison_queries_csv(compare_rankings(three(), "c", context_), 0);
   EXPECT_EQ(csv.rfind("ranking,qid,docs,ndcg@1,", 0), 0U);
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 10);
-  EXPECT_NE(csv.find("\nb_1,3,"), std::string::npos);
+  EXPECT_TRUE(contains(csv, "\nb_1,3,"));
 }
 
 TEST_F(EvalComparisonTest, RefusesDifferentQueries) {

@@ -107,31 +107,6 @@ std::string curve_of(const std::filesystem::path& trial) {
   return kept;
 }
 
-TEST(TrialsOfTest, ShardsPartitionTrials) {
-  const ExperimentPlan whole = small_plan("nowhere");
-  const std::vector<TrialIdentity> all = trials_of(whole);
-  ASSERT_EQ(all.size(), 12U);
-  EXPECT_EQ(std::set<TrialIdentity>(all.begin(), all.end()).size(), 12U);
-  EXPECT_EQ(all.front(), (TrialIdentity{"one", "perfect", 1, 1}));
-  EXPECT_EQ(all.back(), (TrialIdentity{"two", "informational", 1, 7}));
-  for (const std::int64_t count : {1, 2, 5, 12, 20}) {
-    std::vector<TrialIdentity> joined(all.size());
-    std::size_t found = 0;
-    for (std::int64_t index = 0; index < count; ++index) {
-      ExperimentPlan plan = whole;
-      plan.shard = {index, count};
-      const std::vector<TrialIdentity> part = trials_of(plan);
-      for (std::size_t i = 0; i < part.size(); ++i) {
-        const std::size_t place = static_cast<std::size_t>(index) + i * static_cast<std::size_t>(count);
-        ASSERT_LT(place, all.size());
-        ASSERT_EQ(part[i], all[place]) << index << " of " << count;
-        ++found;
-      }
-    }
-    EXPECT_EQ(found, all.size()) << count;
-  }
-}
-
 TEST(TrialsOfTest, RankersOnlyRunOnTheirFoldsAndUsers) {
   ExperimentPlan plan = small_plan("nowhere");
   plan.rankers[0].plays = [](std::int64_t, const std::string& user) { return user == "perfect"; };
@@ -231,9 +206,7 @@ TEST(ExperimentTest, OtherRecipeDoesNotCountAsFinished) {
   EXPECT_EQ(run_experiment(plan).finished_before, 12);
   plan.rankers[0].settings = "kind = three\n";
   const std::string message = message_of<InvalidArgument>([&] { run_experiment(plan); });
-  EXPECT_NE(message.find("differs in the ranker: 'kind = one' there, 'kind = three' here"),
-            std::string::npos)
-      << message;
+  EXPECT_TRUE(contains(message, "differs in the ranker: 'kind = one' there, 'kind = three' here"));
 }
 
 TEST(ExperimentTest, SummariesHaveDocumentedFields) {
@@ -345,26 +318,6 @@ TEST(ExperimentTest, CheckpointsAreAStageAndTheLastStateIsNoTimeOfTheTrial) {
   }
 }
 
-TEST(ExperimentTest, RefusesResumesOrReplacesExistingResults) {
-  const TemporaryFolder folder;
-  ExperimentPlan plan = small_plan(folder.path());
-  const OutputFolder out(folder.path(), FolderKind::kExperiment);
-  settle_existing(plan, out);  // nothing is there yet
-  out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
-  plan.shard = {0, 2};
-  run_experiment(plan);
-  EXPECT_THROW(settle_existing(plan, out), InvalidArgument);
-  ExperimentPlan other_half = plan;
-  other_half.shard = {1, 2};
-  settle_existing(other_half, out);
-  plan.existing = Existing::kResume;
-  settle_existing(plan, out);
-  EXPECT_EQ(read_finished_trials(folder.path()).size(), 6U);
-  plan.existing = Existing::kReplace;
-  settle_existing(plan, out);
-  EXPECT_EQ(read_finished_trials(folder.path()).size(), 0U);
-}
-
 TEST(ExperimentTest, ReplacesOnlyTrialsThatTheManifestLists) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
@@ -372,8 +325,7 @@ TEST(ExperimentTest, ReplacesOnlyTrialsThatTheManifestLists) {
   run_experiment(plan);
   plan.existing = Existing::kReplace;
   out.write_manifest(nlohmann::ordered_json::object(), "test", {trials_of(plan).front()});
-  EXPECT_NE(message_of<InvalidArgument>([&] { settle_existing(plan, out); }).find("does not list"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { settle_existing(plan, out); }), "does not list"));
   EXPECT_EQ(read_finished_trials(folder.path()).size(), 12U);
   out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
   const auto trial = folder.path() / trials_of(plan).front().path();
@@ -399,8 +351,8 @@ TEST(ExperimentTest, ReplacesNothingBehindSymbolicLinks) {
     std::filesystem::rename(plan.out / linked, folder / "elsewhere");
     std::filesystem::create_symlink(folder / "elsewhere", plan.out / linked);
     plan.existing = Existing::kReplace;
-    EXPECT_NE(message_of<InvalidArgument>([&] { settle_existing(plan, out); }).find("is a symbolic link"),
-              std::string::npos);
+    EXPECT_TRUE(
+        contains(message_of<InvalidArgument>([&] { settle_existing(plan, out); }), "is a symbolic link"));
     EXPECT_THROW(remove_job(plan.out, trials_of(plan).front().path()), IoError);  // a link that comes later
     EXPECT_EQ(read_finished_trials(plan.out).size(), 2U);
   }
@@ -583,8 +535,8 @@ TEST(ExperimentTest, TellsOfTrialsThatAreWorseThanRandom) {
     told = warnings.messages();
   }
   ASSERT_EQ(told.size(), 2U);
-  EXPECT_NE(told[0].find("trials/two/perfect/fold1/seed1: The mean NDCG@10 of the last 200 lists, 0."),
-            std::string::npos)
+  EXPECT_TRUE(
+      contains(told[0], "trials/two/perfect/fold1/seed1: The mean NDCG@10 of the last 200 lists, 0."))
       << told[0];
   EXPECT_TRUE(told[0].ends_with("; try a larger alpha than 0.25.")) << told[0];
   const std::vector<TrialResults> results = read_finished_trials(plan.out);
@@ -596,9 +548,9 @@ TEST(ExperimentTest, TellsOfTrialsThatAreWorseThanRandom) {
     EXPECT_TRUE(random > 0.0 && random < 1.0);
   }
   const std::string table = summary_text(trials, {"paper", "zero", {1}, {}});
-  EXPECT_NE(table.find("Note: " + told[0] + "\n"), std::string::npos) << table;
-  EXPECT_NE(table.find("informational  (random order)"), std::string::npos) << table;
-  EXPECT_NE(table.find("perfect        (random order)"), std::string::npos) << table;
+  EXPECT_TRUE(contains(table, "Note: " + told[0] + "\n"));
+  EXPECT_TRUE(contains(table, "informational  (random order)"));
+  EXPECT_TRUE(contains(table, "perfect        (random order)"));
   const auto means = nlohmann::json::parse(summary_means_json(trials, {"paper", "zero", {1}, {}}));
   EXPECT_EQ(means[1].at("notes").size(), 1U);
   EXPECT_EQ(means[1].at("random_offline_ndcg").at("mean"),
@@ -630,9 +582,8 @@ TEST(SummaryTableTest, FieldsMatchHeader) {
       "zero",
       {3},
       {"clicks: noise = 1 (paper: 0)", "ranker a: x = 1 (paper: 2)", "ranker a: y = 3 (paper: 4)"}};
-  EXPECT_NE(summary_text({&trial}, more)
-                .find("  clicks: noise = 1 (paper: 0)\n  ranker a: x = 1 (paper: 2), y = 3 (paper: 4)\n"),
-            std::string::npos);
+  EXPECT_TRUE(contains(summary_text({&trial}, more),
+                       "  clicks: noise = 1 (paper: 0)\n  ranker a: x = 1 (paper: 2), y = 3 (paper: 4)\n"));
   EXPECT_EQ(conventions_text(about),
             "protocol paper, queries without a relevant document: zero, seeds 3, 4; ranker full: alpha = 1 "
             "(paper: 0.1)");
@@ -640,7 +591,7 @@ TEST(SummaryTableTest, FieldsMatchHeader) {
   for (const char* told :
        {"Protocol paper", "document: zero", "seeds 3, 4", "no intervals, because there is only one seed",
         "  ranker full: alpha = 1 (paper: 0.1)\n"})
-    EXPECT_NE(table.find(told), std::string::npos) << told;
+    EXPECT_TRUE(contains(table, told)) << told;
   EXPECT_EQ(summary_text({}, about), "No trial has finished yet.\n");
   TrialResults other = trial;
   other.identity.seed = 4;

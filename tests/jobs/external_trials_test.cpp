@@ -16,6 +16,7 @@
 #include "sim/click_models.h"
 #include "sim/external_user.h"
 #include "tests/jobs/settings/configuration_text.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -174,8 +175,8 @@ TEST_F(ExternalTrialsTest, TrialsOfAnotherRankerOrUserAreNotContinued) {
   unregister_both();
   register_both("2");
   const std::string refused = message_of<InvalidArgument>([&] { run(40, "out", Existing::kResume); });
-  EXPECT_NE(refused.find("differs in"), std::string::npos) << refused;
-  EXPECT_NE(refused.find("version 1"), std::string::npos) << refused;
+  EXPECT_TRUE(contains(refused, "differs in"));
+  EXPECT_TRUE(contains(refused, "version 1"));
 }
 
 TEST_F(ExternalTrialsTest, WhatIsNotRegisteredIsRefusedBeforeAnythingIsWritten) {
@@ -185,8 +186,7 @@ TEST_F(ExternalTrialsTest, WhatIsNotRegisteredIsRefusedBeforeAnythingIsWritten) 
             "No ranker named 'mine' is registered: kind 'external' is for programs that bring rankers of "
             "their own.");
   unregister_user("lenient");
-  EXPECT_NE(message_of<InvalidArgument>([&] { run(20, "out"); }).find("Unknown user 'lenient'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { run(20, "out"); }), "Unknown user 'lenient'"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
 }
 

@@ -37,7 +37,7 @@ TEST(ModuleFilesTest, TheContentOfAFileIsPartOfTheRecipe) {
     return make_plan(configuration, {}).rankers.front().settings;
   };
   const std::string first = recipe(1);
-  EXPECT_NE(first.find("# module " + script.string() + " has the content "), std::string::npos) << first;
+  EXPECT_TRUE(contains(first, "# module " + script.string() + " has the content "));
   EXPECT_NE(recipe(2), first);
   EXPECT_EQ(recipe(1), first);
 }
@@ -121,10 +121,10 @@ TEST(ModuleFilesTest, AFileForOtherFeaturesIsRefused) {
   request.ranker = overrides_of(script, "olranknet");
   const StateFolder state(folder / "state");
   const std::string sentence = message_of<InvalidArgument>([&] { resolve_service(state, request); });
-  EXPECT_NE(sentence.find("fails on 7 documents of 6 features"), std::string::npos) << sentence;
+  EXPECT_TRUE(contains(sentence, "fails on 7 documents of 6 features"));
   std::filesystem::remove(script);
   const std::string missing = message_of<InvalidArgument>([&] { resolve_service(state, request); });
-  EXPECT_NE(missing.find("there is no file"), std::string::npos) << missing;
+  EXPECT_TRUE(contains(missing, "there is no file"));
 }
 
 }  // namespace

@@ -67,26 +67,6 @@ TEST(OutputFolderTest, KindsDoNotMixButReportsGoAnywhere) {
   EXPECT_THROW(make_report_folder(folder.path(), "test"), InvalidArgument);
 }
 
-TEST(OutputFolderTest, KnowsWhetherARunIsAlive) {
-  const TemporaryFolder folder;
-  EXPECT_FALSE(OutputFolder::in_use(folder / "missing"));
-  {
-    const OutputFolder whole(folder / "whole", FolderKind::kExperiment);
-    EXPECT_TRUE(OutputFolder::in_use(folder / "whole"));
-  }
-  EXPECT_FALSE(OutputFolder::in_use(folder / "whole"));
-  {
-    const OutputFolder shard(folder / "parts", FolderKind::kExperiment, {1, 3});
-    EXPECT_TRUE(OutputFolder::in_use(folder / "parts"));
-    const OutputFolder other(folder / "parts", FolderKind::kExperiment, {2, 3});
-  }
-  EXPECT_FALSE(OutputFolder::in_use(folder / "parts"));
-  // What a killed run leaves is no lock.
-  std::filesystem::create_directory(folder / "killed");
-  write_file_atomically(folder / "killed" / ".olrank-lock", "process 1");
-  EXPECT_FALSE(OutputFolder::in_use(folder / "killed"));
-}
-
 TEST(OutputFolderTest, LeavesNoEmptyFolders) {
   const TemporaryFolder folder;
   { const OutputFolder out(folder / "a/b/c/", FolderKind::kExperiment); }

@@ -14,6 +14,7 @@
 
 #include "olrank/model.h"
 #include "olrank/ranker.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -138,7 +139,7 @@ TEST(CInterfaceTest, RefusesInOneSentence) {
   EXPECT_EQ(sentence(kWrong, olrank_model_load("model.safetensors", 0, nullptr)), "model is NULL.");
   const std::string missing = (folder / "missing").string();
   const std::string of_missing = sentence(OLRANK_IO_ERROR, olrank_model_load(missing.c_str(), 0, &model));
-  EXPECT_NE(of_missing.find(missing), std::string::npos) << of_missing;
+  EXPECT_TRUE(contains(of_missing, missing));
   EXPECT_EQ(of_missing.back(), '.');
   sentence(OLRANK_IO_ERROR, olrank_ranker_load(missing.c_str(), 1, 0, nullptr, &none));
   const std::string damaged = (folder / "damaged").string();
@@ -154,7 +155,7 @@ TEST(CInterfaceTest, RefusesInOneSentence) {
   EXPECT_EQ(created(0, {}), "features must be at least 1, not 0.");
   EXPECT_EQ(created(kMost, {"kind", "olranknet"}),
             "features must be at most 10000000, not 9223372036854775807.");
-  EXPECT_NE(created(2, {"widht", "5"}).find("Did you mean 'width'?"), std::string::npos);
+  EXPECT_TRUE(contains(created(2, {"widht", "5"}), "Did you mean 'width'?"));
   EXPECT_EQ(created(2, {"width"}), "The setting 'width' has no value.");
   EXPECT_EQ(created(2, {"seed", "-1"}), "seed must be 0 to 9223372036854775807, not -1.");
   EXPECT_EQ(created(2, {"threads", "many"}), "threads must be an integer, not 'many'.");

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -147,6 +148,14 @@ TEST(PlayExperimentTest, TellsItsEventsAndLeavesAFolder) {
   EXPECT_EQ(ranker.kind(), "pairrank");
   const std::string state = ranker.bytes();
   EXPECT_EQ(Ranker::from_bytes(state).fingerprint(), ranker.fingerprint());
+
+  const std::filesystem::path alone = folder / "alone/model.safetensors";
+  std::filesystem::create_directory(alone.parent_path());
+  std::filesystem::copy(played.out / "trials/pairrank/perfect/fold1/seed1/model.safetensors", alone);
+  EXPECT_NE(message_of<InvalidArgument>([&] {
+              Ranker::load(alone.parent_path());
+            }).find("goes on from its trial's checkpoint"),
+            std::string::npos);
 }
 
 TEST(PlayExperimentTest, RefusesWhatTheProgramRefuses) {
@@ -160,8 +169,8 @@ TEST(PlayExperimentTest, RefusesWhatTheProgramRefuses) {
   EXPECT_NE(message_of<InvalidArgument>([&] { play_experiment(options); }), "");
   options = small(folder);
   play_experiment(options);
-  EXPECT_NE(message_of<InvalidArgument>([&] { play_experiment(options); }).find("already contains results"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<InvalidArgument>([&] { play_experiment(options); }), "already contains results"));
   options.earlier = EarlierResults::kResume;
   EXPECT_EQ(play_experiment(options).signal, 0);
 }
@@ -221,7 +230,7 @@ TEST(ModelTest, RefusesWhatItCannotScore) {
   const std::string unknown = message_of<InvalidArgument>([&] {
     fit_model(data, {}, {.settings = {{"los", "listnet"}}});
   });
-  EXPECT_NE(unknown.find("'loss'"), std::string::npos) << unknown;
+  EXPECT_TRUE(contains(unknown, "'loss'"));
 }
 
 }  // namespace

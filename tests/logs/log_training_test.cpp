@@ -231,7 +231,7 @@ TEST_F(LogTrainingTest, SaysWhatALogLacks) {
       LogEstimator::kIps, FittedModel::kPosition);
   const auto says = [&](const LogTrainingRequest& request, const std::string& words) {
     const std::string message = message_of([&] { shares(request); });
-    EXPECT_NE(message.find(words), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, words));
   };
   says(fixed, "was shown at two ranks, so that --click-model pbm cannot tell how often a rank is seen: ");
   const auto of = [&](const std::string& line, LogEstimator estimator) {
@@ -241,11 +241,12 @@ TEST_F(LogTrainingTest, SaysWhatALogLacks) {
   says(of(R"("0", "shown": [0], "clicks": [1])", LogEstimator::kIps), "has a single list");
   says(of(R"("9", "shown": [0], "clicks": [1])", LogEstimator::kIps), "The data has no query '9'.");
   says(of(R"("0", "shown": [1, 1], "clicks": [1, 0])", LogEstimator::kIps), "Document '1' is shown twice.");
-  EXPECT_NE(message_of([&] {
-              ExecutionContext context(1);
-              fold_of_log(fixed.log, context);
-            }).find("The list has no inputs of documents: give the data that the log refers to by --data."),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of([&] {
+                 ExecutionContext context(1);
+                 fold_of_log(fixed.log, context);
+               }),
+               "The list has no inputs of documents: give the data that the log refers to by --data."));
 }
 
 TEST_F(LogTrainingTest, TheLogOfAServiceHasItsDocumentsAndSaysHowTheyAreNormalised) {
@@ -284,8 +285,8 @@ TEST_F(LogTrainingTest, TheLogOfAServiceHasItsDocumentsAndSaysHowTheyAreNormalis
   record.columns = 3;
   record.inputs.resize(9);
   log_of(lines + record_line(3, record_body(record)));
-  EXPECT_NE(message_of([&] { fold_of_log(log, context); }).find(":3:1: The documents have other features"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of([&] { fold_of_log(log, context); }), ":3:1: The documents have other features"));
 }
 
 TEST(ClickTargets, ATrainingThatGoesOnAndOtherThreadsHaveTheSameBits) {

@@ -100,7 +100,7 @@ TEST(LogView, CountsWhatALogHolds) {
   ASSERT_EQ(json["ranks"].size(), 3U);
   EXPECT_EQ(json["ranks"][2].dump(), R"({"rank":3,"lists":1,"clicks":0,"click_rate":0.0})");
   const std::string text = log_statistics_text(json, 100);
-  EXPECT_NE(text.find("lists without clicks        33.3 %\n"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "lists without clicks        33.3 %\n"));
 }
 
 TEST(LogView, CountsNothingInAnEmptyLog) {
@@ -150,10 +150,9 @@ TEST(LogReader, LeavesOutALastLineThatIsBeingWritten) {
 TEST(LogReader, RefusesABrokenLineBeforeOthersAndACompleteOneThatIsWrong) {
   const TemporaryFolder folder;
   const std::string line(kFirstLine);
-  EXPECT_NE(message_of([&] {
-              rounds_in(folder / "log", line + "\n" + line.substr(0, 20) + "\n" + line);
-            }).find("log:2:"),
-            std::string::npos);
+  EXPECT_TRUE(contains(
+      message_of([&] { rounds_in(folder / "log", line + "\n" + line.substr(0, 20) + "\n" + line); }),
+      "log:2:"));
   EXPECT_THROW(rounds_in(folder / "log", R"({"qid":"q","shown":[3],"clicks":[0,1]})"), DataError);
 }
 

@@ -184,15 +184,13 @@ TEST(SparseDocsTest, NetworksAreTrainedAsOnDenseOnes) {
 TEST(SparseDocsTest, WhatNeedsZerosIsRefused) {
   LabelSettings settings;
   settings.network.network = NetworkForm::kModule;
-  EXPECT_NE(message_of<InvalidArgument>([&] {
-              trained_on(settings, layouts().sparse);
-            }).find("A LibTorch module needs dense features, and the data are sparse"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { trained_on(settings, layouts().sparse); }),
+                       "A LibTorch module needs dense features, and the data are sparse"));
   const LabelData data{layouts().sparse, nullptr, 4};
-  EXPECT_NE(message_of<InvalidArgument>([&] {
-              LabelTraining(LabelSettings(), data, TrialKeys{}, {}, 1, LabelDevice());
-            }).find("A GPU needs dense features, and the data are sparse"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] {
+                         LabelTraining(LabelSettings(), data, TrialKeys{}, {}, 1, LabelDevice());
+                       }),
+                       "A GPU needs dense features, and the data are sparse"));
 }
 
 /// Rounds of a ranker on one of the layouts, with clicks on what is relevant.
@@ -228,9 +226,7 @@ TEST(SparseDocsTest, OnlineRankersLearnTheSameBits) {
     const RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kReference);
     const std::string said = message_of<InvalidArgument>(
         [&] { make_ranker(settings, kColumns, TrialKeys{}, 5, {.sparse = true}); });
-    EXPECT_NE(said.find("needs dense features, and the data are sparse: choose ranknet, "),
-              std::string::npos)
-        << said;
+    EXPECT_TRUE(contains(said, "needs dense features, and the data are sparse: choose ranknet, "));
   }
 }
 

@@ -135,17 +135,31 @@ def test_random_misuse_never_ends_the_process():
     assert refused > 400
 
 
+def importing(folder):
+    """What importing the package prints on standard error where the modules of a folder come first."""
+    environment = {"PYTHONPATH": f"{folder}:{':'.join(sys.path)}", "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", "import olrank"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    return done.stderr
+
+
 def test_another_torch_is_refused(tmp_path):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("")
     (tmp_path / "torch" / "version.py").write_text("__version__ = '2.4.1'\n")
-    done = subprocess.run(
-        [sys.executable, "-c", "import olrank"], env={"PYTHONPATH": f"{tmp_path}:{':'.join(sys.path)}", "PATH": ""}, capture_output=True, text=True
-    )
-    assert done.returncode == 1
     from olrank._build import TORCH
 
-    assert f"olrank was built for torch {TORCH}, and torch 2.4.1 is installed: pip install torch=={TORCH}" in done.stderr
+    assert f"olrank was built for torch {TORCH}, and torch 2.4.1 is installed: pip install torch=={TORCH}" in importing(tmp_path)
+
+
+def test_the_engine_of_olrank_torch_goes_before_the_own_one(tmp_path):
+    for folder in ("olrank_torch", "olrank_torch-0.dist-info"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "olrank_torch" / "_build.py").write_text("TORCH, LIBTORCH, LIBRARIES = '9.8.7', '/', ('libc10.so',)\n")
+    for version, sentence in (("0.0.1", f"olrank-torch 0.0.1 is beside olrank {olrank.__version__}: pip install olrank-torch=={olrank.__version__}"),
+                              (olrank.__version__, "torch 9.8.7")):  # fmt: skip
+        (tmp_path / "olrank_torch-0.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: olrank-torch\nVersion: {version}\n")
+        assert sentence in importing(tmp_path)
 
 
 def ended(code, seconds=60):

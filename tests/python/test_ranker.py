@@ -124,6 +124,7 @@ def test_knows_widths_and_certain_orders(queries):
     assert len(shown.certain) > 0
     for first, second in shown.certain:
         assert shown.scores[first] > shown.scores[second]
+        assert np.tanh(0.5 * (shown.scores[first] - shown.scores[second])) / 2 > 0.01 * shown.widths[first, second] > 0
     # Looking at widths changes neither the state nor the next list.
     before = ranker.fingerprint
     twin = copy.copy(ranker)

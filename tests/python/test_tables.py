@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import olrank
-from olrank import _arrow
+from olrank._arrays import columns_of
 
 COLUMNS = {"a": [0.5, 1.0, 0.25, 2.0], "b": [1, 2, 3, 4], "c": [True, False, True, False], "y": [2, 0, 1, 0], "qid": ["x", "x", "a longer name", "y"]}
 
@@ -44,8 +44,15 @@ def test_chunks_slices_and_dictionaries():
     assert olrank.Dataset.from_table(arrow.concat_tables([table.slice(0, 1), table.slice(1)])).fingerprint == expected().fingerprint
     mine = olrank.Dataset.from_arrays(table.select(["a", "b", "c"]), table["y"], table["qid"])
     assert mine.fingerprint == expected().fingerprint
+    assert olrank.Dataset.from_table(table.to_reader()).fingerprint == expected().fingerprint
     bits = arrow.table({"x": [True, False] * 11, "y": [0] * 22, "qid": ["q"] * 22}).slice(9)
     assert olrank.Dataset.from_table(bits).X[:, 0].tolist() == [0.0, 1.0] * 6 + [0.0]
+
+
+def test_labels_of_pandas_are_not_taken_for_attributes():
+    pandas = pytest.importorskip("pandas")
+    data = olrank.Dataset.from_table(pandas.DataFrame({"column_names": [1.0, 2.0], "y": [0, 1], "qid": ["q", "q"]}, index=["type", "null_count"]))
+    assert list(data.feature_names) == ["column_names"]
 
 
 @pytest.mark.parametrize(
@@ -54,6 +61,7 @@ def test_chunks_slices_and_dictionaries():
         ({"qid": None}, "no column 'qid'"),
         ({"b": [1, None, 3, 4]}, "null value|NaN|not finite|finite"),
         ({"qid": ["x", None, "y", "y"]}, "null value"),
+        ({"b": [[1.0, None], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]}, "null value|give real numbers"),
         ({"b": ["1", "2", "3", "x"]}, "Column 'b' of the table has the type .*: give real numbers"),
     ],
 )
@@ -283,14 +291,27 @@ def test_frames_come_out_and_notebooks_show():
 
 
 def test_decimals_below_zero_keep_their_values():
-    pyarrow = pytest.importorskip("pyarrow")
     values = [decimal.Decimal(text) for text in ("-1.25", "-0.01", "123.45", "0.00", "-11805916207174113034.24")]
-    found = _arrow.read(pyarrow.table({"x": values}), "t")["x"]
-    assert np.allclose(found, [float(value) for value in values], rtol=1e-15, atol=0.0)
+    for library in ("pyarrow", "polars"):
+        module = pytest.importorskip(library)
+        found = columns_of((module.table if library == "pyarrow" else module.DataFrame)({"x": values}), "t")["x"]
+        assert np.allclose(found, [float(value) for value in values], rtol=1e-15, atol=0.0)
 
 
-def test_null_rows_of_a_table_are_refused():
+def test_lists_of_a_column_become_columns_in_every_library():
+    for table in tables({"e": [[0.5, 1.0], [2.0, 3.0]], "y": [1, 0], "qid": ["x", "x"]}):
+        assert olrank.Dataset.from_table(table).X.tolist() == [[0.5, 1.0], [2.0, 3.0]]
+
+
+def test_other_tables_with_arrows_interface_need_pyarrow(monkeypatch):
+    class Table:
+        """As those of Ibis, DataFusion and others."""
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pyarrow.table(COLUMNS).__arrow_c_stream__(requested_schema)
+
     pyarrow = pytest.importorskip("pyarrow")
-    rows = pyarrow.StructArray.from_arrays([pyarrow.array([1.0, 2.0, 3.0])], ["x"], mask=pyarrow.array([False, True, False]))
-    with pytest.raises(olrank.InvalidArgument, match="null row"):
-        _arrow.read(pyarrow.chunked_array([rows]), "t")
+    assert olrank.Dataset.from_table(Table()).fingerprint == expected().fingerprint
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(olrank.InvalidArgument, match="^The table is a table of .*, which needs pyarrow to be read: pip install pyarrow.$"):
+        olrank.Dataset.from_table(Table())

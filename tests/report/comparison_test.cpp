@@ -11,12 +11,13 @@
 #include "core/io/atomic_file.h"
 #include "core/runtime/progress.h"
 #include "core/statistics/t_tests.h"
-#include "report/curve_reader.h"
+#include "report/experiment_results.h"
 #include "report/final_measures.h"
 #include "report/outputs.h"
 #include "report/report.h"
 #include "report/study.h"
 #include "sim/curve.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -196,7 +197,7 @@ TEST(CurveReader, EndsBeforeTheFirstDamagedLine) {
     write_file_atomically(folder / "c", first + second + third.substr(0, kept));
     const RecordedCurve curve = read_curve(folder / "c");
     EXPECT_EQ(curve.points.size(), 2U) << kept;
-    EXPECT_NE(curve.damage.find("c:3: This line is incomplete"), std::string::npos) << kept;
+    EXPECT_TRUE(contains(curve.damage, "c:3: This line is incomplete")) << kept;
   }
   for (const std::string& damaged :
        {std::string("\n"), std::string("[1]\n"), std::string("{\"round\":150}\n"),
@@ -204,7 +205,7 @@ TEST(CurveReader, EndsBeforeTheFirstDamagedLine) {
     write_file_atomically(folder / "c", first + second + damaged + third);
     const RecordedCurve curve = read_curve(folder / "c");
     EXPECT_EQ(curve.points.size(), 2U) << damaged;
-    EXPECT_NE(curve.damage.find("c:3:"), std::string::npos) << damaged;
+    EXPECT_TRUE(contains(curve.damage, "c:3:")) << damaged;
   }
 }
 

@@ -10,14 +10,11 @@
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/random/rng_stream.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
-
-std::string refusal(std::string_view arms) {
-  return message_of<InvalidArgument>([&] { ArmPlan::parse(arms); });
-}
 
 TEST(ArmPlanTest, ReadsArmsWithTheirShares) {
   const ArmPlan plan = ArmPlan::parse("learner=20,incumbent=70,old=10,keep_top=1,max_displacement=3");
@@ -31,25 +28,9 @@ TEST(ArmPlanTest, ReadsArmsWithTheirShares) {
 }
 
 TEST(ArmPlanTest, RefusesWhatCannotBeShown) {
-  EXPECT_EQ(refusal("learner=50,incumbent=40"), "--arms: The shares sum to 90 %, not 100.");
-  EXPECT_EQ(refusal("learner=100"), "--arms: Name at least two arms, as in learner=50,incumbent=50.");
-  EXPECT_EQ(refusal(""), "--arms: Name at least two arms, as in learner=50,incumbent=50.");
-  EXPECT_EQ(refusal("learner=50,learner=50"), "--arms: Arm 'learner' appears twice.");
-  EXPECT_EQ(refusal("learner=120,incumbent=-20"),
-            "--arms: The share of 'learner' must be from 0 to 100 %, not 120.");
-  EXPECT_EQ(refusal("learner=nan,incumbent=50").substr(0, 14), "--arms learner");
-  EXPECT_EQ(refusal("learner"),
-            "--arms: 'learner' must be NAME=SHARE or SETTING=VALUE, as in learner=50,incumbent=50.");
-  EXPECT_EQ(refusal("learner=50,../old=50"),
-            "--arms: '../old' cannot name an arm: take up to 40 letters, digits, - and _.");
-  EXPECT_EQ(refusal("learner=50,old=50,keep_top=2"),
-            "--arms: keep_top and max_displacement need the arm 'incumbent', whose order requests bring.");
-  EXPECT_EQ(refusal("promote=auto,learner=50,old=50").substr(0, 42),
-            "--arms: promote=auto compares the learner ");
-  EXPECT_EQ(refusal("learner=40,incumbent=40,old=20,interleave=true"),
-            "--arms: Lists are interleaved from two arms: name two.");
-  EXPECT_NE(refusal("promote=auto,margin=0"), kNoError);
-  EXPECT_NE(refusal("promote=auto,holdout=0"), kNoError);
+  expect_cases("serve/refusals.txt", "arms", [](const std::string& arms) {
+    return message_of<InvalidArgument>([&] { ArmPlan::parse(arms); });
+  });
 }
 
 TEST(ArmPlanTest, DealsBucketsBySharesAndUsersByChance) {

@@ -231,23 +231,5 @@ class ArmsTest(ServiceTest):
         with urllib.request.urlopen(service.url + "/v1/overview", timeout=900) as answer:
             self.assertEqual(json.load(answer)["arms"], arms)
 
-    def test_refuses_arms_that_cannot_be_shown(self):
-        for arms, message in (
-                (["--arms", "learner=50,incumbent=40"], "--arms: The shares sum to 90 %, not 100."),
-                (["--arms", "learner=50,old=50"], "--arms: 'old' is neither learner nor incumbent: name its file with --arm-model old=FILE."),
-                (["--arms", "learner=50,old=50", "--arm-model", "old=missing"], "missing"),
-                (["--arms", "learner=50,incumbent=50", "--arm-model", "old=x"], "--arms names no arm 'old'"),
-                (["--arm-model", "old=x"], "--arms names no arm 'old'"),
-                (["--arms", "learner=50,incumbent=50", "--arm-model", "old"], "--arm-model: 'old' must be NAME=FILE."),
-                (["--arms", "promote=auto,margin=-1"], "margin"),
-                (["--arms", "promote=never"], "promote"),
-                (["--arms", "promote=auto,keep_topp=1"], "--arms: There is no setting 'keep_topp' of --arms. Did you mean 'keep_top'?"),
-                (["--arms", "learner=50,incumbent=50,keep-top=1"], "There is no setting 'keep-top' of --arms. Did you mean 'keep_top'?"),
-                (["--arms", "learner=50,incumbent=50", "--groups", "beta=1"], "keeps the exposure of its own lists in balance")):
-            code = 1 if "missing" in message else 2
-            self.assertIn(message, self.refused(*RANKER, *arms, code=code))
-            self.assertFalse(self.state.exists())
-
-
 if __name__ == "__main__":
     unittest.main(verbosity=2)

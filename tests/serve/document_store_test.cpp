@@ -19,6 +19,7 @@
 #include "serve/schema_change.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -104,7 +105,7 @@ TEST(DocumentStore, KeepsEachVersionAndGivesItToRecords) {
       EXPECT_TRUE(record.versions.empty());
     }
     FeedbackRecord unknown = list_of_versions({{"a", 4}});
-    EXPECT_NE(versions.apply(unknown).find("version 4 of document 'a', which "), std::string::npos);
+    EXPECT_TRUE(contains(versions.apply(unknown), "version 4 of document 'a', which "));
   };
   expect_inputs(store);
   expect_inputs(beside);
@@ -168,7 +169,7 @@ TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
     store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
     const std::string full = rejection_text([&] { store.put(many); });
     EXPECT_EQ(full.find("507 documents: All documents would need "), 0U) << full;
-    EXPECT_NE(full.find("--max-document-memory is 5.0 kB: nothing was stored."), std::string::npos) << full;
+    EXPECT_TRUE(contains(full, "--max-document-memory is 5.0 kB: nothing was stored."));
     EXPECT_EQ(store.counts().documents, 1);
     EXPECT_LE(store.counts().bytes, 5000U);
     {

@@ -139,7 +139,7 @@ TEST(EventWindowTest, LateEventsAreKeptAndCounted) {
   EXPECT_EQ(served.logged().at(0).clicks, (std::vector<std::uint8_t>{0, 0, 0}));
   const std::string late = read_file(served.folder / "late.jsonl");
   EXPECT_EQ(std::count(late.begin(), late.end(), '\n'), 2);
-  EXPECT_NE(late.find("\"events\":[[1,\"click\",12000],[\"d2\",\"cart\",12000]]"), late.npos) << late;
+  EXPECT_TRUE(contains(late, "\"events\":[[1,\"click\",12000],[\"d2\",\"cart\",12000]]"));
 }
 
 TEST(EventWindowTest, RefusesEventsThatAreNone) {
@@ -153,10 +153,10 @@ TEST(EventWindowTest, RefusesEventsThatAreNone) {
     }
     return std::string();
   };
-  EXPECT_NE(refusal(id, {{1, ""}, "purchase", 0}).find("events[1].type"), std::string::npos);
-  EXPECT_NE(refusal(id, click(3)).find("ranks go from 0 to 2"), std::string::npos);
-  EXPECT_NE(refusal(id, cart("d3")).find("Document 'd3' was not shown"), std::string::npos);
-  EXPECT_NE(refusal("nothing", click(0)).find("Unknown impression"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(id, {{1, ""}, "purchase", 0}), "events[1].type"));
+  EXPECT_TRUE(contains(refusal(id, click(3)), "ranks go from 0 to 2"));
+  EXPECT_TRUE(contains(refusal(id, cart("d3")), "Document 'd3' was not shown"));
+  EXPECT_TRUE(contains(refusal("nothing", click(0)), "Unknown impression"));
   EXPECT_EQ(served.add(id, {}, 2000).clicks, (std::vector<std::uint8_t>{0, 0, 0}));
   EXPECT_EQ(served.journals(), 0U);
 }
@@ -307,21 +307,17 @@ TEST(EventWindowTest, ADiskThatIsFullIsToldOnceAndCountsRequests) {
   EXPECT_FALSE(served.add(served.open(12'000), std::vector{click(1)}, 12'100).late);
   const std::vector<std::string> said = warnings.messages();
   ASSERT_EQ(said.size(), 4U);
-  EXPECT_NE(said[0].find("events-000001.jsonl"), std::string::npos);
-  EXPECT_NE(said[0].find("Feedback is rejected until there is space; ranking continues."),
-            std::string::npos);
-  EXPECT_NE(said[1].find("feedback.jsonl"), std::string::npos);
-  EXPECT_NE(said[1].find("Lists whose window has closed wait for the disk; ranking continues."),
-            std::string::npos);
-  EXPECT_NE(said[2].find("feedback.jsonl: Lists whose window has closed are logged again."),
-            std::string::npos);
-  EXPECT_NE(said[3].find("Feedback is accepted again; 3 were rejected."), std::string::npos) << said[3];
+  EXPECT_TRUE(contains(said[0], "events-000001.jsonl"));
+  EXPECT_TRUE(contains(said[0], "Feedback is rejected until there is space; ranking continues."));
+  EXPECT_TRUE(contains(said[1], "feedback.jsonl"));
+  EXPECT_TRUE(contains(said[1], "Lists whose window has closed wait for the disk; ranking continues."));
+  EXPECT_TRUE(contains(said[2], "feedback.jsonl: Lists whose window has closed are logged again."));
+  EXPECT_TRUE(contains(said[3], "Feedback is accepted again; 3 were rejected.")) << said[3];
   // At the end of the process, the words are in the exception.
   served.open(13'000);
   const FullDisk full(10);
   const std::string lost = message_of<IoError>([&] { served.window->keep_open(); });
-  EXPECT_NE(lost.find("1 list without events, whose window was open, could not be kept."), lost.npos)
-      << lost;
+  EXPECT_TRUE(contains(lost, "1 list without events, whose window was open, could not be kept."));
   EXPECT_EQ(warnings.messages().size(), 4U);
 }
 
@@ -350,8 +346,7 @@ TEST(EventWindowTest, TheOldestCloseEarlyWhenThereAreTooMany) {
                                   "need the place: later events are not learned. At 5 lists a second of "),
       0U)
       << warnings.messages()[0];
-  EXPECT_NE(warnings.messages()[0].find("needs --max-impressions 50 and --max-impression-memory "),
-            std::string::npos)
+  EXPECT_TRUE(contains(warnings.messages()[0], "needs --max-impressions 50 and --max-impression-memory "))
       << warnings.messages()[0];
   // Some lists later it is said again, not with each.
   for (int list = 0; list < 20; ++list) {

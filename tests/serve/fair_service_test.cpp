@@ -193,7 +193,7 @@ TEST(FairService, RefusesALogWithoutGroups) {
   const std::string message = message_of<DataError>([&] {
     Learner(make_fair(RankerKind::kPairRank, Fairness::kFairExp), log, FairService::settings(folder));
   });
-  EXPECT_NE(message.find("log:1:1: The record has no 'groups'"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "log:1:1: The record has no 'groups'"));
 }
 
 TEST(FairService, HasNoFairnessWithoutGroups) {
@@ -203,7 +203,7 @@ TEST(FairService, HasNoFairnessWithoutGroups) {
   EXPECT_FALSE(answer.contains("unfairness"));
   EXPECT_FALSE(answer.contains("fair"));
   EXPECT_TRUE(nlohmann::json::parse(small.service.stats())["fairness"].is_null());
-  EXPECT_EQ(small.service.metrics().find("unfairness"), std::string::npos);
+  EXPECT_FALSE(contains(small.service.metrics(), "unfairness"));
 }
 
 }  // namespace

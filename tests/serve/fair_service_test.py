@@ -90,23 +90,6 @@ class FairService(ServiceTest):
         self.assertEqual(self.start("--ranker", "pairrank", "--features", "4", state=without).stop(), 0)
         self.assertIn("groups are off, not on", self.refused(*GROUPS, state=without))
 
-    def test_refuses_a_start_without_sense(self):
-        served = ["--ranker", "pairrank", "--features", "4"]
-        for arguments, message in (
-                ([*served, "--fair", "fairexp"], "--fair fairexp needs the groups of documents: add --groups"),
-                ([*served, "--fair", "fairco"], "--fair fairco needs the groups of documents: add --groups"),
-                (["--ranker", "fairco", "--features", "4"], "Ranker 'fairco' needs the groups of documents: add --groups"),
-                ([*served, "--groups", "epsilon=1"], "--groups: beta must be a number"),
-                ([*served, "--groups", "beta=1,feature=1,quantile=0.5"], "--groups feature: A service gets each document's group"),
-                ([*served, "--groups", "beta=1,exposure=examined"], "A service does not see which documents its users examine"),
-                ([*served, "--groups", "beta=1,examination=[1,0.5]"], "2 values given, but lists show 10 ranks"),
-                ([*served, "--set", "groups.beta=1"], "write --groups beta=1"),
-                ([*served, "--fair", "fairexp", "--cutoff", "13", "--groups", "beta=1"], "a --cutoff of at most 12"),
-                (["--ranker", "ranknet", "--features", "4", "--fair", "fairexp", "--groups", "beta=1"], "--fair does not apply")):
-            with self.subTest(arguments=arguments):
-                self.assertIn(message, self.refused(*arguments))
-                self.assertFalse(self.state.exists())
-
     def test_refuses_documents_without_their_group(self):
         service = self.start(*RANKER, *GROUPS)
         doc = {"id": "a", "features": [1, 2, 3, 4]}

@@ -121,8 +121,7 @@ TEST(FileLog, CutsOffZerosAtTheEnd) {
   EXPECT_EQ(log.append(record_of(3)), 3U);
   EXPECT_EQ(read_file(folder / "log"), lines_of(1, 3));
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find("5005 bytes after record 2 were not a valid record"),
-            std::string::npos);
+  EXPECT_TRUE(contains(warnings.messages()[0], "5005 bytes after record 2 were not a valid record"));
 }
 
 struct Damage {
@@ -187,8 +186,8 @@ TEST(FileLog, RefusesAnythingButATornEndAndChangesNothing) {
       ADD_FAILURE() << "accepted";
     } catch (const DataError& error) {
       EXPECT_EQ(error.line(), static_cast<std::int64_t>(damage.records) + 1);
-      EXPECT_NE(std::string(error.what()).find(damage.fault), std::string::npos) << error.what();
-      EXPECT_NE(std::string(error.what()).find(damage.loss), std::string::npos) << error.what();
+      EXPECT_TRUE(contains(std::string(error.what()), damage.fault)) << error.what();
+      EXPECT_TRUE(contains(std::string(error.what()), damage.loss)) << error.what();
     }
     EXPECT_EQ(read_file(folder / "log"), damage.bytes);
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
@@ -209,7 +208,7 @@ TEST(FileLog, CutsDamageWhoseLossIsAccepted) {
     EXPECT_EQ(read_file(log.cut_to()), damage.bytes.substr(kept.size()));
     EXPECT_EQ(log.append(record_of(7)), damage.records + 1);
     ASSERT_EQ(warnings.messages().size(), 1U);
-    EXPECT_NE(warnings.messages()[0].find(std::string("--accept-loss ") + "cut "), std::string::npos);
+    EXPECT_TRUE(contains(warnings.messages()[0], std::string("--accept-loss ") + "cut "));
   }
 }
 
@@ -395,6 +394,31 @@ TEST(FileLogSegments, AreCompressedAndReadToTheSameLines) {
   EXPECT_EQ(log.line_before(std::ssize(lines_of(1, 5))) + "\n", lines_of(5, 5));
 }
 
+/// Bytes of a file's mappings that are in the memory of this process.
+std::int64_t resident_bytes(const std::filesystem::path& file) {
+  std::ifstream maps("/proc/self/smaps");
+  std::int64_t kilobytes = 0;
+  bool is_of_file = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(':')) is_of_file = line.ends_with(file.string());
+    if (is_of_file && line.starts_with("Rss:")) kilobytes += std::stoll(line.substr(4));
+  }
+  return 1024 * kilobytes;
+}
+
+TEST(FileLogSegments, ThatAreCompressedTakeNoMemoryOnceTheyAreRead) {
+  const TemporaryFolder folder;
+  make_segments(folder, 3);
+  const std::filesystem::path segment = LogText::segment_path(folder / "log", 0).string() + ".zst";
+  const MappedMemory seen = MappedMemory::of_file(segment);
+  [[maybe_unused]] const volatile char read = seen.text().back();
+  EXPECT_GT(resident_bytes(segment), 0);  // so that the test would see what the log leaves
+  seen.leave_pages();
+  FileLog log(folder / "log", 5);
+  EXPECT_EQ(read_all(log).size(), 3U);
+  EXPECT_EQ(resident_bytes(segment), 0);
+}
+
 // A kill may come before the new file has its name, and before the old form of a segment is gone.
 TEST(FileLogSegments, AreWholeAfterAKillBetweenAnyTwoSteps) {
   const TemporaryFolder folder;
@@ -451,8 +475,8 @@ TEST(FileLogSegments, ThatAreDamagedOrMissingAreRefusedUnlessTheirLossIsAccepted
       write_bytes(second.path, bytes);
     }
     const std::string message = message_of<DataError>([&] { FileLog(folder / "log", 5); });
-    EXPECT_NE(message.find("Nothing was changed."), std::string::npos) << message;
-    EXPECT_NE(message.find("after record 3 and keeps them"), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, "Nothing was changed."));
+    EXPECT_TRUE(contains(message, "after record 3 and keeps them"));
     const ExpectedWarnings warnings;
     FileLog log(folder / "log", 5, true);
     log.begin_writing();
@@ -489,12 +513,13 @@ TEST(FileLogSegments, AreDroppedOnceACheckpointHasLearnedThem) {
   EXPECT_EQ(log.rounds(), 13U);
   EXPECT_EQ(log.bytes(), std::ssize(lines_of(1, 13)));
   EXPECT_EQ(log.line_before(log.begin()), "");
-  EXPECT_NE(message_of<InvalidArgument>([&] {
-              const TemporaryFolder copy;
-              std::filesystem::copy(folder.path(), copy / "log", std::filesystem::copy_options::recursive);
-              FileLog(copy / "log" / "log", 5, false, FileLog::Access::kWrite, 8);
-            }).find("has dropped rounds 1 to 9"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] {
+                         const TemporaryFolder copy;
+                         std::filesystem::copy(folder.path(), copy / "log",
+                                               std::filesystem::copy_options::recursive);
+                         FileLog(copy / "log" / "log", 5, false, FileLog::Access::kWrite, 8);
+                       }),
+                       "has dropped rounds 1 to 9"));
 }
 
 TEST(FileLogSegments, StayAsTheyAreWhenTheDiskIsFull) {
@@ -517,8 +542,7 @@ TEST(LogKeep, IsRefusedWithWhatItMayBe) {
   EXPECT_EQ(LogKeep::parse("90d").count, 90U);
   EXPECT_EQ(LogKeep::parse("1000").what, LogKeep::What::kLists);
   for (const char* text : {"", "d", "0", "-1", "0d", "9x", "1e6", "200000d", "none"})
-    EXPECT_NE(message_of<InvalidArgument>([&] { LogKeep::parse(text); }).find("--keep must be all"),
-              std::string::npos)
+    EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { LogKeep::parse(text); }), "--keep must be all"))
         << text;
 }
 
@@ -563,8 +587,7 @@ TEST(LogCut, LeavesNoCopyOfWhatItRefuses) {
   EXPECT_THROW(copy_rounds(folder / "log", 1, 2, folder / "log"), InvalidArgument);
   text[text.find("i-2") + 2] = '9';
   std::ofstream(folder / "log") << text;
-  EXPECT_NE(message_of([&] { copy_rounds(folder / "log", 1, 3, folder / "copy"); }).find("log:2:1"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of([&] { copy_rounds(folder / "log", 1, 3, folder / "copy"); }), "log:2:1"));
   EXPECT_FALSE(std::filesystem::exists(folder / "copy"));
   EXPECT_EQ(copy_rounds(folder / "log", 3, 3, folder / "copy"), 1U);
 }

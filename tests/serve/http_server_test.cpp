@@ -160,7 +160,7 @@ TEST_F(HttpServerTest, TellsWhenToRetryFeedbackThatIsBeingWritten) {
   writing.get_future().wait();
   const std::string again = Client(port()).ask(feedback);
   EXPECT_EQ(status_of(again), 409);
-  EXPECT_NE(again.find("Retry-After: 1\r\n"), std::string::npos) << again;
+  EXPECT_TRUE(contains(again, "Retry-After: 1\r\n"));
   EXPECT_EQ(body_of(again)["error"]["code"], "being_written");
   disk.set_value();
   EXPECT_EQ(body_of(client.receive())["duplicate"], false);
@@ -169,7 +169,7 @@ TEST_F(HttpServerTest, TellsWhenToRetryFeedbackThatIsBeingWritten) {
   const std::string other = client.ask(post(
       "/v1/feedback", fmt::format("{{\"impression\": {}, \"clicks\": []}}", ranking["impression"].dump())));
   EXPECT_EQ(status_of(other), 409);
-  EXPECT_EQ(other.find("Retry-After"), std::string::npos);
+  EXPECT_FALSE(contains(other, "Retry-After"));
   EXPECT_EQ(body_of(other)["error"]["code"], "other_clicks_accepted");
 }
 
@@ -187,9 +187,8 @@ TEST_F(HttpServerTest, AnswersManyRequestsOnOneConnection) {
   EXPECT_EQ(status_of(client.ask(get("/readyz"))), 200);
   EXPECT_EQ(status_of(client.ask(post("/v1/checkpoint", "{}"))), 200);
   const std::string metrics = client.ask(get("/metrics"));
-  EXPECT_NE(metrics.find("olrank_requests_total{route=\"/v1/rank\",status=\"200\"} 20\n"),
-            std::string::npos);
-  EXPECT_NE(client.ask(get("/v1/model")).find("__metadata__"), std::string::npos);
+  EXPECT_TRUE(contains(metrics, "olrank_requests_total{route=\"/v1/rank\",status=\"200\"} 20\n"));
+  EXPECT_TRUE(contains(client.ask(get("/v1/model")), "__metadata__"));
 }
 
 TEST_F(HttpServerTest, AcceptsChunkedBodies) {
@@ -250,10 +249,10 @@ TEST_F(HttpServerTest, SendsTheModelOnlyWhenItHasChanged) {
     const std::string answer = client.ask(get("/v1/model", "If-None-Match: " + given + "\r\n"));
     EXPECT_EQ(status_of(answer), 304) << given;
     EXPECT_TRUE(answer.ends_with("\r\n\r\n"));
-    EXPECT_NE(answer.find("ETag: " + tag), std::string::npos);
+    EXPECT_TRUE(contains(answer, "ETag: " + tag));
   }
   EXPECT_EQ(client.ask(get("/v1/model", "If-None-Match: \"other\"\r\n")), whole);
-  EXPECT_EQ(client.ask(post("/v1/rank", kRank)).find("ETag"), std::string::npos);
+  EXPECT_FALSE(contains(client.ask(post("/v1/rank", kRank)), "ETag"));
 }
 
 TEST_F(HttpServerTest, RejectsWithAnErrorBody) {
@@ -308,11 +307,11 @@ TEST_F(HttpServerTest, NamesTheMethodsOfAPath) {
     const std::string answer = client.receive();
     if (bytes.starts_with("HEAD")) continue;  // its length is that of a body which does not come
     EXPECT_EQ(status_of(answer), 405) << bytes;
-    EXPECT_NE(answer.find(fmt::format("\r\nAllow: {}\r\n", methods)), std::string::npos) << answer;
+    EXPECT_TRUE(contains(answer, fmt::format("\r\nAllow: {}\r\n", methods)));
     EXPECT_TRUE(client.is_closed());
   }
   EXPECT_EQ(status_of(Client(port()).ask("PUT /nowhere HTTP/1.1\r\n" + body)), 404);
-  EXPECT_EQ(Client(port()).ask(get("/nowhere")).find("Allow:"), std::string::npos);
+  EXPECT_FALSE(contains(Client(port()).ask(get("/nowhere")), "Allow:"));
 }
 
 TEST_F(HttpServerTest, NeedsNoBodyForACheckpoint) {
@@ -375,7 +374,7 @@ TEST_F(HttpServerTest, RejectsConnectionsBeyondTheLimit) {
   }
   const std::string answer = Client(port()).ask(get("/v1/stats"));
   EXPECT_EQ(status_of(answer), 503);
-  EXPECT_NE(answer.find("Retry-After: 1\r\n"), std::string::npos);
+  EXPECT_TRUE(contains(answer, "Retry-After: 1\r\n"));
   EXPECT_EQ(status_of(Client(port()).ask(get("/readyz"))), 200) << "health checks have room of their own";
   EXPECT_EQ(status_of(clients.front()->ask(get("/v1/stats"))), 200);
   clients.clear();
@@ -517,7 +516,7 @@ TEST(SharedSnapshotTest, FollowersShareOneUntilLearningHasRested) {
   source.round = 2;
   const Answer answer = snapshot_answer(service);
   EXPECT_EQ(answer.tag, "\"test-1\"");
-  EXPECT_NE(answer.body.find("round 1"), std::string::npos);
+  EXPECT_TRUE(contains(answer.body, "round 1"));
   EXPECT_EQ(snapshot_answer(service, answer.tag).status, 304);
   EXPECT_EQ(source.made, 1);
 }
@@ -534,7 +533,7 @@ TEST(SharedSnapshotTest, IsMadeAgainOnceItsModelIsNotTheLatest) {
   const Answer answer = snapshot_answer(service, first);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.tag, "\"test-2\"");
-  EXPECT_NE(answer.body.find("round 2"), std::string::npos);
+  EXPECT_TRUE(contains(answer.body, "round 2"));
   EXPECT_EQ(snapshot_answer(service, answer.tag).status, 304);
   EXPECT_EQ(source.made, 2);
 }
@@ -590,9 +589,8 @@ TEST(HttpFileTest, ArrivesHoweverSlowTheLineAndFailsWhereItStandsStill) {
   EXPECT_EQ(HttpFile(slow.url(), "/", "", "", timeout).fetch(), "xxxxxxxxxx");
   const SlowFile stalled(5, milliseconds(1));
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_NE(
-      message_of<IoError>([&] { HttpFile(stalled.url(), "/", "", "", timeout).fetch(); }).find("timeout"),
-      std::string::npos);
+  EXPECT_TRUE(contains(message_of<IoError>([&] { HttpFile(stalled.url(), "/", "", "", timeout).fetch(); }),
+                       "timeout"));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, timeout);
 }
 

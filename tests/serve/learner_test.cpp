@@ -519,8 +519,8 @@ TEST(Learner, RejectsALogThatItsCheckpointDidNotLearn) {
       FileLog log(folder / "log", 1);
       const std::string message =
           message_of<IoError>([&] { Learner(make_served(), log, settings_in(folder)); });
-      EXPECT_NE(message.find(other.message), std::string::npos) << message;
-      EXPECT_NE(message.find("--accept-loss"), std::string::npos) << message;
+      EXPECT_TRUE(contains(message, other.message));
+      EXPECT_TRUE(contains(message, "--accept-loss"));
     }
     EXPECT_EQ(files_in(folder.path()), before);
 
@@ -561,9 +561,9 @@ TEST(Learner, SetsACheckpointAsideThatIsNewerThanItsLog) {
             Learner(make_served(), same, settings_in(fresh)).state().fingerprint);
   EXPECT_EQ(files_in(folder.path()).at("checkpoint.set-aside"), before.at("checkpoint"));
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find("This checkpoint is newer than the log, which lacks 2 lists "
-                                        "that it has learned. Moved it to "),
-            std::string::npos)
+  EXPECT_TRUE(contains(warnings.messages()[0],
+                       "This checkpoint is newer than the log, which lacks 2 lists "
+                       "that it has learned. Moved it to "))
       << warnings.messages()[0];
 }
 
@@ -578,9 +578,7 @@ TEST_F(LearnerTest, RejectsALogWithOneRecordOfAnotherModel) {
   LearnerSettings settings = settings_in(folder);
   settings.inputs = kServedFeatures;
   const std::string message = message_of<DataError>([&] { Learner(make_served(), log, settings); });
-  EXPECT_NE(message.find("log:4:1: The record has 2 inputs per document, but the model expects 4"),
-            std::string::npos)
-      << message;
+  EXPECT_TRUE(contains(message, "log:4:1: The record has 2 inputs per document, but the model expects 4"));
   // A second learner, which others do not wait for, begins at once and finds it as it learns.
   settings.checks_log = false;
   Learner learner(make_served(), log, settings);
@@ -596,8 +594,8 @@ TEST_F(LearnerTest, SkipsRecordsOfDocumentsThatASharedLogHasLost) {
   const DocumentVersions none(folder / "documents.jsonl");
   LearnerSettings settings = settings_in(folder);
   settings.documents = &none;
-  EXPECT_NE(message_of<DataError>([&] { Learner(make_served(), log, settings); }).find("has version 7 of"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<DataError>([&] { Learner(make_served(), log, settings); }), "has version 7 of"));
   settings.skips_lost_documents = true;
   const ExpectedWarnings warnings;
   Learner learner(make_served(), log, settings);
@@ -615,7 +613,7 @@ TEST_F(LearnerTest, RejectsALogWithoutTheUnshownDocumentsThatItsRankerNeeds) {
   }
   const std::string message =
       message_of<DataError>([&] { Learner(make_served(RankerKind::kPdgd), log, settings_in(folder)); });
-  EXPECT_NE(message.find("log:1:1: The records have no 'unshown' documents"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "log:1:1: The records have no 'unshown' documents"));
   // A list that showed everything has none, and says so.
   log.append(liked_first_feature(4));
   Learner(make_served(RankerKind::kPdgd), log, settings_in(folder)).learn_all();
@@ -671,7 +669,7 @@ TEST(Service, RanksAndLearns) {
       R"({"query": "new", "explore": false, "docs": [{"id": "low", "features": [0, 0.5, 0.5, 0.5]},
           {"id": "high", "features": [1, 0.5, 0.5, 0.5]}]})";
   EXPECT_EQ(nlohmann::json::parse(small.service.rank(body))["docs"][0]["id"], "high");
-  EXPECT_NE(small.service.metrics().find("olrank_rounds_total 300\n"), std::string::npos);
+  EXPECT_TRUE(contains(small.service.metrics(), "olrank_rounds_total 300\n"));
 }
 
 TEST(Service, RefusesFeaturesWhoseScoresMayOverflow) {
@@ -702,9 +700,8 @@ TEST(Service, ReportsTheMemoryOfImpressions) {
   EXPECT_LT(stats["impression_bytes"].get<int>(), 3 * 1000);
   EXPECT_EQ(stats["impression_bytes_limit"], 256'000'000);
   EXPECT_EQ(stats["dropped_impressions"], 0);
-  EXPECT_NE(small.service.metrics().find(
-                fmt::format("olrank_impression_bytes {}\n", stats["impression_bytes"].get<int>())),
-            std::string::npos);
+  EXPECT_TRUE(contains(small.service.metrics(),
+                       fmt::format("olrank_impression_bytes {}\n", stats["impression_bytes"].get<int>())));
 }
 
 // Certain orders need a covariance, and feedback: without any, none is certain.

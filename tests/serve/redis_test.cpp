@@ -76,8 +76,8 @@ TEST(RedisAddressTest, ReadsAddressesAndSaysWhatIsWrong) {
         std::pair{"redis://me:se/secret@host/p", "password does not belong"},
         std::pair{"redis://me:secret@host/p", "password does not belong"}}) {
     const std::string refusal = message_of<InvalidArgument>([&] { RedisAddress::parse(text); });
-    EXPECT_NE(refusal.find(part), std::string::npos) << refusal;
-    EXPECT_EQ(refusal.find("secret"), std::string::npos) << refusal;
+    EXPECT_TRUE(contains(refusal, part));
+    EXPECT_FALSE(contains(refusal, "secret"));
   }
 }
 
@@ -214,7 +214,7 @@ TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
   EXPECT_EQ(rejection_of([&] { first.add(id, {}, std::vector{Event{{2, ""}, "wish", 0}}); }), 422);
   const std::string refusal = message_of<InvalidArgument>(
       [&] { RedisLists::require_types(*client, EventTypes::parse("click=1")); });
-  EXPECT_NE(refusal.find("of types that this start does not name: cart (1)."), refusal.npos) << refusal;
+  EXPECT_TRUE(contains(refusal, "of types that this start does not name: cart (1)."));
   RedisLists::require_types(*client, settings.types);
   std::size_t closed = 0;
   for (int time = 0; time < 1000 && closed < 2; ++time) {
@@ -301,10 +301,9 @@ TEST_F(RedisTest, AServerThatLostItsDataAcknowledgesNothing) {
   lists.keep_open();
   const std::vector<Click> clicks = {{1, ""}};
   EXPECT_EQ(rejection_of([&] { lists.add(id, clicks, {}); }), 410);
-  EXPECT_NE(message_of<RedisError>([&] { lists.add(other, clicks, {}); }).find("has lost its data"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<RedisError>([&] { lists.add(other, clicks, {}); }), "has lost its data"));
   // Replicas keep what they have, so that this is not as if the settings were replaced.
-  EXPECT_NE(message_of<IoError>([&] { log->poll(); }).find("has lost its data"), std::string::npos);
+  EXPECT_TRUE(contains(message_of<IoError>([&] { log->poll(); }), "has lost its data"));
   log->begin(some_settings(), false);
   log->begin_after({0, 7, "a hash"});
   log->begin_after({0, 9, "somebody was faster"});
@@ -340,7 +339,7 @@ TEST(ModelFollowerTest, ARefusedModelIsRememberedUntilTheNextOne) {
   ModelFollower follower(SnapshotReader(make_served(), std::nullopt), fetch, "the prefix");
   follower.start();
   while (calls < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_NE(follower.failure().value_or("").find("the prefix"), std::string::npos);
+  EXPECT_TRUE(contains(follower.failure().value_or(""), "the prefix"));
   EXPECT_GT(*follower.model_age(), 0.15);
   while (calls < 8) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_FALSE(follower.failure().has_value());
@@ -376,7 +375,7 @@ TEST_F(RedisTest, OnlyTheSameSettingsShareAPrefix) {
   EXPECT_EQ(log->settings()->identity, some_settings().identity);
   RedisLog other(*client, {});
   const std::string refusal = message_of<InvalidArgument>([&] { other.begin(some_settings(7), false); });
-  EXPECT_NE(refusal.find("cutoff is 5, not 7"), std::string::npos) << refusal;
+  EXPECT_TRUE(contains(refusal, "cutoff is 5, not 7"));
   log->poll();
   other.begin(some_settings(7), true);
   EXPECT_THROW(log->poll(), SettingsReplaced);
@@ -532,8 +531,8 @@ TEST_F(RedisTest, RoundsThatWereUsedAgainAreToldAndNoRecordIsLost) {
     } catch (const ArchiveDiffers& differs) {
       EXPECT_EQ(differs.common, 20U);
       const std::string told = differs.what();
-      EXPECT_NE(told.find("From record 21 on"), std::string::npos) << told;
-      EXPECT_NE(told.find("records 21 to 30 of this log"), std::string::npos) << told;
+      EXPECT_TRUE(contains(told, "From record 21 on"));
+      EXPECT_TRUE(contains(told, "records 21 to 30 of this log"));
     }
   }
   EXPECT_EQ(warnings.count("was sent to the server again, as record"), 9);
@@ -603,10 +602,9 @@ TEST_F(RedisTest, RecordsThatNobodyHasAreGivenUp) {
   lists.keep_open();
   // A process that has seen 30 acknowledges nothing, and tells those that have not.
   for (auto [store, list] : {std::pair{&lists, other}, std::pair{&later, id}})
-    EXPECT_NE(message_of<RedisError>([&, store = store, list = list] {
-                store->add(list, {}, {});
-              }).find("fewer records than were acknowledged"),
-              std::string::npos);
+    EXPECT_TRUE(
+        contains(message_of<RedisError>([&, store = store, list = list] { store->add(list, {}, {}); }),
+                 "fewer records than were acknowledged"));
   Process process(folder, "learner", fresh);
   EXPECT_EQ(round_of_retried(later, id, 31), 21U);
   log->poll();
@@ -727,11 +725,11 @@ TEST_F(RedisTest, TwoLearnersArchiveAndLearnTheSame) {
   }
   client->call({"DEL", "olrank:log"});
   client->call({"XADD", "olrank:log", "40-0", "record", ",\"other\":1"});
-  EXPECT_NE(refusal().find("belongs to another prefix"), std::string::npos) << refusal();
+  EXPECT_TRUE(contains(refusal(), "belongs to another prefix")) << refusal();
   client->call({"DEL", "olrank:log"});
   client->call({"XADD", "olrank:log", "44-0", "record", ",\"other\":1"});
   client->call({"SET", "olrank:rounds", "44"});
-  EXPECT_NE(refusal().find("records 41 to 43 are missing"), std::string::npos) << refusal();
+  EXPECT_TRUE(contains(refusal(), "records 41 to 43 are missing")) << refusal();
 }
 
 TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
@@ -756,13 +754,11 @@ TEST_F(RedisTest, AServerThatMayLoseAnswersIsRefused) {
   const ExpectedWarnings warnings;
   log->require_durable();
   client->call({"CONFIG", "SET", "appendfsync", "everysec"});
-  EXPECT_NE(message_of<IoError>([&] { log->require_durable(); }).find("Set 'appendfsync always'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<IoError>([&] { log->require_durable(); }), "Set 'appendfsync always'"));
   RedisLog(*client, {true, 0}).require_durable();
   client->call({"CONFIG", "SET", "appendfsync", "always"});
   client->call({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
-  EXPECT_NE(message_of<IoError>([&] { log->require_durable(); }).find("maxmemory-policy"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<IoError>([&] { log->require_durable(); }), "maxmemory-policy"));
   // Feedback that too few of the server's replicas have is not acknowledged, and a repeated request asks
   // again.
   RedisLog wanting(*client, {true, 1});
@@ -770,19 +766,17 @@ TEST_F(RedisTest, AServerThatMayLoseAnswersIsRefused) {
   const std::string id = lists.open(list_of(1), 3);
   const std::vector<Click> clicks = {{1, ""}};
   for (int time = 0; time < 2; ++time)
-    EXPECT_NE(message_of<IoError>([&] { lists.add(id, clicks, {}); }).find("0 of the server's 1 replica"),
-              std::string::npos);
+    EXPECT_TRUE(
+        contains(message_of<IoError>([&] { lists.add(id, clicks, {}); }), "0 of the server's 1 replica"));
 }
 
 TEST_F(RedisTest, PasswordsAreAskedFor) {
   const RedisServer locked({"--requirepass", "right"});
   RedisSettings settings = locked.settings();
-  EXPECT_NE(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }).find("NOAUTH"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }), "NOAUTH"));
   settings.password = "wrong";
-  EXPECT_NE(
-      message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }).find("refuses the password"),
-      std::string::npos);
+  EXPECT_TRUE(contains(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }),
+                       "refuses the password"));
   settings.password = "right";
   EXPECT_EQ(RedisClient(settings).call({"PING"}).text, "PONG");
   EXPECT_THROW(RedisClient({RedisAddress::parse("redis://127.0.0.1:1/p")}).call({"PING"}), RedisAway);
@@ -986,8 +980,7 @@ TEST_F(RedisTest, ALearnerKeepsALineThatIsNoDocumentOutOfItsLog) {
   wide.columns.push_back(2.0F);
   learner.shared.append(learner.shared.chain(), {{"b", document_body(wide, 0)}}, false);
   const std::string before = text_of_lines(folder / "learner");
-  EXPECT_NE(message_of<DataError>([&] { learner.store.catch_up(); }).find("has 2 numbers"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<DataError>([&] { learner.store.catch_up(); }), "has 2 numbers"));
   EXPECT_EQ(text_of_lines(folder / "learner"), before);
 }
 
@@ -1030,11 +1023,10 @@ TEST_F(RedisTest, ALearnerWithOtherDocumentsSaysSo) {
   Documents(*server).put("a", 5.0F);
   Documents learner(*server, folder / "learner");
   const std::string before = text_of_lines(folder / "learner");
-  EXPECT_NE(message_of<StateLost>([&] { learner.store.catch_up(); }).find("has other documents than"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<StateLost>([&] { learner.store.catch_up(); }), "has other documents than"));
   Documents(*server).put("b", 5.0F);
-  EXPECT_NE(message_of<StateLost>([&] { learner.store.catch_up(); }).find("line 4 follows others"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<StateLost>([&] { learner.store.catch_up(); }), "line 4 follows others"));
   EXPECT_EQ(text_of_lines(folder / "learner"), before);
 }
 
@@ -1051,8 +1043,7 @@ TEST_F(RedisTest, ReplicasOutliveAStreamThatWasTrimmed) {
   replica.store.catch_up();
   EXPECT_EQ(replica.known({"d0", "d6"}), other.known({"d0", "d6"}));
   EXPECT_EQ(replica.put("d0", 0.5F), 44);
-  EXPECT_NE(message_of<StateLost>([&] { learner.store.catch_up(); }).find("Copy documents*.jsonl*"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<StateLost>([&] { learner.store.catch_up(); }), "Copy documents*.jsonl*"));
 }
 
 }  // namespace

@@ -351,8 +351,10 @@ TEST(RerankRequest, RefusesHitsWithoutTheOriginOfAFeature) {
   for (const auto& [part, sentence] : cases)
     EXPECT_EQ(error_of(request_of("{" + log + part + R"(, "_id": "a"})"), limits_with(kOrigins)),
               "422 " + at + sentence);
-  EXPECT_EQ(error_of(request_of(hit("a", R"({"name": "bm25", "value": 2})")), limits_with(kOrigins)),
-            "422 " + at + ".fields._ltrlog[0].log: Feature 'bm25' has another origin in --feature-names.");
+  EXPECT_EQ(
+      error_of(request_of(hit("a", R"({"name": "bm25", "value": 2})")), limits_with(kOrigins)),
+      "422 " + at +
+          ".fields._ltrlog[0].log: Feature 'bm25' has another origin in --feature-names, or is a counter.");
   EXPECT_EQ(error_of(request_of(hit("a", "")), limits_with(kOrigins)),
             "422 " + at +
                 ".fields._ltrlog[0].log: The log has 0 of the 1 features that the model expects; it lacks "

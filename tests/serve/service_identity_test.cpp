@@ -17,6 +17,7 @@
 #include "serve/service_setup.h"
 #include "serve/snapshot.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -56,7 +57,7 @@ TEST(ServiceGroups, AreAsManyAsTheirRatiosSay) {
   exact.fair.template_search = TemplateSearch::kExact;
   const std::string refusal =
       message_of<InvalidArgument>([&] { check_service_fairness(exact, groups, 3); });
-  EXPECT_NE(refusal.find("is for two groups, but there are 3"), std::string::npos) << refusal;
+  EXPECT_TRUE(contains(refusal, "is for two groups, but there are 3"));
   const ServiceIdentity read =
       parse_identity(print_identity(identity_with("beta=[1.5,3]")), "service.toml");
   EXPECT_EQ(read.exposure()->groups(), 3U);
@@ -70,32 +71,10 @@ TEST(ServiceGroups, CountEpsilonInUnitsOfTheFirstProbability) {
 }
 
 TEST(ServiceGroups, RefuseWhatAServiceCannotFollow) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"", "beta must be a number"},
-      {"beta=auto", "beta must be a number"},
-      {"beta=0", "--groups beta"},
-      {"beta=1,epsilon=-1", "--groups epsilon"},
-      {"beta=1,feature=3", "'feature' has no meaning"},
-      {"beta=1,threshold=0.5", "'threshold' has no meaning"},
-      {"beta=1,quantile=0.5", "'quantile' has no meaning"},
-      {"beta=1,file=groups.csv", "'file' has no meaning"},
-      {"beta=1,group_a=above", "group_a is gone"},
-      {"beta=1,exposure=examined", "A service does not see which documents its users examine"},
-      {"beta=1,examination=[1]", "1 value given, but lists show 2 ranks"},
-      {"beta=1,examination=[0,1]", "The first probability is 0"},
-      {"beta=1,examination=[1,2]", "--groups examination"},
-      {"beta=1,epsilom=2", "epsilon"},
-      {"beta", "must be key=value"},
-      {"beta=[]", "--groups beta must be a finite number, a list of several"},
-      {"beta=[1,0]", "--groups beta"},
-      {"beta=[1,1,1,1,1,1]", "makes 7 groups, but there can be at most 6"},
-  };
   EXPECT_THROW(parse_service_groups("beta=1", 1001), InvalidArgument);
-  for (const auto& [text, message] : cases) {
-    const std::string refusal =
-        message_of<InvalidArgument>([text = text] { parse_service_groups(text, 2); });
-    EXPECT_NE(refusal.find(message), std::string::npos) << text << ": " << refusal;
-  }
+  expect_cases("serve/refusals.txt", "groups", [](const std::string& text) {
+    return message_of<InvalidArgument>([&] { parse_service_groups(text, 2); });
+  });
 }
 
 TEST(ServiceGroups, AreNeededByFairRankers) {
@@ -104,12 +83,11 @@ TEST(ServiceGroups, AreNeededByFairRankers) {
                           std::int64_t cutoff) {
     return message_of<InvalidArgument>([&] { check_service_fairness(ranker, given, cutoff); });
   };
-  EXPECT_NE(refusal(ranker_with(Fairness::kFairExp), {}, 10).find("--fair fairexp needs"),
-            std::string::npos);
-  EXPECT_NE(refusal(ranker_with(Fairness::kFairCo), {}, 10).find("--fair fairco needs"), std::string::npos);
-  EXPECT_NE(refusal(ranker_with(Fairness::kFairCo, RankerKind::kFairCo), {}, 10).find("Ranker 'fairco'"),
-            std::string::npos);
-  EXPECT_NE(refusal(ranker_with(Fairness::kFairExp), groups, 13).find("at most 12"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(ranker_with(Fairness::kFairExp), {}, 10), "--fair fairexp needs"));
+  EXPECT_TRUE(contains(refusal(ranker_with(Fairness::kFairCo), {}, 10), "--fair fairco needs"));
+  EXPECT_TRUE(
+      contains(refusal(ranker_with(Fairness::kFairCo, RankerKind::kFairCo), {}, 10), "Ranker 'fairco'"));
+  EXPECT_TRUE(contains(refusal(ranker_with(Fairness::kFairExp), groups, 13), "at most 12"));
   EXPECT_NO_THROW(check_service_fairness(ranker_with(Fairness::kFairExp), groups, 12));
   EXPECT_NO_THROW(check_service_fairness(ranker_with(Fairness::kFairCo), groups, 13));
   EXPECT_NO_THROW(check_service_fairness(ranker_with(Fairness::kNone), {}, 13));
@@ -128,7 +106,7 @@ TEST(ServiceGroups, ArePartOfTheIdentity) {
   EXPECT_EQ(identity_difference(with, identity_with("")), "groups are on, not off");
   EXPECT_EQ(identity_difference(identity_with(""), with), "groups are off, not on");
   // A service without groups has the file that it had before there were any.
-  EXPECT_EQ(print_identity(identity_with("")).find("[groups]"), std::string::npos);
+  EXPECT_FALSE(contains(print_identity(identity_with("")), "[groups]"));
   EXPECT_EQ(parse_identity(print_identity(identity_with("")), "service.toml").exposure(), std::nullopt);
   EXPECT_THROW(parse_identity("[groups]\nepsilon = 1.0\n", "service.toml"), InvalidArgument);
 }
@@ -142,7 +120,7 @@ TEST(ServiceIdentity, TellsEverySettingOfTheRanker) {
   EXPECT_EQ(identity_difference(read, earlier), "");
   EXPECT_EQ(identity_difference(read, requested), "restart is \"first\", not \"fresh\"");
   // Without a floor of exploration a service has the file that it had before there was one.
-  EXPECT_EQ(print_identity(earlier).find("explore_floor"), std::string::npos);
+  EXPECT_FALSE(contains(print_identity(earlier), "explore_floor"));
   earlier.ranker.click.explore_floor = 0.1;
   EXPECT_EQ(identity_difference(requested, parse_identity(print_identity(earlier), "service.toml")),
             "restart is \"fresh\", not \"first\"; explore_floor is 0.0, not 0.1");
@@ -166,20 +144,17 @@ TEST_F(TokenFile, HoldsOneLine) {
 }
 
 TEST_F(TokenFile, RefusesMoreThanOneLineAndControlCharacters) {
-  for (const std::string& bytes :
-       {std::string("one\ntwo"), std::string("one\ntwo\n"), std::string("one\n\n"), std::string("\none"),
-        std::string("o\tne"), std::string("o\rne"), std::string("one\0", 4), std::string("\x1b[0mone"),
-        std::string("one\x7F"), std::string("one\r\r\n"), std::string(), std::string("\n"),
-        std::string("  \n"), std::string(5000, 'x')}) {
-    EXPECT_THROW(token_in(bytes), InvalidArgument) << testing::PrintToString(bytes);
-  }
+  expect_cases("serve/refusals.txt", "token", [this](const std::string& bytes) {
+    return message_of<InvalidArgument>([&] { token_in(bytes); }) == kNoError ? "taken" : "refused";
+  });
+  EXPECT_THROW(token_in(std::string(5000, 'x')), InvalidArgument);
 }
 
 TEST_F(TokenFile, RefusesWhatIsNoFile) {
   const std::string missing = message_of<IoError>([] { read_token("/nonexistent/token"); });
-  EXPECT_NE(missing.find("No such file or directory"), std::string::npos) << missing;
+  EXPECT_TRUE(contains(missing, "No such file or directory"));
   const std::string folder = message_of<IoError>([] { read_token("/"); });
-  EXPECT_NE(folder.find("Is a directory"), std::string::npos) << folder;
+  EXPECT_TRUE(contains(folder, "Is a directory"));
   EXPECT_THROW(read_token("/dev/zero"), InvalidArgument);
 }
 
@@ -275,7 +250,7 @@ TEST(SnapshotTest, RefusesOtherFormatsSettingsAndDamage) {
   future.put("snapshot.format", std::int64_t{99});
   future.put_text("snapshot.version", "99.0");
   const std::string refusal = message_of<IoError>([&] { reader.read(future.bytes(), "the prefix"); });
-  EXPECT_NE(refusal.find("olrank 99.0 made this model in format 99"), std::string::npos) << refusal;
+  EXPECT_TRUE(contains(refusal, "olrank 99.0 made this model in format 99"));
   EXPECT_EQ(reader.read(bytes, "again")->round, 0U);
 }
 
@@ -397,7 +372,7 @@ TEST_F(SnapshotFiles, AreGoneOnFromByAService) {
   EXPECT_EQ(resolve_service(other, request).identity.ranker.click.memory_limit, 20.0);
   request.ranker = {{"ranker", "", "terms", "linear", "--terms"}};
   const std::string terms = message_of<InvalidArgument>([&] { resolve_service(other, request); });
-  EXPECT_NE(terms.find("here a clickgp with terms = \"products\""), std::string::npos) << terms;
+  EXPECT_TRUE(contains(terms, "here a clickgp with terms = \"products\""));
   request.ranker = {{"ranker", "", "kind", "pairrank", "--ranker"}};
   EXPECT_THROW(resolve_service(other, request), InvalidArgument);
 }
@@ -408,7 +383,7 @@ TEST_F(SnapshotFiles, AreRefusedWithASentence) {
   };
   const std::string good = bytes();
   for (const std::size_t size : {good.size() - 1, good.size() / 2, std::size_t{60}})
-    EXPECT_NE(refusal(good.substr(0, size)).find("take the snapshot again"), std::string::npos) << size;
+    EXPECT_TRUE(contains(refusal(good.substr(0, size)), "take the snapshot again")) << size;
   for (std::size_t at = 100; at < good.size(); at += 397) {
     std::string damaged = good;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
@@ -420,22 +395,19 @@ TEST_F(SnapshotFiles, AreRefusedWithASentence) {
   EXPECT_EQ(refusal(followed_bytes(print_identity(identity()), "", future.bytes()))
                 .find("shop.snapshot: olrank 99.0 made"),
             0U);
-  EXPECT_NE(refusal(learner_.snapshot().bytes).find("This is a checkpoint: "), std::string::npos);
+  EXPECT_TRUE(contains(refusal(learner_.snapshot().bytes), "This is a checkpoint: "));
   Learner pairs(make_served(RankerKind::kPairRank), log_, {folder_ / "pairs", "identity", 1000});
-  EXPECT_NE(
-      refusal(followed_bytes(print_identity(identity(RankerKind::kPairRank)), "", pairs.snapshot().bytes))
-          .find("Only a clickgp remembers documents"),
-      std::string::npos);
+  EXPECT_TRUE(contains(
+      refusal(followed_bytes(print_identity(identity(RankerKind::kPairRank)), "", pairs.snapshot().bytes)),
+      "Only a clickgp remembers documents"));
   // Settings with other features are not those of the state.
   ServiceIdentity wider = identity();
   wider.normalisation = R"({"kind":"none","features":5})";
-  EXPECT_NE(
-      refusal(followed_bytes(print_identity(wider), "", learner_.snapshot().bytes)).find("another shape"),
-      std::string::npos);
+  EXPECT_TRUE(contains(refusal(followed_bytes(print_identity(wider), "", learner_.snapshot().bytes)),
+                       "another shape"));
   wider.normalisation = R"({"kind":"none","features":9000000})";
-  EXPECT_NE(refusal(followed_bytes(print_identity(wider), "", learner_.snapshot().bytes))
-                .find("not those of its state"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(followed_bytes(print_identity(wider), "", learner_.snapshot().bytes)),
+                       "not those of its state"));
 }
 
 }  // namespace

@@ -105,8 +105,8 @@ TEST(StateFolder, RefusesAnythingButRegularFiles) {
     write(folder / "theirs", "theirs");
     const auto refused = [&] { EXPECT_THROW(StateFolder(folder / "state"), IoError); };
     fs::create_symlink(folder / "theirs", file);
-    EXPECT_NE(message_of<IoError>([&] { StateFolder(folder / "state"); }).find(file.string() + ": "),
-              std::string::npos);
+    EXPECT_TRUE(
+        contains(message_of<IoError>([&] { StateFolder(folder / "state"); }), file.string() + ": "));
     fs::remove(file);
     fs::create_symlink(folder / "nowhere", file);
     refused();
@@ -139,10 +139,8 @@ TEST(StateFolder, NoticesThatItsLockIsGone) {
 TEST(StateFolder, IsForOneProcessAtATime) {
   const TemporaryFolder folder;
   const StateFolder state(folder / "state");
-  EXPECT_NE(message_of<IoError>([&] {
-              StateFolder(folder / "state");
-            }).find(fmt::format("in use by process {}.", ::getpid())),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<IoError>([&] { StateFolder(folder / "state"); }),
+                       fmt::format("in use by process {}.", ::getpid())));
   state.require_lock();
 }
 
@@ -152,8 +150,8 @@ TEST(StateFolder, IsReadOnceItsServiceStopped) {
   {
     StateFolder state(path);
     const std::string message = message_of<IoError>([&] { StateFolder(path, StateFolder::Use::kReading); });
-    EXPECT_NE(message.find(fmt::format("in use by process {}.", ::getpid())), std::string::npos) << message;
-    EXPECT_NE(message.find("/v1/model"), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, fmt::format("in use by process {}.", ::getpid())));
+    EXPECT_TRUE(contains(message, "/v1/model"));
     state.accept();
   }
   const auto before = fs::last_write_time(path / "lock");
@@ -272,9 +270,8 @@ TEST(StateBackup, ReadsSegmentsInEitherForm) {
   require_same(7, 0);
   EXPECT_EQ(FileLog(state.to / "feedback.jsonl", 1).dropped(), 5U);
   fs::resize_file(whole / "feedback.jsonl", read_file(whole / "feedback.jsonl").find('\n') + 10);
-  EXPECT_NE(
-      message_of<InvalidArgument>([&] { back_up_state(state.from, whole); }).find("has dropped rounds"),
-      std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { back_up_state(state.from, whole); }),
+                       "has dropped rounds"));
 }
 
 TEST(StateBackup, RefusesWhatIsNoCopyOfThisLog) {
@@ -283,20 +280,19 @@ TEST(StateBackup, RefusesWhatIsNoCopyOfThisLog) {
   const auto refusal = [&](const fs::path& from, const fs::path& to) {
     return message_of<InvalidArgument>([&] { back_up_state(from, to); });
   };
-  EXPECT_NE(refusal(state.folder / "nothing", state.to).find("contains no service"), std::string::npos);
-  EXPECT_NE(refusal(state.from, state.from).find("is the state folder itself"), std::string::npos);
-  EXPECT_NE(refusal(state.from, state.from / "copy").find("is in the state folder of a service"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(state.folder / "nothing", state.to), "contains no service"));
+  EXPECT_TRUE(contains(refusal(state.from, state.from), "is the state folder itself"));
+  EXPECT_TRUE(contains(refusal(state.from, state.from / "copy"), "is in the state folder of a service"));
   BackedUp other;
   other.append(2, 4);
   back_up_state(other.from, state.to);
   const std::string copied = read_file(state.to / "feedback.jsonl");
-  EXPECT_NE(refusal(state.from, state.to).find("it is of another log, or of one that was cut since"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(refusal(state.from, state.to), "it is of another log, or of one that was cut since"));
   EXPECT_EQ(read_file(state.to / "feedback.jsonl"), copied);
   const StateFolder used(state.to);
-  EXPECT_NE(message_of<IoError>([&] { back_up_state(other.from, state.to); }).find("is in use by process"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<IoError>([&] { back_up_state(other.from, state.to); }), "is in use by process"));
 }
 
 TEST(StateBackup, CopiesNoDamagedRecord) {
@@ -307,10 +303,8 @@ TEST(StateBackup, CopiesNoDamagedRecord) {
   lines.replace(lines.find("\"clicks\":[", second) + 10, 1, "7");
   state.log.reset();
   write(state.from / "feedback.jsonl", lines);
-  EXPECT_NE(message_of<DataError>([&] {
-              back_up_state(state.from, state.to);
-            }).find("feedback.jsonl:2:1: The record is damaged"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<DataError>([&] { back_up_state(state.from, state.to); }),
+                       "feedback.jsonl:2:1: The record is damaged"));
 }
 
 }  // namespace

@@ -137,14 +137,7 @@ class WindowTest(ServiceTest):
         self.assertEqual(service.stop(), 0)
         self.assertEqual(logged(self.state)[0]["rewards"], [1, 0, 3, 0, 0])
 
-    def test_refuses_a_start_without_sense(self):
-        for arguments, message in ((["--events", "cart=3"], "--events requires --window"),
-                                   (["--window", "60", "--events", "cart=-3"], "--events cart: The weight must be from 0"),
-                                   (["--window", "60", "--events", "cart"], "must be TYPE=WEIGHT"),
-                                   (["--window", "-1"], "--window must be from 0"),
-                                   (["--window", "60", "--impression-seconds", "3600"], "contradict each other")):
-            self.assertIn(message, self.refused(*RANKER, *arguments))
-            self.assertFalse(self.state.exists())
+    def test_a_service_without_windows_takes_no_events(self):
         service = self.start(*RANKER)
         with service.client() as client:
             impression = client.rank("q", Users(1, 4).queries[0])["impression"]

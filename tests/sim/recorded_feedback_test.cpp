@@ -74,8 +74,7 @@ TEST(RecordedFeedbackTest, RefusesALogWhoseEarlierRoundsAreElsewhere) {
   EXPECT_EQ(read(line(1) + line(2)).rounds(), 2);
   for (const std::uint64_t round : {2, 10, 123}) {
     const std::string message = message_of<DataError>([&] { read(line(round)); });
-    EXPECT_NE(message.find("1:1: Earlier rounds of this log are in other files"), std::string::npos)
-        << message;
+    EXPECT_TRUE(contains(message, "1:1: Earlier rounds of this log are in other files"));
   }
 }
 
@@ -201,8 +200,7 @@ TEST(RecordedFeedbackTest, LongRecordingRoundTripsThroughEveryCompression) {
     EXPECT_EQ(recorded.fingerprint(), plain);
   }
   const std::string whole = compressed(text, Compression::kGzip);
-  EXPECT_NE(refusal_of(whole.substr(0, whole.size() / 2)).find("The gzip data is truncated."),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal_of(whole.substr(0, whole.size() / 2)), "The gzip data is truncated."));
 }
 
 /// Rounds of 10, and one of them with rewards.
@@ -252,15 +250,12 @@ TEST(RecordedFeedbackTest, RefusesEndlessRecordings) {
   write_file_atomically(folder / "r.jsonl", lines);
   EXPECT_EQ(RecordedFeedback::read(folder / "r.jsonl", letor_data(), 10'000).rounds(), 100);
   // 26 bytes a round, and 8 more.
-  EXPECT_NE(
-      message_of<DataError>([&] {
-        RecordedFeedback::read(folder / "r.jsonl", letor_data(), 1'000);
-      }).find("r.jsonl:39:1: The first 39 rounds need 1.0 kB of memory, but --max-memory allows 1.0 kB."),
-      std::string::npos);
+  EXPECT_TRUE(contains(
+      message_of<DataError>([&] { RecordedFeedback::read(folder / "r.jsonl", letor_data(), 1'000); }),
+      "r.jsonl:39:1: The first 39 rounds need 1.0 kB of memory, but --max-memory allows 1.0 kB."));
   std::string list = R"({"qid": "10", "shown": [0)";
   for (int doc = 0; doc < 1'000'000; ++doc) list += ",0";
-  EXPECT_NE(refusal_of(list).find("A list of more than 1000000 documents was never shown."),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal_of(list), "A list of more than 1000000 documents was never shown."));
 }
 
 }  // namespace

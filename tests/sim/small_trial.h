@@ -59,6 +59,42 @@ struct TrialStage {
   Trial trial;
 };
 
+inline std::vector<std::int64_t> every_round(std::int64_t rounds) {
+  std::vector<std::int64_t> all(rounds + 1);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// A trial that is saved in one of these rounds, before or behind the evaluation that may be due there, and
+/// loaded by another one goes on to the curve and the state of a trial that was never saved.
+template <class MakeRanker>
+void expect_same_curve_from(const std::vector<std::int64_t>& rounds, const TrialSettings& settings,
+                            const TrialData& data, const MakeRanker& make_ranker) {
+  std::vector<std::string> straight;
+  const auto ranker = make_ranker();
+  TrialStage whole(settings, data, *ranker);
+  whole.play_to(settings.rounds, true, straight);
+  ASSERT_GE(straight.size(), 4U);
+  for (const std::int64_t at : rounds) {
+    for (const bool evaluated : {false, true}) {
+      std::vector<std::string> lines;
+      const auto first = make_ranker();
+      TrialStage before(settings, data, *first);
+      before.play_to(at, evaluated, lines);
+      const std::string saved = before.state();
+      const auto second = make_ranker();
+      TrialStage after(settings, data, *second);
+      if (at % 2 == 0) after.trial.play_round();  // what it played before is gone
+      load_state(after.trial, saved);
+      ASSERT_EQ(after.state(), saved) << at;
+      ASSERT_EQ(after.trial.rounds_played(), at);
+      after.play_to(settings.rounds, true, lines);
+      ASSERT_EQ(lines, straight) << "saved at " << at << (evaluated ? ", evaluated" : "");
+      ASSERT_EQ(after.state(), whole.state()) << "saved at " << at;
+    }
+  }
+}
+
 /// The smallest thing that ranks and learns: θ·x, moved towards what was clicked. It claims certain orders
 /// that follow from the round alone, so that a test can add them up.
 class StubRanker : public OnlineRanker {

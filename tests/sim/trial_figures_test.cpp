@@ -11,6 +11,7 @@
 #include "sim/trial_figures.h"
 #include "sim/trial_settings.h"
 #include "tests/sim/small_trial.h"
+#include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
@@ -410,7 +411,7 @@ TEST(RecipeTest, RoundTripsInOrder) {
       ADD_FAILURE() << wrong << " was taken for a recipe";
     } catch (const IoError& error) {
       EXPECT_EQ(std::string(error.what()).find("there: The "), 0U) << error.what();
-      EXPECT_NE(std::string(error.what()).find("recipe"), std::string::npos) << error.what();
+      EXPECT_TRUE(contains(error.what(), "recipe"));
     }
   }
 }

@@ -105,13 +105,12 @@ TEST(TrialTest, AMetricOfAProgramIsMeasuredInEachEvaluation) {
   EXPECT_EQ(refused("spread"),
             "There is a registered metric 'spread' already: choose another name, or unregister it.");
   EXPECT_EQ(refused("map"), "The metric 'map' is built in: choose another name.");
-  EXPECT_NE(refused("a/b").find("A metric cannot be named 'a/b'"), std::string::npos);
+  EXPECT_TRUE(contains(refused("a/b"), "A metric cannot be named 'a/b'"));
   EXPECT_EQ(refused("x", ""), "The description of metric 'x' must be one line.");
   unregister_metric("spread");
-  EXPECT_NE(message_of<InvalidArgument>([&] {
-              parse_metrics(std::vector<std::string>{"spread"}, "a test");
-            }).find("Unknown metric 'spread'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(
+      message_of<InvalidArgument>([&] { parse_metrics(std::vector<std::string>{"spread"}, "a test"); }),
+      "Unknown metric 'spread'"));
 }
 
 TEST(TrialTest, FirstPointIsUntrainedRanker) {
@@ -138,30 +137,8 @@ TEST(TrialTest, FirstPointIsUntrainedRanker) {
 }
 
 TEST(TrialTest, ContinuesFromAnySavedRoundWithSameCurve) {
-  std::vector<std::string> straight;
-  StubRanker ranker(data().train.features());
-  TrialStage whole(settings(), data(), ranker);
-  whole.play_to(23, true, straight);
-  ASSERT_EQ(straight.size(), 6U);
-  for (std::int64_t at = 0; at <= 23; ++at) {
-    // Before and behind the evaluation that may be due there.
-    for (const bool evaluated : {false, true}) {
-      std::vector<std::string> lines;
-      StubRanker first(data().train.features());
-      TrialStage before(settings(), data(), first);
-      before.play_to(at, evaluated, lines);
-      const std::string saved = before.state();
-      StubRanker second(data().train.features());
-      TrialStage after(settings(), data(), second);
-      if (at % 2 == 0) after.trial.play_round();  // what it played before is gone
-      load_state(after.trial, saved);
-      ASSERT_EQ(after.state(), saved);
-      ASSERT_EQ(after.trial.rounds_played(), at);
-      after.play_to(23, true, lines);
-      ASSERT_EQ(lines, straight) << "saved at " << at << (evaluated ? ", evaluated" : "");
-      ASSERT_EQ(after.state(), whole.state());
-    }
-  }
+  expect_same_curve_from(every_round(23), settings(), data(),
+                         [] { return std::make_unique<StubRanker>(data().train.features()); });
 }
 
 TEST(TrialTest, CheckpointsKeepBlockSizesThatFingerprintsDoNotCover) {

@@ -165,62 +165,31 @@ TEST(UsersTest, CustomUsersFollowTheOtherModels) {
       "distance 0.9 0.1, no noise; then perfect: dependent, P(click | grade) 0 0.5 1, P(stop | grade) 0 "
       "0 0 after-click, no noise");
   // An intent's table covers the data, too.
-  EXPECT_NE(message_of<InvalidArgument>([&] { make_user("fickle", {}, users, 3); }).find("user 'near'"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<InvalidArgument>([&] { make_user("fickle", {}, users, 3); }), "user 'near'"));
 }
 
-TEST(UsersTest, RefusesContradictoryChanges) {
-  const auto changing = [](UserSettings& user) {
-    user.kind = ClickKind::kChanging;
-    user.click.clear();
-    user.intents = {"perfect", "navigational"};
-    user.change_every = 5;
-  };
-  EXPECT_EQ(complaint_about([&](UserSettings& user) { changing(user); }), kNoError);
-  EXPECT_EQ(complaint_about([&](UserSettings& user) {
-              changing(user);
-              user.click = {0.5};
-            }),
-            "User 'mine' has kind \"changing\", which behaves as its 'intents' do: remove 'click'.");
-  EXPECT_EQ(complaint_about([&](UserSettings& user) {
-              changing(user);
-              user.intents.pop_back();
-            }),
-            "User 'mine' needs at least two users in 'intents' to change between.");
-  EXPECT_EQ(complaint_about([&](UserSettings& user) {
-              changing(user);
-              user.change_every = 0;
-            }),
-            "User 'mine' needs 'change_every', the number of rounds until its intent changes.");
-  EXPECT_EQ(complaint_about([&](UserSettings& user) {
-              changing(user);
-              user.intents[1] = "mine";
-            }),
-            "User 'mine' has 'mine' in 'intents', a user of kind changing: list the intents of that user "
-            "instead.");
-  EXPECT_EQ(complaint_about([&](UserSettings& user) {
-              changing(user);
-              user.intents[1] = "prefect";
-            }).substr(0, 49),
-            "User 'mine': Unknown user 'prefect' in 'intents'.");
+// What files can say is refused in tests/jobs/settings/configuration_test.txt.
+TEST(UsersTest, RefusesProbabilitiesThatAreNone) {
+  EXPECT_EQ(complaint_about([](UserSettings&) {}), kNoError);
+  EXPECT_EQ(complaint_about([](UserSettings& user) { user.click[1] = 1.5; }),
+            "User 'mine': the probabilities in 'click' must be between 0 and 1, not 1.5.");
   EXPECT_EQ(complaint_about([](UserSettings& user) {
-              user.intents = {"perfect", "navigational"};
-            }).substr(0, 65),
-            "User 'mine' has kind \"dependent\", which does not use 'intents'. R");
+              user.stop = {0.1, -0.1, 0.1};
+            }),
+            "User 'mine': the probabilities in 'stop' must be between 0 and 1, not -0.1.");
+  EXPECT_EQ(complaint_about([](UserSettings& user) {
+              user.noise = std::numeric_limits<double>::quiet_NaN();
+            }).substr(0, 20),
+            "User 'mine': the pro");
+}
+
+TEST(UsersTest, RefusesNamesAndGradesThatItsTablesDoNotHave) {
+  const std::vector<UserSettings> users = {custom("mine")};
+  EXPECT_NE(message_of<InvalidArgument>([&] { make_user("theirs", {}, users, 1); }), kNoError);
   EXPECT_EQ(
-      complaint_about([](UserSettings& user) {
-        user.kind = ClickKind::kDynamicBayesian;
-        user.satisfaction = {0.5};
-      }),
-      "User 'mine' has 3 click but 1 satisfaction probabilities. Give one of each for every grade, or "
-      "leave out 'satisfaction'.");
-  EXPECT_EQ(
-      complaint_about([](UserSettings& user) {
-        user.kind = ClickKind::kUserBrowsing;
-        user.browsing = {0.5, 0.5};
-      }),
-      "User 'mine' has 2 probabilities in 'browsing', but rank r needs r of them: 1, 3, 6, 10 or more in "
-      "all; 2 ranks have 3.");
+      message_of<InvalidArgument>([&] { make_user("mine", {}, users, 3); }),
+      "The data has grade 3, but the table of user 'mine' ends at grade 2. Give it 4 click probabilities.");
 }
 
 TEST(UsersTest, UsersStartFromClickSettings) {
@@ -234,60 +203,6 @@ TEST(UsersTest, UsersStartFromClickSettings) {
   EXPECT_EQ(user.stop_draw, StopDraw::kEveryDoc);
   EXPECT_EQ(user.noise, 0.3);
   EXPECT_EQ(user.position_bias, 2.0);
-}
-
-TEST(UsersTest, RefusesContradictoryTables) {
-  EXPECT_EQ(complaint_about([](UserSettings&) {}), kNoError);
-  EXPECT_EQ(
-      complaint_about([](UserSettings& user) { user.click.clear(); }),
-      "User 'mine' has no click probabilities. Set 'click' to one for each grade, starting at grade 0.");
-  EXPECT_EQ(complaint_about([](UserSettings& user) { user.click[1] = 1.5; }),
-            "User 'mine': the probabilities in 'click' must be between 0 and 1, not 1.5.");
-  EXPECT_EQ(complaint_about([](UserSettings& user) {
-              user.stop = {0.1, -0.1, 0.1};
-            }),
-            "User 'mine': the probabilities in 'stop' must be between 0 and 1, not -0.1.");
-  EXPECT_EQ(complaint_about([](UserSettings& user) {
-              user.noise = std::numeric_limits<double>::quiet_NaN();
-            }).substr(0, 20),
-            "User 'mine': the pro");
-  EXPECT_EQ(complaint_about([](UserSettings& user) { user.stop = {0.5}; }),
-            "User 'mine' has 3 click but 1 stop probabilities. Give one of each for every grade, or leave "
-            "out 'stop'.");
-  EXPECT_EQ(complaint_about([](UserSettings& user) { user.examination = {0.5}; }),
-            "User 'mine' has kind \"dependent\", which does not use 'examination'. Remove it, or set kind "
-            "= \"position\".");
-  EXPECT_EQ(complaint_about([](UserSettings& user) {
-              user.kind = ClickKind::kCascade;
-              user.stop = {0.5, 0.5, 0.5};
-            }),
-            "User 'mine' has kind \"cascade\", which does not use 'stop'. Remove it, or set kind = "
-            "\"dependent\".");
-  const std::vector<UserSettings> users = {custom("mine")};
-  EXPECT_EQ(
-      message_of<InvalidArgument>([&] { make_user("mine", {}, users, 3); }),
-      "The data has grade 3, but the table of user 'mine' ends at grade 2. Give it 4 click probabilities.");
-}
-
-TEST(UsersTest, RefusesUnknownAndDuplicateNames) {
-  ClickSettings clicks;
-  clicks.models = {"perfect", "navigatoinal"};
-  const std::vector<UserSettings> users = {custom("mine"), custom("yours")};
-  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }),
-            "clicks.models: Unknown user 'navigatoinal'. Did you mean 'navigational'? The users are "
-            "perfect, navigational, informational, mine and yours; a [[user]] table defines another.");
-  clicks.models = {"yours", "informational"};
-  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }), kNoError);
-  EXPECT_NE(message_of<InvalidArgument>([&] { make_user("theirs", clicks, users, 1); }), kNoError);
-  const std::vector<UserSettings> twins = {custom("mine"), custom("mine")};
-  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, twins); }),
-            "Two users are named 'mine'. Give each [[user]] a unique name.");
-  const std::vector<UserSettings> impostor = {custom("perfect")};
-  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, impostor); }),
-            "A [[user]] must not have the name of the built-in user 'perfect'. Choose another name.");
-  clicks.grades = 4;
-  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }).substr(0, 29),
-            "clicks.grades must be 2, 3 or");
 }
 
 TEST(UsersTest, AreDescribedInOneLine) {

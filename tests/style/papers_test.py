@@ -4,6 +4,7 @@
 import json
 import math
 import pathlib
+import shutil
 import sys
 import tempfile
 import tomllib
@@ -70,30 +71,22 @@ class Papers(unittest.TestCase):
         self.assertEqual(trial["stated"], [[0.5, 15, 30], [0.9, 0, 0]])
         self.assertEqual(trial["ms"], 3.0)
 
-    def test_keeps_committed_trials_that_did_not_run_again(self):
+    def test_takes_an_experiment_of_several_folders(self):
         self.enterContext(mock.patch.multiple(records, FOLDER=self.folder, LOADED={}))
-
-        def record():
-            return json.loads((self.folder / "papers.json").read_text())["linear-x"]
-        write_experiment(self.folder / "out", 0.05)
-        out, again = self.folder / "out", self.folder / "again"
-        papers.add("linear", "x", [out], None, keep=False)
-        whole = record()
-        write_experiment(again, 0.05)
-        for folder in (again / "trials").glob("*/perfect/fold1/seed1"):
-            folder.rename(folder.with_name("seed3"))
-            summary = folder.with_name("seed3") / "summary.json"
+        folders = [self.folder / "out", self.folder / "more"]
+        for folder in folders:
+            write_experiment(folder, 0.05)
+        for trials in (folders[1] / "trials").glob("*/perfect/fold1"):
+            shutil.rmtree(trials / "seed2")
+            (trials / "seed1").rename(trials / "seed3")
+            summary = trials / "seed3" / "summary.json"
             summary.write_text(summary.read_text().replace('"seed": 1', '"seed": 3'))
-        manifest = json.loads((again / "manifest.json").read_text())
-        (again / "manifest.json").write_text(json.dumps(manifest | {"seeds": [2, 3]}))
-        papers.add("linear", "x", [again], None, keep=True)
-        more = record()
-        self.assertEqual(more["seeds"], [1, 2, 3])
-        self.assertEqual([trial for trial in more["trials"] if trial["seed"] < 3], whole["trials"])
-        self.assertEqual([(trial["ranker"], trial["seed"]) for trial in more["trials"]], [(r, s) for r in "ab" for s in (1, 2, 3)])
-        write_experiment(self.folder / "other", 0.06)
-        with self.assertRaisesRegex(SystemExit, "perfect, a, 1, 1 came out as 0.461, 130.0 and was 0.451, 130.0 before"):
-            papers.add("linear", "x", [self.folder / "other"], None, keep=True)
+        manifest = json.loads((folders[1] / "manifest.json").read_text())
+        (folders[1] / "manifest.json").write_text(json.dumps(manifest | {"seeds": [3]}))
+        papers.add("linear", "x", folders, None)
+        found = json.loads((self.folder / "papers.json").read_text())["linear-x"]
+        self.assertEqual(found["seeds"], [1, 2, 3])
+        self.assertEqual([(trial["ranker"], trial["seed"]) for trial in found["trials"]], [(r, s) for r in "ab" for s in (1, 2, 3)])
 
     def test_slope_is_that_of_a_power(self):
         curve = [{"round": at, "online": {"regret": 7.0 * math.sqrt(at)}} for at in range(100, 1001, 100)]

@@ -9,6 +9,7 @@ MINOR = VERSION.rpartition(".")[0]
 # Where each place states it, and the least number of such places.
 PLACES = (
     ("CHANGELOG.md", r"\A(?:(?!^## \d).*\n)*## ([\d.]+)", VERSION, 1),
+    ("pyproject.toml", r"olrank-torch==([\d.]+)", VERSION, 1),
     ("deploy/helm/olrank/Chart.yaml", r"^version: ([\d.]+)$", VERSION, 1),
     ("deploy/conda/recipe.yaml", r"^  version: \"([\d.]+)\"$", VERSION, 1),
     ("library/olrank/*.h", r"version of the library, such as \"([\d.]+)\"", VERSION, 2),

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -18,6 +21,13 @@ std::string message_of(Action&& action) {
     return error.what();
   }
   return kNoError;
+}
+
+/// Whether a text has a part; a test that fails shows the text.
+inline testing::AssertionResult contains(std::string_view text, std::string_view part) {
+  const bool is_there = text.find(part) != std::string_view::npos;
+  const auto result = is_there ? testing::AssertionSuccess() : testing::AssertionFailure();
+  return testing::AssertionResult(result) << "'" << part << "' in: " << text;
 }
 
 }  // namespace olrank

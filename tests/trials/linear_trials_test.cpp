@@ -40,7 +40,6 @@ RankerSettings ranker_settings(const std::string& name) {
       {"pairrank_ucb", RankerKind::kPairRank},
       {"p2linrank", RankerKind::kP2LinRank},
       {"pdgd", RankerKind::kPdgd},
-      {"prpo", RankerKind::kPrpo},
       {"intervention_aware", RankerKind::kInterventionAware},
       {"dbgd", RankerKind::kDbgd},
       {"ranknet", RankerKind::kRankNet}};
@@ -79,31 +78,12 @@ class LinearTrialsTest : public testing::TestWithParam<std::string> {
 
 INSTANTIATE_TEST_SUITE_P(All, LinearTrialsTest,
                          testing::Values("pairrank", "pairrank_reference", "pairrank_theory",
-                                         "pairrank_sample", "pairrank_ucb", "p2linrank", "pdgd", "prpo",
+                                         "pairrank_sample", "pairrank_ucb", "p2linrank", "pdgd",
                                          "intervention_aware", "dbgd", "ranknet"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(LinearTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
-  std::vector<std::string> straight;
-  const auto ranker = make_it();
-  TrialStage whole(settings(33, 8), data(), *ranker);
-  whole.play_to(33, true, straight);
-  ASSERT_EQ(straight.size(), 6U);
-  for (std::int64_t at = 0; at <= 33; ++at) {
-    std::vector<std::string> lines;
-    const auto first = make_it();
-    TrialStage before(settings(33, 8), data(), *first);
-    before.play_to(at, at % 2 == 0, lines);
-    const std::string saved = before.state();
-    const auto second = make_it();
-    TrialStage after(settings(33, 8), data(), *second);
-    if (at % 3 == 0) after.trial.play_round();  // what it played before is gone
-    load_state(after.trial, saved);
-    ASSERT_EQ(after.state(), saved) << at;
-    after.play_to(33, true, lines);
-    ASSERT_EQ(lines, straight) << "saved at " << at;
-    ASSERT_EQ(after.state(), whole.state()) << "saved at " << at;
-  }
+  expect_same_curve_from(every_round(33), settings(33, 8), data(), [&] { return make_it(); });
 }
 
 /// log det A/det λI and α_t as they follow from the pairs, for two features.
@@ -151,30 +131,14 @@ TEST(LabelTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
         return make_ranker(made, data().train.features(), TrialKeys::of(1, 1, "navigational"), kCutoff,
                            {.labels = &labels});
       };
-      std::vector<std::string> straight;
-      const auto ranker = make_it();
-      TrialStage whole(settings(33, 8), data(), *ranker);
-      whole.play_to(33, true, straight);
-      ASSERT_EQ(straight.size(), 6U);
-      std::vector<std::string> threaded;
-      const auto other = make_it();
-      TrialStage threads(settings(33, 8), data(), *other, 1, "navigational", 3);
-      threads.play_to(33, true, threaded);
-      EXPECT_EQ(threaded, straight);
-      for (const std::int64_t at : {0, 1, 8, 20, 33}) {
-        std::vector<std::string> lines;
-        const auto first = make_it();
-        TrialStage before(settings(33, 8), data(), *first);
-        before.play_to(at, false, lines);
-        const std::string saved = before.state();
-        const auto second = make_it();
-        TrialStage after(settings(33, 8), data(), *second);
-        after.trial.play_round();  // gone after loading
-        load_state(after.trial, saved);
-        after.play_to(33, true, lines);
-        EXPECT_EQ(lines, straight) << "saved at " << at;
-        EXPECT_EQ(after.state(), whole.state()) << "saved at " << at;
+      expect_same_curve_from({0, 8, 20, 33}, settings(33, 8), data(), make_it);
+      std::vector<std::vector<std::string>> curves(2);
+      for (const int threads : {1, 3}) {
+        const auto ranker = make_it();
+        TrialStage stage(settings(33, 8), data(), *ranker, 1, "navigational", threads);
+        stage.play_to(33, true, curves[threads / 3]);
       }
+      EXPECT_EQ(curves[0], curves[1]);
     }
   }
 }

@@ -192,24 +192,8 @@ TEST(ShadowTest, DecidesNothing) {
 TEST(ShadowTest, ResumesFromAnyRoundToTheSameCurve) {
   const RankerSettings settings =
       ranker_settings(RankerKind::kOlRankNet, Covariance::kDiagonal, ShadowCovariance::kFull);
-  const TrialSettings trial = {.rounds = 20, .cutoff = kCutoff, .eval_every = 7};
-  std::vector<std::string> straight;
-  const auto ranker = make(settings);
-  TrialStage whole(trial, data(), *ranker);
-  whole.play_to(20, true, straight);
-  for (const std::int64_t at : {0, 1, 6, 7, 13, 20}) {
-    std::vector<std::string> lines;
-    const auto first = make(settings);
-    TrialStage before(trial, data(), *first);
-    before.play_to(at, false, lines);
-    const std::string saved = before.state();
-    const auto second = make(settings);
-    TrialStage after(trial, data(), *second);
-    load_state(after.trial, saved);
-    after.play_to(20, true, lines);
-    EXPECT_EQ(lines, straight) << "saved at " << at;
-    EXPECT_EQ(after.state(), whole.state()) << "saved at " << at;
-  }
+  expect_same_curve_from({0, 6, 7, 13, 20}, {.rounds = 20, .cutoff = kCutoff, .eval_every = 7}, data(),
+                         [&] { return make(settings); });
 }
 
 }  // namespace

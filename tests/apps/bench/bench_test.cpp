@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "jobs/covariance/covariance_study.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -181,7 +182,7 @@ TEST(BenchOpsTest, RequiresDeviceBenchOnAGpu) {
     measure_on_gpu(0, "");
     FAIL() << "no error";
   } catch (const InvalidArgument& error) {
-    EXPECT_NE(std::string(error.what()).find("device_bench, which does not exist"), std::string::npos);
+    EXPECT_TRUE(contains(error.what(), "device_bench, which does not exist"));
   }
 }
 

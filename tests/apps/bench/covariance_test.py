@@ -125,10 +125,7 @@ class BenchCovariance(unittest.TestCase):
         _, half = interval(values)
         self.assertAlmostEqual(told["high"] - told["mean"], half, delta=1e-6 * max(1, half))
 
-    def test_the_bootstrap_resamples_queries_of_the_offline_metric(self):
-        figures = self.result("perfect", "diagonal-m4-L2")["figures"]
-        self.assertEqual(figures["offline-ndcg"]["minus_full"]["bootstrap_over"], "folds, seeds, queries")
-        self.assertEqual(figures["regret"]["minus_full"]["bootstrap_over"], "folds, seeds")
+    def test_the_figures_of_queries_have_the_mean_of_the_curve(self):
         rows = list(csv.DictReader(io.StringIO(
             (self.out / "trials/full-m4-L2/perfect/fold1/seed1/queries.csv").read_text())))
         last = curve(self.out, "full-m4-L2", "perfect", 1)[-1]["offline"]["ndcg@10"]
@@ -174,8 +171,7 @@ class BenchCovariance(unittest.TestCase):
         figures = self.folder / "figures"
         self.assertEqual(olrank("report", self.out, "--figures", figures).returncode, 0)
         drawn = {path.name for path in figures.glob("study-*.svg")}
-        self.assertLessEqual({"study-width-ratio-perfect-layers2.svg", "study-milliseconds-perfect-layers2.svg",
-                              "study-false-certain-perfect.svg", "study-minus-full-offline-ndcg-perfect.svg",
+        self.assertLessEqual({"study-minus-full-offline-ndcg-perfect.svg", "study-cost-faithfulness-perfect.svg",
                               "study-minus-full-certain-share-informational-dark.svg",
                               "study-over-full-milliseconds-perfect.svg"}, drawn)
 
@@ -280,7 +276,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(manifest["config"]["data"]["evaluate"], "vali")
         settings = json.loads((out / "manifest.json").read_text())["config"]["ranker"]
         self.assertEqual(settings[1]["alpha"], diagonal["alpha"])
-        self.assertIn("False certainty against", (out / "report.html").read_text())
+        self.assertIn("false certainty − full", (out / "report.html").read_text())
 
     def test_errors_are_one_sentence(self):
         out = self.folder / "none"

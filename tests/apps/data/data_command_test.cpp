@@ -101,7 +101,7 @@ TEST(DataConvert, RoundTripsAreExact) {
   const ExpectedWarnings warnings;
   const Outcome sparse = run({"convert", in, "-", "--sparse"});
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find("without the weights of its queries"), std::string::npos);
+  EXPECT_TRUE(contains(warnings.messages()[0], "without the weights of its queries"));
   EXPECT_TRUE(same_content(read_text(sparse.text), read_text(some_text(50))));
   EXPECT_LT(sparse.text.size(), read_file(folder / "b.txt").size());
 }
@@ -113,8 +113,7 @@ TEST(DataInspect, DrawsTheDiscriminantOfTheGrades) {
   EXPECT_GT(seen["separation"][0], seen["separation"][1]);
   const std::string drawn = read_file(picture);
   EXPECT_EQ(drawn.rfind("<svg", 0), 0U);
-  for (const char* grade : {">grade 0<", ">grade 4<"})
-    EXPECT_NE(drawn.find(grade), std::string::npos) << grade;
+  for (const char* grade : {">grade 0<", ">grade 4<"}) EXPECT_TRUE(contains(drawn, grade)) << grade;
   EXPECT_EQ(message_of<InvalidArgument>([&] {
               run({"inspect", "synth:small", "synth:small", "--discriminant", picture});
             }),
@@ -235,12 +234,10 @@ TEST(DataInspect, ReportsProblemsWithLineNumbers) {
   EXPECT_EQ(line_of("same document name as line 2"), 6);
   EXPECT_EQ(line_of("same features and grade as line 3"), 7);
   EXPECT_EQ(line_of("Query 1 continues after"), 4);
-  EXPECT_NE(seen["files"][1]["error"].get<std::string>().find(
-                "b.txt:2:9: Expected a feature as number:value, not 'zwei:1'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(seen["files"][1]["error"].get<std::string>(),
+                       "b.txt:2:9: Expected a feature as number:value, not 'zwei:1'"));
   EXPECT_EQ(seen["shared_queries"][0]["queries"], 1);
-  EXPECT_NE(run({"inspect", (folder / "a.txt").string()}).text.find("features always 0"),
-            std::string::npos);
+  EXPECT_TRUE(contains(run({"inspect", (folder / "a.txt").string()}).text, "features always 0"));
 }
 
 TEST(DataInspect, CountsLinesPastMarksCommentsAndLineEnds) {
@@ -294,9 +291,7 @@ TEST(DataInspect, ComparesFeaturesOfParts) {
   write_file(folder / "test.txt", "0 qid:2 5:1\n1 qid:2 1:1\n");
   const Outcome wider = run({"inspect", folder.path().string()});
   EXPECT_EQ(wider.code, 1);
-  EXPECT_NE(wider.text.find("The test set has 5 features, 3 more than the training set (2)"),
-            std::string::npos)
-      << wider.text;
+  EXPECT_TRUE(contains(wider.text, "The test set has 5 features, 3 more than the training set (2)"));
   write_file(folder / "test.txt", "0 qid:2 1:1\n1 qid:2 1:2\n");
   const Outcome narrower = run({"inspect", folder.path().string()}, true);
   EXPECT_EQ(narrower.code, 0);

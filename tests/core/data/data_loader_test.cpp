@@ -50,13 +50,10 @@ TEST(DataFolder, RotatesNumberedParts) {
   EXPECT_EQ(names(fourth.train), (std::vector<std::string>{"S4.olrank", "S5.txt", "S1.txt"}));
   EXPECT_EQ(names(fourth.vali), (std::vector<std::string>{"S2.txt.gz"}));
   EXPECT_EQ(names(fourth.test), (std::vector<std::string>{"S3.txt.zst"}));
-  EXPECT_NE(message_of<InvalidArgument>([&] {
-              find_part_files(folder.path(), 6);
-            }).find("must be between 1 and 5, not 6"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { find_part_files(folder.path(), 6); }),
+                       "must be between 1 and 5, not 6"));
   std::filesystem::remove(folder / "S3.txt.zst");
-  EXPECT_NE(message_of<DataError>([&] { find_part_files(folder.path(), 1); }).find("S3 is missing"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<DataError>([&] { find_part_files(folder.path(), 1); }), "S3 is missing"));
 }
 
 TEST(DataFolder, FindsNamedPartsAndFolds) {
@@ -66,12 +63,10 @@ TEST(DataFolder, FindsNamedPartsAndFolds) {
   for (int fold = 1; fold <= 5; ++fold)
     write_parts(folder / fmt::format("folds/Fold{}", fold), "x", "x", "x");
   EXPECT_EQ(count_folds(folder / "folds"), 5);
-  EXPECT_NE(find_part_files(folder / "folds", 3).vali.at(0).find("Fold3/vali.txt"), std::string::npos);
+  EXPECT_TRUE(contains(find_part_files(folder / "folds", 3).vali.at(0), "Fold3/vali.txt"));
   write_file(folder / "named/train.txt.gz", "x");
-  EXPECT_NE(message_of<DataError>([&] {
-              find_part_files(folder / "named", 1);
-            }).find("Remove or rename all but one"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<DataError>([&] { find_part_files(folder / "named", 1); }),
+                       "Remove or rename all but one"));
 }
 
 TEST(DataFolder, RefusesAPartThatIsALinkToNothing) {
@@ -80,14 +75,14 @@ TEST(DataFolder, RefusesAPartThatIsALinkToNothing) {
   write_parts(folder.path(), "1 qid:1 1:1\n0 qid:1 1:2\n", "", "1 qid:2 1:1\n0 qid:2 1:2\n");
   std::filesystem::create_symlink("nowhere", folder / "vali.txt");
   const std::string said = message_of<IoError>([&] { load_parts(settings_of(folder.path()), 1, context); });
-  EXPECT_NE(said.find((folder / "vali.txt").string()), std::string::npos) << said;
+  EXPECT_TRUE(contains(said, (folder / "vali.txt").string()));
 }
 
 TEST(DataFolder, ErrorListsKnownLayouts) {
   const TemporaryFolder folder;
   const std::string said = message_of<InvalidArgument>([&] { find_part_files(folder.path(), 1); });
   for (const char* name : {"train", "test", "vali", "Fold1", "S1", ".gz", ".zst"}) {
-    EXPECT_NE(said.find(name), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, name));
   }
   EXPECT_THROW(find_part_files(folder / "absent", 1), IoError);
 }
@@ -104,8 +99,7 @@ TEST(DataLoader, TrainingPartDeterminesFeatureCount) {
   write_file(folder / "test.txt", "1 qid:3 8:1\n0 qid:3 1:1\n");
   const std::string said =
       message_of<DataError>([&] { load_parts(settings_of(folder.path()), 1, context); });
-  EXPECT_NE(said.find("test part has 8 features, but the training part has only 5"), std::string::npos)
-      << said;
+  EXPECT_TRUE(contains(said, "test part has 8 features, but the training part has only 5"));
 }
 
 TEST(DataLoader, WarnsAboutSharedQueriesAndConstantGrades) {
@@ -115,9 +109,8 @@ TEST(DataLoader, WarnsAboutSharedQueriesAndConstantGrades) {
   const ExpectedWarnings warnings;
   load_parts(settings_of(folder.path()), 1, context);
   ASSERT_EQ(warnings.messages().size(), 2U);
-  EXPECT_NE(warnings.messages()[0].find("2 of the test part's 3 queries"), std::string::npos);
-  EXPECT_NE(warnings.messages()[1].find("All 2 documents of the training part have grade 1"),
-            std::string::npos);
+  EXPECT_TRUE(contains(warnings.messages()[0], "2 of the test part's 3 queries"));
+  EXPECT_TRUE(contains(warnings.messages()[1], "All 2 documents of the training part have grade 1"));
 }
 
 TEST(DataLoader, LoadsSingleFilesAndRefusesContradictorySettings) {
@@ -149,19 +142,16 @@ TEST(DataLoader, RefusesPartsThatAreTooLargeAtTheWidthOfAnother) {
   EXPECT_EQ(load_parts(settings, 1, context).test.features(), 1000);
   settings.max_memory = "9kB";
   const std::string said = message_of<DataError>([&] { load_parts(settings, 1, context); });
-  EXPECT_NE(
-      said.find("train.txt, 4 documents become a dense matrix of 16.0 kB, more than --max-memory allows."),
-      std::string::npos)
-      << said;
+  EXPECT_TRUE(contains(
+      said, "train.txt, 4 documents become a dense matrix of 16.0 kB, more than --max-memory allows."));
   // Parts that are joined.
   std::filesystem::remove(folder / "train.txt");
   std::filesystem::remove(folder / "test.txt");
   for (int part = 1; part <= 5; ++part)
     write_file(folder / fmt::format("S{}.txt", part), part == 2 ? "1 qid:a 1000:1\n0 qid:a 1:1\n" : narrow);
   const std::string joined = message_of<DataError>([&] { load_parts(settings, 1, context); });
-  EXPECT_NE(joined.find("With feature 1000 of "), std::string::npos) << joined;
-  EXPECT_NE(joined.find("S2.txt, 10 documents become a dense matrix of 40.0 kB"), std::string::npos)
-      << joined;
+  EXPECT_TRUE(contains(joined, "With feature 1000 of "));
+  EXPECT_TRUE(contains(joined, "S2.txt, 10 documents become a dense matrix of 40.0 kB"));
 }
 
 /// Files without a name whose pages this process has as memory.
@@ -232,8 +222,7 @@ TEST(DataLoader, ReadsTheWeightsOfTheTrainingPartWhereTheyAreAskedFor) {
     EXPECT_EQ(parts.train.contents().weights, (std::vector<float>{1.0F, 3.0F, 1.0F}));
     EXPECT_TRUE(parts.test.contents().weights.empty());
     ASSERT_EQ(warnings.messages().size(), 1U);
-    EXPECT_NE(warnings.messages()[0].find("S1.txt.weight', and other files of its part have one"),
-              std::string::npos);
+    EXPECT_TRUE(contains(warnings.messages()[0], "S1.txt.weight', and other files of its part have one"));
   }
   settings.weights = false;
   EXPECT_TRUE(load_parts(settings, 1, context).train.contents().weights.empty());

@@ -204,7 +204,7 @@ TEST(DatasetCache, WorksWhenCopyCannotBeWritten) {
   const ExpectedWarnings warnings;
   EXPECT_EQ(DatasetCache(folder / "file").read((folder / "a.txt").string(), {}, pool).docs(), 4);
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find("Could not cache"), std::string::npos);
+  EXPECT_TRUE(contains(warnings.messages()[0], "Could not cache"));
   EXPECT_EQ(DatasetCache::of_setting("none").read((folder / "a.txt").string(), {}, pool).docs(), 4);
   EXPECT_EQ(files_in(folder.path()), 2);
 }
@@ -293,7 +293,7 @@ TEST_F(QueryWeightsTest, WhatIsNoWeightIsRefused) {
   };
   EXPECT_EQ(message("1\n1\n1\n"), "a.txt.weight: The file has 3 weights, and " + path_ +
                                       " has 4 documents: give one weight for each, on a line of its own.");
-  EXPECT_NE(message("").find("The file has 0 weights"), std::string::npos);
+  EXPECT_TRUE(contains(message(""), "The file has 0 weights"));
   EXPECT_EQ(message("1\n2\n3\n2\n"),
             "a.txt.weight:3: Query 'a' has documents of the weights 1 and 3: give them one weight, that of "
             "the query's list, or rename the file.");

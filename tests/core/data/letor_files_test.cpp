@@ -349,8 +349,7 @@ TEST_F(LetorStreamTest, ErrorsHaveLineAndColumn) {
   }
   LetorOptions tight;
   tight.max_bytes = 9 * 4 * 2;
-  EXPECT_NE(refusal_of("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:1\n", tight).find("--max-memory"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal_of("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:1\n", tight), "--max-memory"));
 }
 
 TEST_F(LetorStreamTest, WarnsOnceAboutMissingValues) {
@@ -359,8 +358,7 @@ TEST_F(LetorStreamTest, WarnsOnceAboutMissingValues) {
   while (stream.next()) {
   }
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find(":2:11: 2 values are NULL"), std::string::npos)
-      << warnings.messages()[0];
+  EXPECT_TRUE(contains(warnings.messages()[0], ":2:11: 2 values are NULL")) << warnings.messages()[0];
 }
 
 std::string written(const Dataset& data, bool sparse) {

@@ -95,7 +95,7 @@ TEST(LetorReader, TruncatedStreamErrorNamesLastLine) {
         read_text(std::string_view(bytes).substr(0, size), {.block_bytes = 1000}, 2);
         FAIL();
       } catch (const DataError& error) {
-        EXPECT_NE(std::string(error.what()).find("data is truncated."), std::string::npos) << error.what();
+        EXPECT_TRUE(contains(error.what(), "data is truncated."));
         EXPECT_GE(error.column(), 1);
         EXPECT_GT(error.line(), size > bytes.size() / 2 ? 100 : 0);
       }
@@ -155,10 +155,8 @@ TEST(LetorReader, RefusesEndlessNames) {
   for (int doc = 0; doc < 100; ++doc) text += "0 qid:1 1:1 # docid = " + std::string(1 << 20, 'x') + "\n";
   const std::string bytes = compressed(text, Compression::kZstd);
   EXPECT_EQ(read_text(bytes).docs(), 100);
-  EXPECT_NE(message_of<DataError>([&] {
-              read_text(bytes, {.max_bytes = 4 << 20});
-            }).find("The names of the first"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<DataError>([&] { read_text(bytes, {.max_bytes = 4 << 20}); }),
+                       "The names of the first"));
 }
 
 TEST(LetorReader, RefusesEndlessLine) {
@@ -169,7 +167,7 @@ TEST(LetorReader, RefusesEndlessLine) {
     FAIL();
   } catch (const DataError& error) {
     EXPECT_EQ(error.line(), 1);
-    EXPECT_NE(std::string(error.what()).find("longer than"), std::string::npos);
+    EXPECT_TRUE(contains(error.what(), "longer than"));
   }
 }
 
@@ -292,7 +290,7 @@ TEST(LetorReader, RefusesCompressedNamesOfOtherContent) {
                                           " data nor text. Get the file again, or rename it.");
     }
   }
-  EXPECT_NE(message("b.gz", "").find("The file contains no document."), std::string::npos);
+  EXPECT_TRUE(contains(message("b.gz", ""), "The file contains no document."));
   // The content decides how it is read.
   EXPECT_EQ(message("c.gz", compressed(text, Compression::kZstd)), kNoError);
   EXPECT_EQ(message("c.txt", compressed(text, Compression::kGzip)), kNoError);

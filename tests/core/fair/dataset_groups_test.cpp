@@ -8,6 +8,8 @@
 #include "core/data/synthetic.h"
 #include "core/error.h"
 #include "core/io/folder.h"
+#include "tests/support/cases.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -110,44 +112,21 @@ TEST(DatasetGroups, GroupsChangeNoOtherColumn) {
   }
 }
 
-template <class Failure>
-void expect_refusal(const GroupSettings& settings, const std::string& words) {
-  try {
+std::string refusal_of(const GroupSettings& settings) {
+  return message_of([&] {
     settings.check(10);
     const GroupRule rule(settings, small_train());
-    ADD_FAILURE() << "accepted: " << words;
-  } catch (const Failure& failure) {
-    EXPECT_NE(std::string(failure.what()).find(words), std::string::npos) << failure.what();
-  }
+  });
 }
 
 TEST(DatasetGroups, RefusesWhatCannotBe) {
-  expect_refusal<InvalidArgument>(by_feature(200, 0.5),
-                                  "groups.feature is 200, but the data has the features");
-  expect_refusal<InvalidArgument>(by_feature(11, 7.0), "groups.threshold = 7 leaves group B empty");
-  expect_refusal<InvalidArgument>(by_feature(11, -7.0), "groups.threshold = -7 leaves group A empty");
-  GroupSettings both = by_feature(11, 0.5);
-  both.file = "groups.csv";
-  expect_refusal<InvalidArgument>(both, "both feature = 11 and file");
-  GroupSettings neither;
-  neither.feature = 3;
-  expect_refusal<InvalidArgument>(neither, "neither threshold nor quantile");
-  GroupSettings three = by_feature(11, 0.5);
-  three.threshold = std::vector{0.7, 0.5};
-  expect_refusal<InvalidArgument>(three,
-                                  "groups.threshold must increase from value to value, but is [0.7, 0.5]");
-  three.threshold = std::vector{0.5, 0.5};
-  expect_refusal<InvalidArgument>(three, "must increase");
-  three.threshold = std::vector{0.2, 0.5};
-  expect_refusal<InvalidArgument>(three,
-                                  "leaves group B empty: no value of feature 11 in the training part is "
-                                  "above 0.2 and at most 0.5");
-  three.beta = std::vector{1.0};
-  expect_refusal<InvalidArgument>(three,
-                                  "groups.beta must have as many values as groups.threshold, one less than "
-                                  "there are groups, but has 1, not 2");
-  three.beta = three.threshold = std::vector{0.1, 0.2, 0.3, 0.4, 0.5, 0.6};
-  expect_refusal<InvalidArgument>(three, "has 6 values, which makes 7 groups, but there can be at most 6");
+  expect_cases("core/refusals.txt", "groups", [](const std::string& text) {
+    return message_of<InvalidArgument>([&] {
+      const GroupSettings settings = parse_group_settings(text, "--groups");
+      settings.check(10);
+      const GroupRule rule(settings, small_train());
+    });
+  });
 }
 
 class GroupsFileTest : public testing::Test {
@@ -200,22 +179,17 @@ TEST_F(GroupsFileTest, HasAsManyGroupsAsItsLastLetterSays) {
   try {
     EXPECT_EQ(GroupRule(settings, train).beta().size(), 2U);
   } catch (const InvalidArgument& failure) {  // the only document of C has grade 0
-    EXPECT_NE(std::string(failure.what()).find("0 for C: set groups.beta to 2 numbers"), std::string::npos);
+    EXPECT_TRUE(contains(std::string(failure.what()), "0 for C: set groups.beta to 2 numbers"));
   }
 }
 
 TEST_F(GroupsFileTest, RefusesWithTheLine) {
-  const std::string qid(small_train().qid(0));
-  expect_refusal<DataError>(file_with(4, qid + ",2,G"), "The group must be A, B, C, D, E or F, not 'G'");
-  expect_refusal<DataError>(file_with(4, qid + ",2,D"), "No document of the training part is in group C");
-  GroupSettings two = file_with(4, qid + ",2,C");
-  two.beta = std::vector{1.0};
-  expect_refusal<DataError>(two, "groups.csv:4:");
-  expect_refusal<DataError>(file_with(4, qid + ",two,A"), "groups.csv:4:");
-  expect_refusal<DataError>(file_with(4, qid + " 2 A"), "A line of groups must be 'qid,doc,group'");
-  expect_refusal<DataError>(file_with(4, qid + ",999,A"), "there is no document 999");
-  expect_refusal<DataError>(file_with(4, qid + ",0,B"), "but in group A in line 2");
-  expect_refusal<DataError>(file_with(4, ""), "without a group for document 2 of query");
+  expect_cases("core/refusals.txt", "lines of groups", [this](const std::string& line) {
+    const std::string qid(small_train().qid(0));
+    GroupSettings settings = file_with(4, line.empty() ? "" : qid + line);
+    if (line == ",2,C") settings.beta = std::vector{1.0};
+    return refusal_of(settings);
+  });
 }
 
 }  // namespace

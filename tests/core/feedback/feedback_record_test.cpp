@@ -1,5 +1,6 @@
 #include "core/feedback/feedback_record.h"
 #include "tests/support/cases.h"
+#include "tests/support/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -118,11 +119,9 @@ FeedbackRecord by_version() {
 TEST(FeedbackRecord, HasVersionsInPlaceOfInputs) {
   const FeedbackRecord record = by_version();
   const std::string line = record_line(12, record_body(record));
-  EXPECT_NE(
-      line.find(
-          R"("versions":[7,0,1,9007199254740992],"rest":["left"],"given":[[0,1,-0.0,3,0.1],[1,0,3],[3,2,1e+30]],"check")"),
-      std::string::npos)
-      << line;
+  EXPECT_TRUE(contains(
+      line,
+      R"("versions":[7,0,1,9007199254740992],"rest":["left"],"given":[[0,1,-0.0,3,0.1],[1,0,3],[3,2,1e+30]],"check")"));
   EXPECT_EQ(read(without_newline(line)), record);
   EXPECT_TRUE(std::signbit(read(without_newline(line)).given[0].value));
   const FeedbackRecord both =
@@ -156,7 +155,7 @@ TEST(FeedbackRecord, TakesForeignValuesOfItsOwnKeysForAbsent) {
 
 TEST(FeedbackRecord, HasALetterForEachDocumentOfAServiceWithGroups) {
   FeedbackRecord record = small_record();
-  EXPECT_EQ(record_body(record).find("groups"), std::string::npos);
+  EXPECT_FALSE(contains(record_body(record), "groups"));
   record.groups = {DocGroup::kA, static_cast<DocGroup>(2), DocGroup::kB};
   record.round = 5;
   const std::string line = record_line(5, record_body(record));

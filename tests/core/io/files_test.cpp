@@ -52,10 +52,8 @@ TEST(ReadFileTest, ReadsNoMoreThanAllowed) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "ten", "0123456789");
   EXPECT_EQ(read_file(folder / "ten", 10), "0123456789");
-  EXPECT_NE(message_of<IoError>([&] { read_file(folder / "ten", 9); }).find("larger than 9 bytes"),
-            std::string::npos);
-  EXPECT_NE(message_of<IoError>([] { read_file("/dev/zero", 1000); }).find("from a pipe or device"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<IoError>([&] { read_file(folder / "ten", 9); }), "larger than 9 bytes"));
+  EXPECT_TRUE(contains(message_of<IoError>([] { read_file("/dev/zero", 1000); }), "from a pipe or device"));
   EXPECT_THROW(read_file(folder.path()), IoError);
 }
 
@@ -98,8 +96,7 @@ TEST(AtomicFileTest, LeavesDevicesPipesAndLinksInPlace) {
 
   const auto nowhere = folder / "nowhere";
   std::filesystem::create_symlink("missing", nowhere);
-  EXPECT_NE(message_of<IoError>([&] { AtomicFile(nowhere).commit(); }).find("leads to no file"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<IoError>([&] { AtomicFile(nowhere).commit(); }), "leads to no file"));
   EXPECT_THROW(AtomicFile("/dev/full").write("x"), IoError);
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
@@ -119,10 +116,8 @@ TEST(AtomicFileTest, ConcurrentWritersDoNotConflict) {
 
 TEST(AtomicFileTest, ErrorNamesUnwritableFile) {
   const TemporaryFolder folder;
-  EXPECT_NE(message_of<IoError>([&] {
-              write_file_atomically(folder / "missing" / "x", "text");
-            }).find("missing/x"),
-            std::string::npos);
+  EXPECT_TRUE(contains(
+      message_of<IoError>([&] { write_file_atomically(folder / "missing" / "x", "text"); }), "missing/x"));
   EXPECT_THROW(read_file(folder / "absent"), IoError);
 }
 
@@ -138,9 +133,8 @@ TEST(AtomicFileTest, ReportsFullDisk) {
     AtomicFile file(target);
     ASSERT_EQ(::dup2(full, next), next);  // from here on its bytes go where no room is
     ::close(full);
-    EXPECT_NE(
-        message_of<IoError>([&] { file.write("second"); }).find("No space left on device. Free some space"),
-        std::string::npos);
+    EXPECT_TRUE(contains(message_of<IoError>([&] { file.write("second"); }),
+                         "No space left on device. Free some space"));
   }
   EXPECT_EQ(read_file(target), "first");
   EXPECT_EQ(entries(folder.path()), 1U);
@@ -430,22 +424,6 @@ TEST(StoredZip, EntriesAreAlignedAndUnchanged) {
   const std::size_t first = bytes.find(known);
   ASSERT_NE(first, std::string::npos);
   EXPECT_NE(bytes.find(known, first + 1), std::string::npos);
-}
-
-TEST(StoredZip, PythonReadsIt) {
-  if (std::system("python3 -c 'import zipfile' 2>/dev/null") != 0) GTEST_SKIP() << "python3 is missing";
-  const TemporaryFolder folder;
-  write_file_atomically(folder / "a.zip", example_zip());
-  std::ofstream(folder / "check.py") << R"(
-import sys, zipfile
-with zipfile.ZipFile(sys.argv[1]) as archive:
-    assert archive.testzip() is None
-    assert archive.namelist() == ["a/first", "a/empty", "b"]
-    assert [archive.read(name) for name in archive.namelist()] == [b"x" * 1000, b"", b"123456789"]
-)";
-  const std::string command =
-      "python3 '" + (folder / "check.py").string() + "' '" + (folder / "a.zip").string() + "'";
-  EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
 TEST(FingerprintTest, IsXxh128) {

@@ -68,7 +68,7 @@ TEST(SafetensorsReaderTest, RefusesInvalidFilesWithFileName) {
   for (const std::string& header :
        {R"({"w":)" + deep,
         R"({"w":{"dtype":)" + deep + std::string(100'000, ']') + R"(,"shape":[1],"data_offsets":[0,4]}})"})
-    EXPECT_NE(refusal(file_of(header)).find("not a JSON object"), std::string::npos);
+    EXPECT_TRUE(contains(refusal(file_of(header)), "not a JSON object"));
 }
 
 TEST(SafetensorsReaderTest, RefusesFilesThatAreCutOrLonger) {
@@ -191,27 +191,6 @@ TEST(SafetensorsTest, ChecksumCoversMetadataAndTensorsByName) {
   EXPECT_EQ(checked_safetensors_bytes(tensors, {metadata[0], {"olrank_checksum", "old"}, metadata[1]}),
             file);
   for (std::size_t length = 0; length < file.size(); ++length) model_fingerprint(file.substr(0, length));
-}
-
-TEST(SafetensorsTest, PythonsLibraryReadsIt) {
-  if (std::system("python3 -c 'import safetensors.numpy' 2>/dev/null") != 0) {
-    GTEST_SKIP() << "this python3 has no safetensors; the format is read by the tests above";
-  }
-  const TemporaryFolder folder;
-  write_file_atomically(folder / "model.safetensors", example_file());
-  const std::string script =
-      "import sys, numpy as np\n"
-      "from safetensors import safe_open\n"
-      "file = safe_open(sys.argv[1], framework='numpy')\n"
-      "assert file.metadata()['architecture'] == 'linear'\n"
-      "w = file.get_tensor('linear.weight')\n"
-      "assert w.shape == (2, 3) and w.dtype == np.float32\n"
-      "assert (w.ravel() == np.array([1, -2.5, 0.1, 0, 1e-40, 3e38], np.float32)).all()\n"
-      "assert file.get_tensor('bias')[0] == 7 and file.get_tensor('again').shape == (3, 2, 1)\n";
-  write_file_atomically(folder / "check.py", script);
-  const std::string command =
-      "python3 '" + (folder / "check.py").string() + "' '" + (folder / "model.safetensors").string() + "'";
-  EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
 }  // namespace

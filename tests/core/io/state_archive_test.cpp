@@ -282,32 +282,6 @@ TEST(StateArchiveTest, RefusesOtherFilesAndVersionsWithAWayOut) {
             "the olrank that wrote it, or start over.");
 }
 
-TEST(StateArchiveTest, PythonsLibraryReadsIt) {
-  if (std::system("python3 -c 'import safetensors.numpy' 2>/dev/null") != 0) {
-    GTEST_SKIP() << "this python3 has no safetensors; the tests above check the format";
-  }
-  const TemporaryFolder folder;
-  example_state().write(folder / "state.safetensors");
-  const std::string script =
-      "import sys, numpy as np\n"
-      "from safetensors import safe_open\n"
-      "file = safe_open(sys.argv[1], framework='numpy')\n"
-      "assert file.metadata()['olrank_state'] == '2'\n"
-      "state = {name: file.get_tensor(name) for name in file.keys()}\n"
-      "assert state['round'].dtype == np.int64 and state['round'][0] == -7\n"
-      "assert state['theta'].dtype == np.float64 and (state['theta'] == [0.1, 0.0, 1e-310]).all()\n"
-      "assert np.signbit(state['theta'][1])\n"
-      "assert state['weights'].dtype == np.float32 and (state['weights'] == [1.5, -2.5]).all()\n"
-      "assert state['bytes'].dtype == np.uint8 and (state['bytes'] == [0, 255]).all()\n"
-      "assert state['nothing'].shape == (0,)\n"
-      "assert state['recipe'].tobytes().decode() == 'α = 0.1\\n'\n"
-      "assert state['count'].dtype == np.uint64 and state['count'][0] == 1 << 63\n";
-  write_file_atomically(folder / "check.py", script);
-  const std::string command =
-      "python3 '" + (folder / "check.py").string() + "' '" + (folder / "state.safetensors").string() + "'";
-  EXPECT_EQ(std::system(command.c_str()), 0);
-}
-
 // A history, an alarm and habits of reading, written when classes still saved and loaded in two functions.
 constexpr std::string_view kWritten =
     "c0020000000000007b225f5f6d657461646174615f5f223a7b226f6c72616e6b5f7374617465223a2232222c22636865"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "core/metrics/score_files.h"
 #include "tests/core/metrics/slow_metrics.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -607,7 +609,7 @@ TEST(Conventions, AreDescribedInWords) {
             "queries count 0");
   MetricOptions letor;
   apply_convention(Convention::kLetor, letor);
-  EXPECT_NE(describe_conventions(letor).find("NDCG@k of lists shorter than k is 0"), std::string::npos);
+  EXPECT_TRUE(contains(describe_conventions(letor), "NDCG@k of lists shorter than k is 0"));
 }
 
 }  // namespace

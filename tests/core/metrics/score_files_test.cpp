@@ -78,16 +78,14 @@ TEST(ScoreFiles, AreReadOnlyAsFarAsTheyCanBeRight) {
   std::string run = "10 Q0 GX1 1 2 tag\n10 Q0 GX1 1 2 tag\n";
   for (int block = 0; block < 5; ++block) text += std::string(1 << 20, '\n');
   write_file_atomically(folder / "scores.txt", text + "no number\n");
-  EXPECT_NE(message_of<DataError>([&] {
-              read_scores(TextLines::of_file(folder / "scores.txt"), data());
-            }).find("8:1: This score has no document: the data has 7 documents."),
-            std::string::npos);
+  EXPECT_TRUE(contains(
+      message_of<DataError>([&] { read_scores(TextLines::of_file(folder / "scores.txt"), data()); }),
+      "8:1: This score has no document: the data has 7 documents."));
   // The first mistake of the file, whatever comes later.
   write_file_atomically(folder / "a.run", run + "no line of a run\n");
-  EXPECT_NE(message_of<DataError>([&] {
-              read_trec_run(TextLines::of_file(folder / "a.run"), data());
-            }).find("is already on line 1."),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<DataError>([&] { read_trec_run(TextLines::of_file(folder / "a.run"), data()); }),
+               "is already on line 1."));
 }
 
 TEST(ScoreFiles, AreReadFromDisk) {
@@ -281,7 +279,7 @@ TEST(NamedMetric, RefusesOtherNamesWithTheValidOnes) {
   EXPECT_EQ(message("ndcg"), "protocol.metrics: 'ndcg' needs a cutoff: write ndcg@10, for example.");
   EXPECT_EQ(message("arp@3"), "protocol.metrics: 'arp@3' has no cutoff: write arp.");
   for (const char* name : {"ndcg@0", "ndcg@-1", "ndcg@", "map@x", "p@5x", "err@99999999999999999999"})
-    EXPECT_NE(message(name).find("must be an integer from 1 to 1000000000"), std::string::npos) << name;
+    EXPECT_TRUE(contains(message(name), "must be an integer from 1 to 1000000000")) << name;
   const std::vector<std::string> twice = {"map", "mrr", "map"};
   EXPECT_EQ(message_of<InvalidArgument>([&] { parse_metrics(twice, "x"); }),
             "x: The metric 'map' is listed twice. Remove one of them.");

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <limits>
 #include <numeric>
@@ -249,7 +250,7 @@ TEST(ErrorTest, IoErrorsSuggestAWayOut) {
 
 TEST(Host, NamesItsProcessorOnOneLine) {
   EXPECT_FALSE(cpu_model().empty());
-  EXPECT_EQ(cpu_model().find('\n'), std::string::npos);
+  EXPECT_FALSE(contains(cpu_model(), "\n"));
 }
 
 TEST(UtcTime, ReadsBackWhatItWrites) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
-#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/intervals.h"
 #include "core/statistics/least_squares.h"
 
 namespace olrank {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <sstream>
@@ -9,6 +10,7 @@
 
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -139,7 +141,7 @@ TEST(Csv, SaysWhichFieldIsBroken) {
   std::vector<std::string> fields;
   EXPECT_EQ(split_csv("a,\"two", fields), "Field 2 begins with a quote that does not end on this line.");
   EXPECT_EQ(split_csv("\"a\"b", fields), "Field 1 goes on after its closing quote.");
-  EXPECT_NE(split_csv("a,b\"c\"", fields).find("Field 2 has a quote within"), std::string::npos);
+  EXPECT_TRUE(contains(split_csv("a,b\"c\"", fields), "Field 2 has a quote within"));
 }
 
 TEST(NearestTest, CountsEdits) {
@@ -232,7 +234,7 @@ TEST(TextTable, ShortensNamesBeforeItDropsColumns) {
   const auto fitted = table_of_two().fitted(65);
   EXPECT_TRUE(fitted.hidden.empty());
   EXPECT_EQ(widest_line(fitted.text), 65);
-  EXPECT_NE(fitted.text.find("olranknet-…-name-full"), std::string::npos) << fitted.text;
+  EXPECT_TRUE(contains(fitted.text, "olranknet-…-name-full"));
 }
 
 TEST(TextTable, DropsColumnsInOrder) {
@@ -242,7 +244,7 @@ TEST(TextTable, DropsColumnsInOrder) {
   const auto narrow = table_of_two().fitted(44);
   EXPECT_EQ(narrow.hidden, (std::vector<std::string>{"rounds/s", "trials"}));
   EXPECT_LE(widest_line(narrow.text), 44);
-  EXPECT_NE(narrow.text.find("0.4914 ± 0.0081"), std::string::npos);
+  EXPECT_TRUE(contains(narrow.text, "0.4914 ± 0.0081"));
 }
 
 TEST(TextTable, SaysWhatItHides) {

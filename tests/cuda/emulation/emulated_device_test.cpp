@@ -44,10 +44,10 @@ class EmulatedDeviceTest : public testing::TestWithParam<Schedule> {
   bool late() const { return GetParam() == Schedule::kBackward; }
 
   void store(Stream stream, int value) {
-    launch(kernel<store_kernel>, {1}, {32}, 0, stream, value, place_.data());
+    launch(kernel<store_kernel, 32>, {1}, 0, stream, value, place_.data());
   }
   void append(Stream stream, int digit) {
-    launch(kernel<append_kernel>, {1}, {32}, 0, stream, digit, place_.data());
+    launch(kernel<append_kernel, 32>, {1}, 0, stream, digit, place_.data());
   }
   int found() { return place_.to_host()[0]; }
 
@@ -108,7 +108,7 @@ TEST_P(EmulatedDeviceTest, OnlyWhatWasWrittenIsCopiedToTheHost) {
   std::vector<float> found(1);
   EXPECT_NO_THROW(copy_to_host(numbers.data() + 1, std::span(found)));
   EXPECT_THROW(copy_to_host(numbers.data() + 2, std::span(found)), std::logic_error);
-  launch(kernel<increment_kernel>, {1}, {32}, 0, a_.get(),
+  launch(kernel<increment_kernel, 32>, {1}, 0, a_.get(),
          numbers.data() + 3);  // computed from such a number
   EXPECT_THROW(copy(3, 1), std::logic_error);
   DeviceArray<float> other(4);
@@ -124,7 +124,7 @@ void in_a_row_kernel(const Grid& grid, int* numbers) {
 TEST_P(EmulatedDeviceTest, DetectsDependenciesBetweenBlocks) {
   DeviceArray<int> numbers(65);
   fill_bytes(a_.get(), numbers.data(), 0, 65 * sizeof(int));
-  launch(kernel<in_a_row_kernel>, {64}, {32}, 0, a_.get(), numbers.data());
+  launch(kernel<in_a_row_kernel, 32>, {64}, 0, a_.get(), numbers.data());
   a_.wait();
   EXPECT_EQ(numbers.to_host()[64] == 64, at_once());
 }
@@ -224,7 +224,7 @@ TEST(EmulatedDeviceDeathTest, DetectsWritesBeyondAnArray) {
   const auto write_behind = [] {
     const DeviceArray<int> there(3);
     const OwnedStream stream;
-    launch(kernel<store_kernel>, {1}, {32}, 0, stream.get(), 1, const_cast<int*>(there.data()) + 3);
+    launch(kernel<store_kernel, 32>, {1}, 0, stream.get(), 1, const_cast<int*>(there.data()) + 3);
   };
   EXPECT_DEATH(write_behind(), "wrote outside the bounds of an array|use-after-poison");
 }

@@ -68,7 +68,7 @@ int lane();
 
 /// The values that the lanes of a warp exchange.
 struct LaneWords {
-  std::array<std::uint64_t, 3> word{};
+  std::array<std::uint64_t, 6> word{};
 };
 
 /// Waits until all lanes of `mask` have called, then returns their values by lane, valid until the caller's

@@ -74,7 +74,7 @@ TEST_P(DeviceBatchTest, ATrialHasTheBitsThatItHasAlone) {
   const milliseconds patience(20);
   expect_own_bits({{"dual"}}, patience);
   expect_own_bits({{"dual"}, {"diagonal", 9}, {"dual", 4}}, patience);
-  expect_own_bits({{"ensemble"}, {"adam_recorded"}, {"inducing", 7}}, milliseconds(0));
+  expect_own_bits({{"ensemble"}, {"adam_recorded"}, {"primal", 7}}, milliseconds(0));
   if (!is_first_order(GetParam())) return;
   std::vector<Played> sixteen;
   for (const char* name :

@@ -38,10 +38,6 @@ inline RankerSettings settings_of(const std::string& name) {
     settings.trainer.optimizer = Optimizer::kGradientDescent;
     settings.trainer.learning_rate = 0.3;
   }
-  if (name == "inducing") {
-    settings.posterior.covariance = Covariance::kInducing;
-    settings.posterior.budget = 6;
-  }
   if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name == "adam") {
     settings.trainer.optimizer = Optimizer::kAdam;

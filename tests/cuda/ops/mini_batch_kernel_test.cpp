@@ -55,7 +55,7 @@ TEST_P(MiniBatchKernelTest, GathersBatchesInOrder) {
                                            weighed ? changes_there.data() : nullptr};
           DeviceArray<float> batch(2 * count * columns);
           DeviceArray<PairTerm> batch_terms(count);
-          device::gather_batch(nullptr, source, cursor.data(), count, batch.data(), batch_terms.data());
+          device::gather_batch(nullptr, source, 1, cursor.data(), count, batch.data(), batch_terms.data());
           const auto found = batch.to_host();
           const auto found_terms = batch_terms.to_host();
           for (std::int64_t i = 0; i < count; ++i) {
@@ -113,7 +113,7 @@ TEST_P(MiniBatchKernelTest, AdvancesThroughBatchesAndKeepsTheFirstBadLoss) {
   for (const double loss : {0.7, 1e15, infinite, std::nan(""), 0.5}) {
     const std::int64_t count = step == 3 ? 2 : 3;
     const auto there = on_device(std::vector<double>{loss});
-    device::finish_batch(nullptr, count, there.data(), corrections_there.data(), cursor.data(),
+    device::finish_batch(nullptr, 1, count, there.data(), corrections_there.data(), cursor.data(),
                          {number.data(), kept.data()});
     taken += count;
     ++step;
@@ -138,7 +138,8 @@ TEST_P(MiniBatchKernelTest, RecordsANanLossForANanScore) {
       DeviceArray<double> kept = on_device(std::vector<double>{0.0});
       for (const std::int64_t step : {4, 5}) {
         const auto cursor = on_device(std::vector<device::BatchCursor>{{nullptr, step, {}}});
-        device::note_bad_scores(nullptr, cursor.data(), docs, there.data(), {number.data(), kept.data()});
+        device::note_bad_scores(nullptr, 1, cursor.data(), docs, there.data(),
+                                {number.data(), kept.data()});
       }
       EXPECT_EQ(number.to_host()[0], bad >= 0 ? 4.0 : 0.0);
       EXPECT_EQ(std::isnan(kept.to_host()[0]), bad >= 0);

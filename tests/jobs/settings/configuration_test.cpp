@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "tests/jobs/settings/configuration_text.h"
 #include "tests/support/cases.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -135,8 +136,7 @@ TEST(ConfigurationTest, NamesSelectRankersOfTheFile) {
   EXPECT_EQ(from_text(file, {ranker("a")}).rankers.front().network.width, 8);
   for (const char* names : {"c", "a,c"}) {
     const std::string refusal = refusal_of(file, {ranker(names)});
-    EXPECT_NE(refusal.find("not 'c'. Or name rankers of the file: a, b, mgd."), std::string::npos)
-        << refusal;
+    EXPECT_TRUE(contains(refusal, "not 'c'. Or name rankers of the file: a, b, mgd."));
   }
   EXPECT_EQ(refusal_of(file, {ranker("a"), parse_override("ranker.b.learning_rate=1")}),
             "--set ranker.b.learning_rate: Unknown ranker 'b'. No known name is close to it.");
@@ -204,8 +204,8 @@ TEST(ConfigurationTest, UsersInheritFromClicksAnywhereInTheFile) {
 
   const std::string printed = print_configuration(configuration);
   EXPECT_EQ(print_configuration(from_text(printed)), printed);
-  EXPECT_NE(printed.find("[[user]]\nname = \"mine\""), std::string::npos);
-  EXPECT_EQ(print_configuration(from_text("")).find("[[user]]"), std::string::npos);
+  EXPECT_TRUE(contains(printed, "[[user]]\nname = \"mine\""));
+  EXPECT_FALSE(contains(print_configuration(from_text("")), "[[user]]"));
 }
 
 TEST(ConfigurationTest, ChecksUsers) {

@@ -13,6 +13,7 @@
 #include "jobs/tuning/tuning.h"
 #include "tests/jobs/settings/configuration_text.h"
 #include "tests/support/cases.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -60,9 +61,9 @@ TEST(SweepTest, ReadsAndConvertsValues) {
   EXPECT_EQ(configuration.sweep[4].ranker, "b.2");
 
   const std::string printed = print_configuration(configuration);
-  EXPECT_NE(printed.find("\n[sweep.\"b.2\"]\nlearning_rate = [2.0]\n"), std::string::npos) << printed;
+  EXPECT_TRUE(contains(printed, "\n[sweep.\"b.2\"]\nlearning_rate = [2.0]\n"));
   EXPECT_EQ(print_configuration(from_text(printed)), printed);
-  EXPECT_EQ(print_configuration(from_text(kTwoRankers)).find("sweep"), std::string::npos);
+  EXPECT_FALSE(contains(print_configuration(from_text(kTwoRankers)), "sweep"));
 }
 
 TEST(SweepTest, ErrorsNameLocationAndNearestName) {
@@ -149,9 +150,8 @@ TEST(RandomSearch, IsReproducibleAndGrows) {
 TEST(RandomSearch, RangesReadBackAndAreChecked) {
   const Configuration configuration = from_text(kRanges + "[search]\ndraws = 3\nseed = 7\n");
   const std::string printed = print_configuration(configuration);
-  EXPECT_NE(printed.find("alpha = { from = 0.01, to = 10, scale = \"log\" }\n"), std::string::npos)
-      << printed;
-  EXPECT_NE(printed.find("[search]\ndraws = 3\nseed = 7\n"), std::string::npos) << printed;
+  EXPECT_TRUE(contains(printed, "alpha = { from = 0.01, to = 10, scale = \"log\" }\n"));
+  EXPECT_TRUE(contains(printed, "[search]\ndraws = 3\nseed = 7\n"));
   EXPECT_EQ(print_configuration(from_text(printed)), printed);
   EXPECT_EQ(message_of<InvalidArgument>([] { grid_of(from_text(kRanges)); }),
             "The sweep of ranker 'full' has a range for 'alpha': give the number of points to draw, such "
@@ -322,8 +322,8 @@ TEST_F(ChoiceTest, ChoosesTheBestWorstCase) {
     EXPECT_EQ(one.chosen, one.point == (*one.place == FoldAndUser{2, "informational"} ? 0U : 1U));
   const ChoiceRule rule{SweepCriterion::kWorst, ChoicePer::kRanker};
   const auto winners = winners_of(configuration_, grid_, tried, rule);
-  EXPECT_NE(winners_text(configuration_, winners, rule).find("worst gain on vali"), std::string::npos);
-  EXPECT_NE(winners_json(configuration_, winners, rule).find("\"worst_gain\": 0.51428"), std::string::npos);
+  EXPECT_TRUE(contains(winners_text(configuration_, winners, rule), "worst gain on vali"));
+  EXPECT_TRUE(contains(winners_json(configuration_, winners, rule), "\"worst_gain\": 0.51428"));
 }
 
 TEST_F(ChoiceTest, WorstCaseNeedsTheFiguresOfRandomOrders) {
@@ -366,8 +366,8 @@ TEST_F(ChoiceTest, TablesShowTriedAndChosenPoints) {
   EXPECT_EQ(table.substr(0, table.find('\n')),
             "ranker,point,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"
             "offline_ndcg@10,offline_ndcg@10_sd,cndcg@10,cndcg@10_sd,chosen,worst_gain");
-  EXPECT_NE(table.find("\nfull,full+alpha=1,1,8,0.5,"), std::string::npos) << table;
-  EXPECT_NE(table.find(",1,\nfull,full+alpha=2,2,8,0.375,"), std::string::npos) << table;
+  EXPECT_TRUE(contains(table, "\nfull,full+alpha=1,1,8,0.5,"));
+  EXPECT_TRUE(contains(table, ",1,\nfull,full+alpha=2,2,8,0.375,"));
 
   const ChoiceRule rule;
   std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule);
@@ -380,8 +380,8 @@ TEST_F(ChoiceTest, TablesShowTriedAndChosenPoints) {
             "full,1,1,0.5,,0.25,,0.625,,25,\n"
             "b.2,,0,,,,,,,,\n");
   const std::string text = winners_text(configuration_, winners, rule);
-  EXPECT_NE(text.find("alpha = 1"), std::string::npos);
-  EXPECT_NE(text.find("0.6250"), std::string::npos);
+  EXPECT_TRUE(contains(text, "alpha = 1"));
+  EXPECT_TRUE(contains(text, "0.6250"));
 }
 
 TEST(EdgeNotesTest, NotesValuesAtTheEdgeOfThreeOrMore) {

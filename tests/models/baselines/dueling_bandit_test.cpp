@@ -375,16 +375,5 @@ TEST(ProbabilisticInterleavingTest, PreferencesAverageOverAssignments) {
   EXPECT_EQ(mean[0], 0.0);
 }
 
-TEST(ProbabilisticInterleavingTest, HasNoPreferenceWithoutClicks) {
-  Scratch scratch;
-  const OwnedRankings owned = random_rankings(9, 3, 5);
-  std::vector<double> weights(5);
-  rank_weights(3.0, weights);
-  std::vector<double> preferences(3, 7.0);
-  probabilistic_preferences(owned.view(), weights, Docs{0, 1}, std::vector<std::uint8_t>{0, 0},
-                            interleaving_key(7), 1, scratch, preferences);
-  EXPECT_EQ(preferences, (std::vector<double>{0, 0, 0}));
-}
-
 }  // namespace
 }  // namespace olrank

@@ -414,19 +414,18 @@ TEST(ExternalRankerTest, ItsModelFileIsRefused) {
   write_file_atomically(folder / "model.safetensors", model_bytes(make_mine()->model(), {}));
   const std::string sentence =
       message_of<DataError>([&] { load_model(folder / "model.safetensors", ModelCode::kRefuse); });
-  EXPECT_NE(
-      sentence.find("It is of an external ranker, which only the program that brings that ranker can use."),
-      std::string::npos)
-      << sentence;
+  EXPECT_TRUE(contains(
+      sentence, "It is of an external ranker, which only the program that brings that ranker can use."));
 }
 
 TEST(ExternalRankerTest, CannotStartFromAModel) {
   const RegisteredMine mine(make_perceptron);
   const std::vector<std::vector<float>> thetas = {std::vector<float>(5)};
-  EXPECT_NE(message_of<InvalidArgument>([&] {
-              make_ranker(external_settings(), 5, TrialKeys{}, kShownByMine, {.first_thetas = thetas});
-            }).find("Ranker 'mine' cannot start from a model"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] {
+                         make_ranker(external_settings(), 5, TrialKeys{}, kShownByMine,
+                                     {.first_thetas = thetas});
+                       }),
+                       "Ranker 'mine' cannot start from a model"));
 }
 
 TEST(ExternalRankerTest, RankersPlayBesideEachOther) {

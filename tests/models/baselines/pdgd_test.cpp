@@ -73,26 +73,13 @@ TEST(PdgdTest, RefusesAStepThatWouldOverflowScoresAndKeepsParameters) {
   EXPECT_EQ(theta_of(*ranker), theta);
 }
 
-TEST(PdgdTest, ListsDependOnScoresNotHistory) {
-  // The same parameters give the same list, however they were come by.
-  const SmallWorld world(2, 3, 20, 4);
-  const std::vector<float> theta = {0.5F, -1.0F, 2.0F, 0.25F};
-  const auto one = make_bandit(bandit_settings("pdgd"), 4, theta);
-  const auto other = make_bandit(bandit_settings("pdgd"), 4, theta);
-  TestContext context;
-  for (std::uint32_t round = 1; round < 7; ++round) other->rank(context.round, world.query(1), round);
-  const RankedList expected = one->rank(context.round, world.query(0), 7);
-  const RankedList list = other->rank(context.round, world.query(0), 7);
-  EXPECT_TRUE(std::equal(expected.docs.begin(), expected.docs.end(), list.docs.begin()));
-}
-
 using Docs = std::vector<std::int32_t>;
 using Clicks = std::vector<std::uint8_t>;
 
 const TrialKeys kKeys = TrialKeys::of(1, 1, "test");
 
 RankerSettings settings_of(std::int64_t refresh_rounds) {
-  RankerSettings settings = bandit_settings("prpo");
+  RankerSettings settings = bandit_settings("intervention_aware");
   settings.trainer.learning_rate = 0.3;
   settings.bandit.refresh_rounds = refresh_rounds;
   return settings;
@@ -119,35 +106,7 @@ Docs plackett_luce_list(const std::vector<float>& theta, const QueryDocs& query,
   return list;
 }
 
-TEST(PrpoTest, FollowsTheClippedGradientOfClicksAboveTheirMean) {
-  const SmallWorld world(1, 3, 9, 4);
-  const std::vector<float> theta = {0.5F, -1.0F, 2.0F, 0.25F};
-  const auto ranker = make_bandit(settings_of(10), 4, theta);
-  TestContext context;
-  const Docs shown = {8, 1, 3};
-  // Clicks from each rank downwards: (2, 1, 1) and then (1, 1, 0), whose means were the former.
-  const std::vector<Clicks> clicks = {{1, 0, 1}, {0, 1, 0}};
-  const std::vector<std::vector<double>> advantages = {{2.0, 1.0, 1.0}, {-1.0, 0.0, -1.0}};
-  for (std::uint32_t round = 1; round <= 2; ++round) {
-    const QueryDocs query = world.query(round);
-    const std::vector<float> before = theta_of(*ranker);
-    ranker->learn(context.round, {round, query, shown, clicks[round - 1]});
-    std::vector<double> weights(9);
-    Scratch scratch;
-    proximal_weights({scores_of(before, query), scores_of(theta, query), shown, advantages[round - 1], 1.2},
-                     scratch, weights);
-    const std::vector<float> moved = theta_of(*ranker);
-    for (std::size_t k = 0; k < 4; ++k) {
-      double gradient = 0.0;
-      for (std::int64_t doc = 0; doc < 9; ++doc)
-        gradient += weights[doc] * double{query.features.doc(doc)[k]};
-      // The ranker's scores are rounded to float: relative 6e-8 of each of a few terms of size 2.
-      EXPECT_NEAR(moved[k], double{before[k]} + 0.3 * gradient, 2e-6) << round;
-    }
-  }
-}
-
-TEST(PrpoTest, ShowsTheSafePolicyUntilItIsRefreshed) {
+TEST(DeployedPolicyTest, ShowsTheDeployedPolicyUntilItIsRefreshed) {
   const SmallWorld world(2, 3, 12, 4);
   const std::vector<float> theta = {0.5F, -1.0F, 2.0F, 0.25F};
   constexpr std::uint32_t kRefresh = 4;
@@ -165,16 +124,6 @@ TEST(PrpoTest, ShowsTheSafePolicyUntilItIsRefreshed) {
     if (round % kRefresh == 0) safe = theta_of(*ranker);
   }
   EXPECT_GT(differ, 3);
-}
-
-TEST(PrpoTest, HasSettingsOfItsOwn) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kPrpo, ProtocolName::kPaper);
-  settings.name = "prpo";
-  EXPECT_NO_THROW(check_ranker(settings, 10));
-  EXPECT_FALSE(is_left_out_of_recipe(settings, "exposure_clip"));
-  settings.kind = RankerKind::kPdgd;
-  EXPECT_TRUE(is_left_out_of_recipe(settings, "exposure_clip"));
-  EXPECT_TRUE(is_left_out_of_recipe(settings, "refresh_rounds"));
 }
 
 }  // namespace
@@ -289,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"ucb", RankerKind::kPairRank, ListRule::kUcb},
                     Case{"ucb-ties", RankerKind::kPairRank, ListRule::kUcb, 0.0, false},
                     Case{"votes", RankerKind::kP2LinRank, ListRule::kCertain},
-                    Case{"pdgd", RankerKind::kPdgd}, Case{"prpo", RankerKind::kPrpo},
+                    Case{"pdgd", RankerKind::kPdgd},
                     Case{"intervention-aware", RankerKind::kInterventionAware},
                     Case{"pdgd-ties", RankerKind::kPdgd, ListRule::kCertain, 0.0, false},
                     Case{"epsilon", RankerKind::kRankNet, ListRule::kCertain, 0.3}),
@@ -500,16 +449,6 @@ TEST(InterventionAwareTest, MakesItsListsWithoutTheLog) {
     other->freeze()->rank(context, task, copied);
     EXPECT_EQ(own.list, copied.list) << round;
   }
-}
-
-TEST(InterventionAwareTest, HasSettingsOfItsOwn) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kInterventionAware, ProtocolName::kPaper);
-  settings.name = "intervention-aware";
-  settings.feedback.debias = {1.0, 0.5};
-  EXPECT_NO_THROW(check_ranker(settings, 10));
-  EXPECT_FALSE(is_left_out_of_recipe(settings, "refresh_rounds"));
-  EXPECT_FALSE(is_left_out_of_recipe(settings, "debias"));
-  EXPECT_TRUE(is_left_out_of_recipe(settings, "exposure_clip"));
 }
 
 }  // namespace

@@ -105,8 +105,7 @@ TEST(RankNetTest, RefusesExplorationWithoutEpsilon) {
   RankerSettings settings = bandit_settings("ranknet_greedy");
   EXPECT_EQ(settings.bandit.epsilon, 0.0);
   settings.bandit.exploration = SimpleExploration::kEpsilon;
-  EXPECT_NE(message_of<InvalidArgument>([&] { make_bandit(settings, 3); }).find("--epsilon"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { make_bandit(settings, 3); }), "--epsilon"));
 }
 
 TEST(EpsilonGreedyTest, ListsHaveTheirExactProbabilities) {
@@ -330,24 +329,14 @@ TEST(LambdaRankLabelsTest, TrainsANewModelInEachRoundFromTheFirstParameters) {
 }
 
 RankerSettings linear_settings() {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kLambdaRankStep, ProtocolName::kPaper);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kLambdaRankLabels, ProtocolName::kPaper);
   settings.name = "sky";
   settings.network.network = NetworkForm::kLinear;
   settings.trainer.learning_rate = 0.5;
   return settings;
 }
 
-TEST(LambdaRankStepTest, LearnsFromGradesNotClicks) {
-  const LabelledWorld world(3, 30, 12, 5);
-  const LabelledQueries labels = world.labels();
-  const auto ranker =
-      make_ranker(linear_settings(), 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
-  EXPECT_LT(world.ndcg(*ranker, 5), 0.75);
-  EXPECT_EQ(play(*ranker, labels, 300, labels.queries()), 300U);
-  EXPECT_GT(world.ndcg(*ranker, 5), 0.95);
-}
-
-TEST(LambdaRankStepTest, RefusesAQueryWithoutGrades) {
+TEST(LambdaRankLabelsTest, RefusesAQueryWithoutGrades) {
   const LabelledWorld world(3, 2, 12, 5);
   const LabelledQueries labels = world.labels();
   const auto ranker =
@@ -360,8 +349,8 @@ TEST(LambdaRankStepTest, RefusesAQueryWithoutGrades) {
   EXPECT_THROW(ranker->learn(context.round, {1, query, shown, clicks}), InvalidArgument);
 }
 
-TEST(LambdaRankStepTest, OnlyKindsThatLearnFromLabelsRequireThem) {
-  EXPECT_TRUE(row_of(RankerKind::kLambdaRankStep).needs_labels);
+TEST(LambdaRankLabelsTest, OnlyKindsThatLearnFromLabelsRequireThem) {
+  EXPECT_TRUE(row_of(RankerKind::kLambdaRankLabels).needs_labels);
   for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
     if (row_of(kind).is_external) continue;  // none is registered
     RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);

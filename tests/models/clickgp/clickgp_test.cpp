@@ -649,7 +649,7 @@ TEST(ClickGpTest, AVectorHasAPriorOfItsOwnAndOtherInputsHaveCosines) {
   };
   const auto ranker = make(ClickTerms::kProducts);
   play_dataset(*ranker, data, 1, 19);
-  EXPECT_EQ(state_of(*ranker).find("vector"), std::string::npos);
+  EXPECT_FALSE(contains(state_of(*ranker), "vector"));
   play_dataset(*ranker, data, 20, 70);
   // Some numbers at its ends may vary too little with the others.
   const auto vector = saved_of<std::int64_t>(*ranker, "clickgp.1.vector");
@@ -697,7 +697,7 @@ TEST(ClickGpTest, AVectorHasAPriorOfItsOwnAndOtherInputsHaveCosines) {
   }
   const auto linear = make(ClickTerms::kLinear);
   load_state(*linear, state_of(*linear));  // of a ranker that knows no vector
-  EXPECT_EQ(state_of(*linear).find("vector"), std::string::npos);
+  EXPECT_FALSE(contains(state_of(*linear), "vector"));
 }
 
 TEST(ClickGpTest, FeaturesThatDoNotVaryTogetherAreNoVector) {
@@ -707,7 +707,7 @@ TEST(ClickGpTest, FeaturesThatDoNotVaryTogetherAreNoVector) {
   const auto ranker = make_ranker(click_settings(ClickTerms::kProducts), data.features(),
                                   TrialKeys::of(3, 1, "clicks"), kVectorShown, {});
   play_dataset(*ranker, data, 1, 50);
-  EXPECT_EQ(state_of(*ranker).find("vector"), std::string::npos);
+  EXPECT_FALSE(contains(state_of(*ranker), "vector"));
 }
 
 /// The file of a network with drawn parameters.

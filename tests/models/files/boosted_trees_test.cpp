@@ -86,23 +86,18 @@ TEST(BoostedTreesTest, RefusesWhatIsCutShort) {
 
 TEST(BoostedTreesTest, RefusesTreesOfOtherKinds) {
   const std::string light = tree_file("lightgbm-plain.txt");
-  EXPECT_NE(tree_refusal(with_change(light, "num_cat=0", "num_cat=1")).find("splits by categories"),
-            std::string::npos);
-  EXPECT_NE(tree_refusal(with_change(light, "is_linear=0", "is_linear=1")).find("linear functions"),
-            std::string::npos);
-  EXPECT_NE(tree_refusal(with_change(light, "num_tree_per_iteration=1", "num_tree_per_iteration=3"))
-                .find("several scores a document"),
-            std::string::npos);
+  EXPECT_TRUE(contains(tree_refusal(with_change(light, "num_cat=0", "num_cat=1")), "splits by categories"));
+  EXPECT_TRUE(contains(tree_refusal(with_change(light, "is_linear=0", "is_linear=1")), "linear functions"));
+  EXPECT_TRUE(
+      contains(tree_refusal(with_change(light, "num_tree_per_iteration=1", "num_tree_per_iteration=3")),
+               "several scores a document"));
   const std::string boosted = tree_file("xgboost-trees.json");
-  EXPECT_NE(tree_refusal(with_change(boosted, "\"split_type\":[0", "\"split_type\":[1"))
-                .find("splits by categories"),
-            std::string::npos);
-  EXPECT_NE(
-      tree_refusal(with_change(boosted, "\"name\":\"gbtree\"", "\"name\":\"gblinear\"")).find("'gblinear'"),
-      std::string::npos);
-  EXPECT_NE(tree_refusal(with_change(boosted, "\"num_class\":\"0\"", "\"num_class\":\"3\""))
-                .find("several scores"),
-            std::string::npos);
+  EXPECT_TRUE(contains(tree_refusal(with_change(boosted, "\"split_type\":[0", "\"split_type\":[1")),
+                       "splits by categories"));
+  EXPECT_TRUE(contains(tree_refusal(with_change(boosted, "\"name\":\"gbtree\"", "\"name\":\"gblinear\"")),
+                       "'gblinear'"));
+  EXPECT_TRUE(contains(tree_refusal(with_change(boosted, "\"num_class\":\"0\"", "\"num_class\":\"3\"")),
+                       "several scores"));
 }
 
 TEST(BoostedTreesTest, RefusesNodesThatLeadNowhere) {
@@ -114,11 +109,9 @@ TEST(BoostedTreesTest, RefusesNodesThatLeadNowhere) {
   for (const char* child : {"0", "77", "-77"})
     EXPECT_EQ(tree_refusal(with_left(child)),
               "trees: olrank cannot use this model of trees. The nodes of tree 0 are damaged.");
-  EXPECT_NE(tree_refusal(with_left("x")).find("Its left_child has 'x' where a number belongs."),
-            std::string::npos);
+  EXPECT_TRUE(contains(tree_refusal(with_left("x")), "Its left_child has 'x' where a number belongs."));
   const std::size_t feature = light.find("split_feature=") + 14;
-  EXPECT_NE(tree_refusal(std::string(light).replace(feature, 1, "9")).find("splits feature 9 of 4"),
-            std::string::npos);
+  EXPECT_TRUE(contains(tree_refusal(std::string(light).replace(feature, 1, "9")), "splits feature 9 of 4"));
 }
 
 TEST(BoostedTreesTest, DamagedFilesAreRefusedOrGiveFiniteScores) {
@@ -146,8 +139,7 @@ TEST(BoostedTreesTest, IsAModelFileOfRawValues) {
   EXPECT_EQ(model.normaliser.kind, Normalisation::kNone);
   EXPECT_EQ(model.normaliser.features, kTreeFeatures);
   EXPECT_EQ(model.feature_names, (std::vector<std::string>{"bm25", "clicks", "age", "price"}));
-  EXPECT_NE(message_of<InvalidArgument>([&] { require_own_function(model, "C"); }).find("trees"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { require_own_function(model, "C"); }), "trees"));
 }
 
 }  // namespace

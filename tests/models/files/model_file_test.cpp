@@ -45,8 +45,8 @@ class ModelFileTest : public testing::Test {
       ADD_FAILURE() << "accepted what should say: " << part;
     } catch (const DataError& error) {
       const std::string sentence = error.what();
-      EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
-      EXPECT_NE(sentence.find(file_.string()), std::string::npos) << sentence;
+      EXPECT_TRUE(contains(sentence, part));
+      EXPECT_TRUE(contains(sentence, file_.string()));
     }
   }
 
@@ -126,10 +126,8 @@ TEST_F(ModelFileTest, NamesTheFormatsThatAreWrittenForOtherPrograms) {
 
 TEST_F(ModelFileTest, ReadsOnnxByARegisteredReaderAlone) {
   const std::string file("\x08\x08\x3a\x10some nodes", 14);
-  EXPECT_NE(message_of([&] {
-              parse_model(file, "m.onnx", ModelCode::kRefuse);
-            }).find("m.onnx: This is an ONNX model, which olrank reads in Python alone"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of([&] { parse_model(file, "m.onnx", ModelCode::kRefuse); }),
+                       "m.onnx: This is an ONNX model, which olrank reads in Python alone"));
   register_onnx_reader([&](std::string_view bytes, const std::string& name) {
     EXPECT_EQ(bytes, file);
     EXPECT_EQ(name, "m.onnx");

@@ -112,8 +112,8 @@ class ModuleModelFileTest : public testing::Test {
       parse_model(bytes, "a.safetensors", ModelCode::kTrust);
       ADD_FAILURE() << "accepted what should say: " << part;
     } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+      EXPECT_TRUE(contains(error.what(), part));
+      EXPECT_FALSE(contains(error.what(), "\n"));
     }
   }
 
@@ -233,9 +233,8 @@ TEST_F(ModuleModelFileTest, OtherFormatsAreRefused) {
       parse_model(file_of(module_settings("layernorm", Parameterisation::kNtk), 1, Normalisation::kNone),
                   "a.safetensors", ModelCode::kTrust);
   for (const auto format : {ExportFormat::kOnnx, ExportFormat::kJson, ExportFormat::kC}) {
-    EXPECT_NE(
-        message_of<InvalidArgument>([&] { exported(loaded, format, "model"); }).find("--to torchscript"),
-        std::string::npos);
+    EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { exported(loaded, format, "model"); }),
+                         "--to torchscript"));
   }
 }
 
@@ -246,9 +245,8 @@ TEST_F(ModuleModelFileTest, ModulesOfUsersLoadWhereTheyAreRegistered) {
   const LoadedModel loaded =
       parse_model(file_of(settings, 2, Normalisation::kNone), "a.safetensors", ModelCode::kTrust);
   expect_near(scores_of(loaded, raw_), expected_scores(settings, loaded, raw_), 1e-7);
-  EXPECT_NE(
-      message_of<InvalidArgument>([&] { torch_script_of(loaded); }).find("'of-a-user' is written in C++"),
-      std::string::npos);
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { torch_script_of(loaded); }),
+                       "'of-a-user' is written in C++"));
 }
 
 TEST_F(ModuleModelFileTest, RefusesOtherModulesAndDamage) {

@@ -163,8 +163,8 @@ TEST(MiniBatchTrainerTest, ReportsALossThatIsNotFiniteAndKeepsParameters) {
   began.front() += 1.0F;
   batches.theta = began;
   const std::string message = message_of<NumericError>([&] { batches.train(7); });
-  EXPECT_NE(message.find("round 7 "), std::string::npos) << message;
-  EXPECT_NE(message.find("step 2:"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "round 7 "));
+  EXPECT_TRUE(contains(message, "step 2:"));
   EXPECT_EQ(batches.theta, began);
 }
 

@@ -261,37 +261,6 @@ TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
 INSTANTIATE_TEST_SUITE_P(Forms, NeuralRankersTest, testing::ValuesIn(neural_names()),
                          [](const auto& info) { return info.param; });
 
-/// At θ₀ every score is exactly 0, so that without widths (α = 0) or with members that agree with
-/// themselves nothing may make an order.
-TEST(FirstScoresTest, AreZeroAndDecideNoOrders) {
-  int differing = 0;
-  for (const std::int64_t width : {2, 8, 34, 100}) {
-    for (const std::int64_t depth : {2, 3, 4}) {
-      for (const std::string name : {"none", "ensemble"}) {
-        for (const std::int64_t features : {1, 5, 46}) {
-          RankerSettings settings = neural_settings(name);
-          settings.network.width = width;
-          settings.network.depth = depth;
-          settings.explore.alpha = 0.0;
-          settings.posterior.members = 1;
-          const auto ranker = make_neural(settings, features);
-          TestContext context;
-          // Two blocks of a pass, the second not full.
-          const PairWorld documents(85, 1, 150, features);
-          ranker->rank(context.round, documents.query(0), 1);
-          RoundDetail detail;
-          ranker->describe(documents.query(0), true, detail);
-          ASSERT_EQ(detail.certain.size(), std::size_t{150} * 150);
-          EXPECT_EQ(std::count(detail.certain.begin(), detail.certain.end(), 1), 0)
-              << name << ", width " << width << ", depth " << depth << ", features " << features;
-          for (const double score : detail.scores) differing += score != 0.0 ? 1 : 0;
-        }
-      }
-    }
-  }
-  EXPECT_EQ(differing, 0);
-}
-
 /// α_t (docs/MATH.md, "Certain order") from a covariance computed from scratch gives the same certain
 /// orders.
 TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {

@@ -13,6 +13,7 @@
 #include "models/posterior/row_covariance.h"
 #include "tests/core/ops/network_fixture.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
@@ -227,7 +228,7 @@ TEST(DriftTest, RawFeaturesKeepTheirDigitsInOrthonormalForm) {
       }
       EXPECT_EQ(posterior.rebuilds(), 1);
       ASSERT_EQ(warnings.messages().size(), 1U);
-      EXPECT_NE(warnings.messages().front().find("Normalise the features"), std::string::npos);
+      EXPECT_TRUE(contains(warnings.messages().front(), "Normalise the features"));
     }
   }
 }

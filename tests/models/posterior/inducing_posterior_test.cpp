@@ -278,57 +278,11 @@ TEST(InducingPosteriorTest, TakesTheMemoryThatIsPlanned) {
   }
 }
 
-/// Widths, information and drift of rounds `first` to `last`.
-std::vector<std::vector<double>> inducing_trajectory(Posterior& posterior, ExecutionContext& context,
-                                                     const NetworkShape& shape, int first, int last) {
-  Rounds rounds(shape, 81);
-  std::vector<std::vector<double>> results;
-  for (int number = 0; number < last; ++number) {
-    const Round round = rounds.round(6);
-    if (number < first) continue;
-    results.push_back(posterior_widths(posterior, context, shape, round.factors));
-    observe(posterior, context, shape, round);
-    results.push_back(
-        {posterior.log_det(), posterior.drift(context), static_cast<double>(posterior.bytes())});
-  }
-  return results;
-}
-
-TEST(InducingPosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const NetworkShape shape = ntk_shape(12, 10, 3);
-  std::vector<std::vector<std::vector<double>>> results;
-  for (const int threads : {1, 2, 4}) {
-    ExecutionContext context(threads);
-    InducingPosterior posterior(spec_of(shape, 50));
-    results.push_back(inducing_trajectory(posterior, context, shape, 0, 70));
-  }
-  EXPECT_EQ(results[1], results[0]);
-  EXPECT_EQ(results[2], results[0]);
-}
-
-TEST(InducingPosteriorTest, ContinuesToTheSameBitsAfterLoading) {
-  const NetworkShape shape = ntk_shape(12, 10, 3);
-  for (const int stop : {0, 5, 22, 30, 65}) {
-    ExecutionContext context;
-    InducingPosterior whole(spec_of(shape, 50));
-    inducing_trajectory(whole, context, shape, 0, stop);
-    StateWriter state;
-    whole.save(state);
-    InducingPosterior loaded(spec_of(shape, 50));
-    load_state(loaded, state.bytes());
-    EXPECT_EQ(loaded.pairs(), whole.pairs());
-    EXPECT_EQ(loaded.bytes(), whole.bytes()) << "curves report them";
-    EXPECT_EQ(inducing_trajectory(loaded, context, shape, stop, stop + 25),
-              inducing_trajectory(whole, context, shape, stop, stop + 25));
-    EXPECT_TRUE(state_of(whole) == state_of(loaded));
-  }
-}
-
 TEST(InducingPosteriorTest, RefusesStatesThatDoNotFit) {
   const NetworkShape shape = ntk_shape(12, 10, 3);
   ExecutionContext context;
   InducingPosterior posterior(spec_of(shape, 50));
-  inducing_trajectory(posterior, context, shape, 0, 30);
+  trajectory(posterior, context, shape, 0, 30);
   StateWriter state;
   posterior.save(state);
   InducingPosterior smaller(spec_of(shape, 20));
@@ -367,7 +321,7 @@ TEST(InducingPosteriorTest, ObservingPairsThatAreRefusedChangesNothing) {
   const NetworkShape shape = ntk_shape(12, 10, 3);
   ExecutionContext context;
   InducingPosterior posterior(spec_of(shape, 50));
-  inducing_trajectory(posterior, context, shape, 0, 30);
+  trajectory(posterior, context, shape, 0, 30);
   const std::string before = state_of(posterior);
   Rounds rounds(shape, 99);
   Round bad = rounds.round(5);
@@ -471,7 +425,7 @@ TEST(InducingPosteriorTest, StaysStrictAfterLoading) {
   for (InducingPosterior* posterior : {&whole, &loaded}) {
     observe_near_dependent(*posterior, context);
     EXPECT_EQ(posterior->members(), 24) << "what was left out must not enter again";
-    inducing_trajectory(*posterior, context, shape, 0, 5);
+    trajectory(*posterior, context, shape, 0, 5);
   }
   EXPECT_EQ(whole.rebuilds(), 1);
   EXPECT_TRUE(state_of(loaded) == state_of(whole));

@@ -190,11 +190,13 @@ inline constexpr PosteriorVariant kPosteriorVariants[] = {
     {Covariance::kFull, CovarianceForm::kAuto},
     {Covariance::kDiagonal, CovarianceForm::kAuto},
     {Covariance::kDiagonalOfInverse, CovarianceForm::kAuto},
+    {Covariance::kInducing, CovarianceForm::kAuto},
     {Covariance::kNone, CovarianceForm::kAuto}};
 
 inline PosteriorSpec posterior_spec(const NetworkShape& shape, const PosteriorVariant& variant) {
   PosteriorSpec spec = posterior_spec(shape, variant.form, 0.1, 0.1);
   spec.covariance = variant.covariance;
+  spec.budget = 50;
   spec.checks.every = 40;
   return spec;
 }

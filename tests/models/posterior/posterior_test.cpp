@@ -167,10 +167,8 @@ TEST(PosteriorTest, RefusesStatesOfOtherPosteriors) {
   shorter.put("dual_rows", entries.get<double>("dual_rows"));
   const auto same_shape = make_posterior(posterior_spec(shape, kPosteriorVariants[0]));
   StateReader of_shorter(shorter.bytes(), "state");
-  EXPECT_NE(message_of<IoError>([&] {
-              same_shape->load(of_shorter);
-            }).find("The covariance has 18 pairs and the history has 17."),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<IoError>([&] { same_shape->load(of_shorter); }),
+                       "The covariance has 18 pairs and the history has 17."));
 }
 
 TEST(PosteriorTest, AutoSwitchesToPrimalWhenItPays) {

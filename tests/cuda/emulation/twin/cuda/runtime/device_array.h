@@ -48,6 +48,7 @@ class DeviceArray {
   DeviceArray& operator=(const DeviceArray&) = delete;
 
   std::int64_t size() const { return static_cast<std::int64_t>(size_); }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(size_ * sizeof(T)); }
   T* data() { return static_cast<T*>(data_); }
   const T* data() const { return static_cast<const T*>(data_); }
   std::vector<T> to_host() const {

@@ -96,4 +96,38 @@ inline void multiply_add_16x8x16(const double (&a)[8], const double (&b)[4], dou
   }
 }
 
+/// A tensor core adds exact products to a number and cuts the sum off.
+inline float cut_off(double sum) {
+  const auto number = static_cast<float>(sum);
+#if !defined(OLRANK_OTHER_TENSOR_SUMS)
+  if (std::abs(double{number}) > std::abs(sum)) return std::nextafter(number, 0.0F);
+#endif
+  return number;
+}
+
+inline void multiply_add_16x8x8(const float (&a)[2][4], const float (&b)[2][2], float (&c)[4]) {
+  emulation::LaneWords own;
+  static_assert(sizeof(own) == sizeof(a) + sizeof(b));
+  std::memcpy(own.word.data(), a, sizeof(a));
+  std::memcpy(own.word.data() + sizeof(a) / sizeof(own.word[0]), b, sizeof(b));
+  const auto& shown = emulation::exchange(0xFFFFFFFFU, own);
+  const auto row = static_cast<std::size_t>(emulation::lane() / 4);
+  const auto column = static_cast<std::size_t>(emulation::lane() % 4 * 2);
+  float numbers[emulation::kWarp][12];
+  std::memcpy(numbers, shown.data(), sizeof(numbers));
+  for (std::size_t e = 0; e < 4; ++e) {
+    float part = 0.0F;
+    for (const auto& [left, right] : {std::pair{1, 0}, {0, 1}, {0, 0}}) {
+      double sum{part};
+      for (std::size_t k = 0; k < 8; ++k) {
+        const double of_a{numbers[4 * row + k % 4][4 * left + e / 2 + k / 4 * 2]};
+        const double of_b{numbers[4 * (column + e % 2) + k % 4][8 + 2 * right + k / 4]};
+        sum += of_a * of_b;
+      }
+      part = cut_off(sum);
+    }
+    c[e] += part;
+  }
+}
+
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -66,7 +66,7 @@ class DocumentVersions : public Interface {
   /// Throws DataError for lines that take_line() would refuse next.
   void require_lines(const std::vector<std::string>& lines) const;
   /// Adds what begins at this byte of the file; the caller holds the mutex. A place below 0 marks a version
-  /// that nobody will ask for.
+  /// that is never asked for.
   void add_head(std::string_view line, std::int64_t begin);
   void add(const StoredDocument& document, std::int64_t begin);
   /// Returns what this version of a document was under a head of this text; null if there was none.

@@ -335,7 +335,7 @@ void DocumentStore::send_missing() {
   const std::lock_guard writing(writing_);
   RecordChain there = shared_->chain();
   for (; there.round < known_.round; there = shared_->chain()) send_missing_now(there);
-  // What others store has the present schema, also if this log has none of it yet.
+  // Documents that others store have the present schema, also if this log has none of it yet.
   if (known_.round > 0 && there.hash == known_.hash && last_head_ != head_)
     shared_->append(known_, {{"", head_}}, false);
 }

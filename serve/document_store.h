@@ -43,7 +43,7 @@ class DocumentStore : public DocumentVersions {
     bool accept_loss = false;                // of the log's end
     Conversion before{};                     // of the documents of the schema before
     const RedisDocuments* shared = nullptr;  // null: of this process alone
-    /// Of a replica: then it goes on without documents that the server lost and no learner has.
+    /// A replica waits so long, then goes on without documents that the server lost and no learner has.
     std::chrono::milliseconds patience{10'000};
   };
   /// Throws DataError for a damaged log, as FileLog does. Changes nothing.
@@ -69,7 +69,7 @@ class DocumentStore : public DocumentVersions {
   void compact(const FileLog::Segments& segments) { log_->compact(segments); }
   /// Null for an unknown or deleted document.
   std::shared_ptr<const StoredDocument> newest(const std::string& id) const;
-  /// Likewise of the `wanted` ones of these documents; `found` has a place for each.
+  /// Finds newest() of the `wanted` ones of these documents; `found` has a place for each.
   void find_newest(std::span<const DocId> docs, std::span<const std::int32_t> wanted,
                    std::vector<std::shared_ptr<const StoredDocument>>& found) const;
   bool is_shared() const { return shared_ != nullptr; }

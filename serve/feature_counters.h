@@ -35,7 +35,7 @@ class FeatureCounters {
   std::size_t bytes() const;
 
   void save(StateWriter& state) const;
-  /// Those of the state replace the present ones.
+  /// The counters of the state replace the present ones.
   void load(StateReader& state);
 
  private:

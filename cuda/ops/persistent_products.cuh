@@ -279,8 +279,8 @@ __device__ inline void spread_deltas(const Task& task, const Item& item, const R
   });
 }
 
-/// Of each part U [units × columns] = Σ_doc (deltas of doc) ⊗ doc in float32, documents in order, and the
-/// sum of δ_L.
+/// Writes U [units × columns] = Σ_doc (deltas of doc) ⊗ doc of each part, in float32 and documents in
+/// order, and the sum of δ_L.
 __device__ inline void sum_outer_products(const Task& task, const Item& item, const Room& room) {
   const TrainingParts& parts = task.parts;
   const int units = task.units();

@@ -8,8 +8,8 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace persistent {
 namespace {
 
-// What a part takes of a step, in the time of sixteen documents: an H200's part took 9.9 µs and its sixteen
-// documents 2.8 µs by float32's instructions, which tensor cores do in some 1.2 µs.
+// A part takes so much of a step, in the time of sixteen documents. An H200's part took 9.9 µs and sixteen
+// documents 2.8 µs by float32's instructions; an estimate for tensor cores is 1.2 µs.
 constexpr std::int64_t kTimeOfAnyPart = 8;
 constexpr std::int64_t kMostWidth = 255;  // wider layers are left to products of whole matrices
 

@@ -304,7 +304,7 @@ def faircompare_table(name):
 
 
 def attack_table(name):
-    """Of the runs of scripts/attack: what each part tried and broke, what broke, or what was measured."""
+    """The runs of the attack: what each part tried and broke, what broke, or what was measured."""
     runs = dict(sorted(records.family("attack").items(), key=lambda run: (not run[0].startswith("before"), run[0])))
     parts = list(dict.fromkeys(part for run in runs.values() for part in run["parts"]))
 

@@ -1,11 +1,14 @@
 """Hostile HTTP against `olrank serve`: malformed and ambiguous requests, written by hand and generated from a seed, then floods of
 silent and slow connections. Each malformed request gets one 4xx and a closed connection, and the request that follows it on the
-same connection, which a lenient parser would take for a second one, is never served. Proper requests in between always succeed."""
+same connection, which a lenient parser would take for a second one, is never served. Proper requests in between always succeed.
+Before them come proper requests with mutated bodies, which the service takes or refuses where Python's json does."""
 
 import argparse
+import http.client
 import json
 import pathlib
 import random
+import re
 import resource
 import socket
 import sys
@@ -18,6 +21,7 @@ from running_service import RunningService, resident_bytes, threads  # noqa: E40
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--requests", type=int, default=300)
+parser.add_argument("--mutants", type=int, default=1500)
 parser.add_argument("--seed", type=int, default=1)
 options = parser.parse_args()
 draw = random.Random(options.seed)
@@ -164,6 +168,62 @@ def check_hostile(data):
     return received[9:12].decode() or "closed"
 
 
+# Bodies that are mutated, and pieces that tell readers of JSON apart.
+BODIES = [json.dumps(one, ensure_ascii=plain).encode() for plain in (False, True) for one in (
+    {"query": "größe 😀 \"x\"", "k": 3, "docs": [{"id": f"d{i}", "features": [i, 0.5, -1e-3]} for i in range(4)]},
+    {"query": 7, "explore": False, "docs": [{"id": i, "features": {"1": 2.5, "3": i}} for i in range(3)], "user": "u"},
+    {"query": "?", "docs": [{"id": "ä\\", "features": [1, 2, 3]}], "incumbent": ["ä\\"]}, {"impression": "0123456789abcdef-1", "clicks": [0, 2]})]
+TELLING = [b"{", b"}", b"[", b"]", b'"', b":", b",", b"\\", b"-", b".", b"e", b"0", b"1e999", b"-0", b"00", b"NaN", b"null", b"true", b"\\u0000",
+           b"\\ud800", b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\x00", b"\n", b"\xef\xbb\xbf", b"[" * 70, b"//", b"'", b"1.", b".5", b"+1",
+           b"12345678901234567890"]
+
+
+def mutant():
+    body = draw.choice(BODIES)
+    for _ in range(draw.choice([1, 1, 1, 2, 4])):
+        at, end = sorted(draw.randrange(len(body) + 1) for _ in range(2))
+        other = draw.choice(BODIES)
+        body = draw.choice([  # a flipped bit, a part left out, twice, or of another body, a telling piece
+            body[:at] + bytes(byte ^ 1 << draw.randrange(8) for byte in body[at:at + 1]) + body[at + 1:], body[:at] + body[end:],
+            body[:end] + body[at:], body[:at] + other[draw.randrange(len(other)):][:draw.randrange(30)] + body[at:],
+            body[:at] + draw.choice(TELLING) + body[at:]])
+    return body
+
+
+def read_by_python(body):
+    """The value of strict JSON (RFC 8259, at most 64 deep); a ValueError for everything else."""
+    def no_constant(name):
+        raise ValueError(name)
+    text = body.decode("utf-8-sig")
+    deepest = depth = 0
+    for mark in re.sub(r'"(?:[^"\\]|\\.)*"?', "", text):
+        depth += (mark in "[{") - (mark in "]}")
+        deepest = max(deepest, depth)
+    if deepest > 64:
+        raise ValueError("deep")
+    value = json.loads(text, parse_constant=no_constant)
+    json.dumps(value, ensure_ascii=False).encode()  # half a surrogate is no text
+    return value
+
+
+def check_mutant(connection, body):
+    path = "/v1/feedback" if b"impression" in body else "/v1/rank"
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    status, text = answer.status, answer.read()
+    try:
+        value = read_by_python(body)
+        assert status in (200, 404, 410, 422), (status, body, text)
+    except (ValueError, RecursionError):
+        assert status in (400, 422), (status, body, text)  # it may meet an invalid value first
+    else:
+        if status == 200 and path == "/v1/rank":
+            found = json.loads(text)
+            assert str(found["query"]) == str(value["query"]), (body, text)
+            assert {str(doc["id"]) for doc in found["docs"]} <= {str(doc["id"]) for doc in value["docs"]}, (body, text)
+    return status
+
+
 def flood(count, greeting):
     """Connections that begin a request and never end it."""
     begin = time.monotonic()
@@ -194,6 +254,14 @@ with tempfile.TemporaryDirectory() as folder:
     assert exchange(post(LENGTH, b"Connection: close\r\n"))[0].startswith(b"HTTP/1.1 200"), "the proper request is refused"
     assert exchange(post(CHUNKED, b"Connection: close\r\n", body=CHUNKS))[0].startswith(b"HTTP/1.1 200"), "as are its chunks"
     before = kept.stats()["fingerprint"]
+
+    mutated, outcomes = http.client.HTTPConnection(*ADDRESS, timeout=15), {}
+    for _ in range(options.mutants):
+        status = check_mutant(mutated, mutant())
+        outcomes[status] = outcomes.get(status, 0) + 1
+    mutated.close()
+    print(f"{options.mutants} mutated bodies: {outcomes}")
+    assert outcomes.keys() >= {200, 400, 422}, "the mutants reach no more than one kind of answer"
 
     outcomes = {}
     for number, data in enumerate(BY_HAND + [generated() for _ in range(options.requests)]):

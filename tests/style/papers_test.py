@@ -88,10 +88,6 @@ class Papers(unittest.TestCase):
         self.assertEqual(found["seeds"], [1, 2, 3])
         self.assertEqual([(trial["ranker"], trial["seed"]) for trial in found["trials"]], [(r, s) for r in "ab" for s in (1, 2, 3)])
 
-    def test_slope_is_that_of_a_power(self):
-        curve = [{"round": at, "online": {"regret": 7.0 * math.sqrt(at)}} for at in range(100, 1001, 100)]
-        self.assertAlmostEqual(papers.slope_of(curve, "regret"), 0.5)
-
     def test_keeps_what_the_theorems_speak_of(self):
         def point(number, certain, regret, false=None):
             found = {"round": number, "pairs": 2 * number, "certain_share": certain,

@@ -98,11 +98,6 @@ def test_ctrl_c_keeps_a_checkpoint(tmp_path):
     assert list(curve.parent.glob("checkpoint*"))
 
 
-def test_trials_outlive_their_results():
-    trial = olrank.run(with_ranker({"kind": "pairrank"}, seeds=[1], rounds=2), progress=False).trials[0]
-    assert trial.finished and trial.curve
-
-
 def test_a_second_ctrl_c_does_not_end_the_process(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(
@@ -336,28 +331,12 @@ def test_a_bar_shows_in_terminals_only(tmp_path, capfd):
     assert "100%, 1 of 1 trials" in shown
 
 
-def test_the_same_loop_in_python_learns_the_same_model(tmp_path):
-    """Rounds driven by hand with an experiment's queries and clicks give the trial's parameters."""
-    rounds = []
-
-    class Recording(Navigational):
-        def click(self, query, shown, round):
-            clicks = super().click(query, shown, round)
-            rounds.append((shown.copy(), clicks))
-            return clicks
-
-    recorded = olrank.run(
-        with_ranker({"kind": "pairrank"}, seeds=[5], rounds=25, eval_every=25) | {"clicks": {}},
-        progress=False,
-        users={"recording": Recording()},
-        out=tmp_path / "out",
-    )
-    ranker = olrank.Ranker.load(recorded.trials[0].folder)
+def test_a_trial_leaves_its_ranker_and_its_model():
+    trial = olrank.run(with_ranker({"kind": "pairrank"}, seeds=[5], rounds=25, eval_every=25), progress=False).trials[0]  # outlives its results
+    ranker, model = olrank.Ranker.load(trial.folder), olrank.load_model(trial.folder)
     assert ranker.rounds == 25 and ranker.kind == "pairrank"
-    model = olrank.load_model(recorded.trials[0].folder)
     data = olrank.synthetic("small", part="test", queries=40)
     for query in list(data.queries())[:5]:
         assert np.allclose(ranker.score(query.X), model.score(query.X, [len(query.X)]), rtol=1e-5, atol=1e-6)
     values = olrank.evaluate(data, model.score(data.X, data.group))
-    final = [one for one in recorded if one.round == 25][0]
-    assert values["ndcg@10"] == pytest.approx(final.offline["ndcg@10"], abs=1e-9)
+    assert values["ndcg@10"] == pytest.approx(trial.curve[-1]["offline"]["ndcg@10"], abs=1e-9)

@@ -128,7 +128,6 @@ class TuneCommand : public Command {
         "choose by the area under this curve: offline, online, or both (their mean); or worst: by the "
         "10th percentile over seeds, on the fold and with the user where it is lowest [default: "
         "offline]");
-    add_option(app, "--per", per_, "NAME", "scope of a choice: ranker or fold-and-user [default: ranker]");
     app.add_flag("--print-config", print_, "print the resolved configuration and exit");
     app.add_flag("--dry-run", dry_run_, "print grid points, trials and estimated time, and exit");
     experiment_.declare(app);
@@ -141,8 +140,7 @@ class TuneCommand : public Command {
     if (is_recommend_study(file_)) return tune_recommenders(output);
     const Configuration configuration = resolve_configuration(fs::path(file_), flags_.overrides());
     refuse_study("tune", configuration);
-    const ChoiceRule rule = {parse_choice<SweepCriterion>("--by", by_),
-                             parse_choice<ChoicePer>("--per", per_)};
+    const auto by = parse_choice<SweepCriterion>("--by", by_);
     if (print_) {
       fmt::print("{}", print_configuration(configuration));
       return 0;
@@ -155,10 +153,10 @@ class TuneCommand : public Command {
     }
     const ExperimentRequest request = experiment_.request();
     if (dry_run_) {
-      write_output(tuning_dry_run(configuration, rule, request, output.form()));
+      write_output(tuning_dry_run(configuration, by, request, output.form()));
       return 0;
     }
-    return run_tuning(configuration, rule, request, output.command_line, output.form(), write_output);
+    return run_tuning(configuration, by, request, output.command_line, output.form(), write_output);
   }
 
  private:
@@ -179,7 +177,6 @@ class TuneCommand : public Command {
 
   std::string file_;
   std::string by_ = "offline";
-  std::string per_ = "ranker";
   bool print_ = false;
   bool dry_run_ = false;
   ExperimentFlags experiment_;

@@ -72,6 +72,8 @@ constexpr std::array kDroppedNames = {
                 "--explore is gone: 'rank' writes lists by score, and olrank.Ranker.load of the trial's "
                 "folder in Python, like a service, makes lists that explore."},
     DroppedName{"prpo", "kind 'prpo' is gone: take \"pdgd\", or \"intervention-aware\"."},
+    DroppedName{"tune --per",
+                "--per is gone: tune each fold and user by itself, with --fold and --clicks."},
     DroppedName{"lambdarank-step", "kind 'lambdarank-step' is gone: take \"lambdarank-labels\"."},
     DroppedName{"--share-members",
                 "--share-members is gone, as an ensemble trains in one process: use --shard I/N, or "

@@ -33,12 +33,10 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
   plan.out = out;
   for (const char* name : {"one", "two"}) {
     plan.rankers.push_back(
-        {name,
-         std::string("kind = ") + name + "\n",
+        {name, std::string("kind = ") + name + "\n",
          [certain = name == std::string("two")](const RankerData& data, const TrialKeys&) {
            return std::make_unique<StubRanker>(data.train.features, certain);
-         },
-         {}});
+         }});
   }
   for (const std::string name : {"perfect", "informational"}) {
     plan.users.push_back({name,
@@ -105,12 +103,6 @@ std::string curve_of(const std::filesystem::path& trial) {
     begin = end + 1;
   }
   return kept;
-}
-
-TEST(TrialsOfTest, RankersOnlyRunOnTheirFoldsAndUsers) {
-  ExperimentPlan plan = small_plan("nowhere");
-  plan.rankers[0].plays = [](std::int64_t, const std::string& user) { return user == "perfect"; };
-  EXPECT_EQ(trials_of(plan).size(), 9U);
 }
 
 /// Waits in its first learn() for the others.

@@ -322,24 +322,21 @@ def test_tuning_is_what_the_program_tunes(tuned, tmp_path, program):
     assert len(tuned.tuning.trials) == 8 and len(tuned.test.trials) == 4
 
 
-@pytest.mark.parametrize("per", ["ranker", "fold-and-user"])
-def test_executors_tune_as_one_process_does(tuned, tmp_path, per):
+def test_executors_tune_as_one_process_does(tuned, tmp_path):
     executor = Here(losses=1)
-    spread = olrank.tune(SWEPT, out=tmp_path / "run", progress=False, per=per, executor=executor)
-    assert len(set(executor.submitted)) == (12 if per == "ranker" else 8)  # the engine tests choices per fold and user
-    if per == "ranker":
-        assert spread.winners == tuned.winners
-        assert decided(spread.out) == decided(tuned.out)
-        again = Here()
-        assert olrank.tune(SWEPT, out=tmp_path / "run", progress=False, resume=True, executor=again).winners == tuned.winners
-        assert not again.submitted
+    spread = olrank.tune(SWEPT, out=tmp_path / "run", progress=False, executor=executor)
+    assert len(set(executor.submitted)) == 12
+    assert spread.winners == tuned.winners
+    assert decided(spread.out) == decided(tuned.out)
+    again = Here()
+    assert olrank.tune(SWEPT, out=tmp_path / "run", progress=False, resume=True, executor=again).winners == tuned.winners
+    assert not again.submitted
 
 
 def test_wrong_tunings_are_refused(tmp_path):
     for config, options, part in [
         (CONFIG, {}, "has no \\[sweep\\]"),
         (SWEPT, {"by": "luck"}, "by .*offline"),
-        (SWEPT, {"per": "user"}, "per .*ranker"),
         (SWEPT, {"resume": True, "force": True}, "choose one of them"),
     ]:
         with pytest.raises(olrank.InvalidArgument, match=part):

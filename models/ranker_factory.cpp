@@ -116,25 +116,6 @@ void check_restart(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, row.name);
 }
 
-/// Lists that follow the posterior need widths, and keep no certain order that a fair list could give up.
-void check_list(const RankerKindRow& row, const RankerSettings& settings) {
-  const bool has_rule = row.evidence == OrderEvidence::kWidths || row.evidence == OrderEvidence::kVotes;
-  if (!has_rule || !follows_posterior(settings.explore.list)) return;
-  const std::string_view list = name_of(settings.explore.list);
-  if (row.evidence != OrderEvidence::kWidths) {
-    throw_error<InvalidArgument>(
-        "Ranker '{}' cannot have list = \"{}\", which needs widths, and '{}' has none: choose {}, or "
-        "another list.",
-        settings.name, list, row.name,
-        kinds_where([](const RankerKindRow& other) { return other.evidence == OrderEvidence::kWidths; }));
-  }
-  if (settings.fair.fair == Fairness::kNone) return;
-  throw_error<InvalidArgument>(
-      "Ranker '{}' has list = \"{}\" and fair = \"{}\", which makes lists from certain orders: use fair = "
-      "\"none\", or another list.",
-      settings.name, list, name_of(settings.fair.fair));
-}
-
 using Kinds = bool (*)(const RankerKindRow& row);
 using Condition = bool (*)(const RankerSettings& settings);
 
@@ -305,9 +286,7 @@ constexpr std::array kUses = {
     SettingUse{"c2", with_widths, is_theory, kTheory},
     SettingUse{"delta", with_delta, has_delta, kTheory},
     SettingUse{"list", with_orders},
-    SettingUse{"refine", with_orders,
-               [](const RankerSettings& settings) { return !follows_posterior(settings.explore.list); },
-               "another list than sample or ucb"},
+    SettingUse{"refine", with_orders},
     SettingUse{"pairs", with_pair_rule},
     SettingUse{"examined_after", with_pair_rule},
     SettingUse{"debias",
@@ -384,7 +363,6 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   check_form(row, settings);
   check_covariance(row, settings);
   check_pairs(row, settings);
-  check_list(row, settings);
   if (const RankerDevice* place = dependencies.device) {
     if (settings.network.network != NetworkForm::kModule)
       return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);

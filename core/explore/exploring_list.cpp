@@ -111,11 +111,9 @@ void ExploringList::arrange(std::span<const std::int32_t> by_score, const OrderB
   propensity_.clear();
   switch (rule_) {
     case ListRule::kGreedy:
-    case ListRule::kSample:  // PosteriorOrder makes their lists, for arrange_as()
-    case ListRule::kUcb:
       places_.resize(by_score.size());
       std::iota(places_.begin(), places_.end(), 0);
-      if (rule_ == ListRule::kGreedy) propensity_.assign(places_.size(), 1.0);
+      propensity_.assign(places_.size(), 1.0);
       break;
     // Blocks follow from certain orders, so that a list that agrees with all of them keeps the blocks.
     case ListRule::kCertain:
@@ -224,9 +222,7 @@ const Schema& ExplorationSettings::schema() {
   using S = ExplorationSettings;
   static const Schema schema =
       SchemaBuilder<S>("ranker", "When an order counts as certain, and how uncertain orders are explored.")
-          .field("alpha", &S::alpha,
-                 "an order is certain if its margin exceeds alpha × width; also the factor of the "
-                 "deviations that `sample` and `ucb` add")
+          .field("alpha", &S::alpha, "an order is certain if its margin exceeds alpha × width")
           .symbol("α")
           .at_least(0)
           .field("alpha_schedule", &S::alpha_schedule,
@@ -245,8 +241,7 @@ const Schema& ExplorationSettings::schema() {
           .at_most(1)
           .field("list", &S::list,
                  "how the shown list is built from scores and certain orders; `blocks-certain` gives the "
-                 "lists of `certain`; `sample` (posterior sampling) sorts by scores that are drawn with α "
-                 "times their standard deviations, `ucb` by score + α × standard deviation")
+                 "lists of `certain`")
           .field("refine", &S::refine,
                  "take the transitive closure of the certain orders before forming blocks")
           .build();

@@ -74,6 +74,8 @@ constexpr std::array kDroppedNames = {
     DroppedName{"prpo", "kind 'prpo' is gone: take \"pdgd\", or \"intervention-aware\"."},
     DroppedName{"tune --per",
                 "--per is gone: tune each fold and user by itself, with --fold and --clicks."},
+    DroppedName{"sample", "list = \"sample\" is gone: clickgp draws its lists from its posterior."},
+    DroppedName{"ucb", "list = \"ucb\" is gone: clickgp explores by a draw of its posterior."},
     DroppedName{"lambdarank-step", "kind 'lambdarank-step' is gone: take \"lambdarank-labels\"."},
     DroppedName{"--share-members",
                 "--share-members is gone, as an ensemble trains in one process: use --shard I/N, or "

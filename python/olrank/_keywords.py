@@ -33,7 +33,7 @@ class RankerSettings(TypedDict, total=False):
     c1: float
     c2: float
     delta: float
-    list: Literal["certain", "blocks", "blocks-certain", "greedy", "sample", "ucb"]
+    list: Literal["certain", "blocks", "blocks-certain", "greedy"]
     refine: bool
     pairs: Literal["adjacent", "matched", "expected", "all"]
     examined_after: int

@@ -36,8 +36,6 @@ RankerSettings ranker_settings(const std::string& name) {
       {"pairrank", RankerKind::kPairRank},
       {"pairrank_reference", RankerKind::kPairRank},
       {"pairrank_theory", RankerKind::kPairRank},
-      {"pairrank_sample", RankerKind::kPairRank},
-      {"pairrank_ucb", RankerKind::kPairRank},
       {"p2linrank", RankerKind::kP2LinRank},
       {"pdgd", RankerKind::kPdgd},
       {"intervention_aware", RankerKind::kInterventionAware},
@@ -54,8 +52,6 @@ RankerSettings ranker_settings(const std::string& name) {
   made.bandit.interleaving = Interleaving::kProbabilistic;
   made.network.network = NetworkForm::kLinear;
   if (reference) made.posterior.covariance = Covariance::kDiagonalOfInverse;
-  if (name == "pairrank_sample") made.explore.list = ListRule::kSample;
-  if (name == "pairrank_ucb") made.explore.list = ListRule::kUcb;
   if (name == "pairrank_theory") {
     made.explore.alpha_schedule = AlphaSchedule::kTheory;
     made.explore.c1 = 0.01;
@@ -77,9 +73,8 @@ class LinearTrialsTest : public testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, LinearTrialsTest,
-                         testing::Values("pairrank", "pairrank_reference", "pairrank_theory",
-                                         "pairrank_sample", "pairrank_ucb", "p2linrank", "pdgd",
-                                         "intervention_aware", "dbgd", "ranknet"),
+                         testing::Values("pairrank", "pairrank_reference", "pairrank_theory", "p2linrank",
+                                         "pdgd", "intervention_aware", "dbgd", "ranknet"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(LinearTrialsTest, ResumesFromAnyRoundToTheSameCurve) {

@@ -344,9 +344,6 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
   EXPECT_EQ(why_not_on_device(settings), "covariance = \"inducing\" has no device implementation");
   settings = settings_of("lambdarank");
   EXPECT_EQ(why_not_on_device(settings), std::nullopt);
-  settings.explore.list = ListRule::kSample;
-  EXPECT_EQ(why_not_on_device(settings), "list = \"sample\" has no device implementation");
-  settings.explore.list = ListRule::kCertain;
   settings.trainer.retrain = Retrain::kGrowth;
   EXPECT_EQ(why_not_on_device(settings),
             "'ollambdarank' with retrain = \"growth\" has no device implementation");

@@ -235,8 +235,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"blocks", RankerKind::kPairRank, ListRule::kBlocks},
                     Case{"blocks-certain", RankerKind::kPairRank, ListRule::kBlocksCertain},
                     Case{"greedy", RankerKind::kPairRank, ListRule::kGreedy},
-                    Case{"ucb", RankerKind::kPairRank, ListRule::kUcb},
-                    Case{"ucb-ties", RankerKind::kPairRank, ListRule::kUcb, 0.0, false},
                     Case{"votes", RankerKind::kP2LinRank, ListRule::kCertain},
                     Case{"pdgd", RankerKind::kPdgd},
                     Case{"intervention-aware", RankerKind::kInterventionAware},
@@ -247,15 +245,6 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
-
-TEST(PropensityOfDrawsTest, IsUnknownForPosteriorSamples) {
-  const SmallWorld world(17, 4, kWorldDocs, 3);
-  TestContext context;
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended);
-  settings.explore.list = ListRule::kSample;
-  const auto ranker = make_ranker(settings, world.features(), TrialKeys::of(3, 1, "propensity"), kShown);
-  EXPECT_TRUE(ranker->rank(context.round, world.query_of(1), 1).propensity.empty());
-}
 
 using Docs = std::vector<std::int32_t>;
 using Clicks = std::vector<std::uint8_t>;

@@ -250,7 +250,6 @@ constexpr std::array kUses = {
     SettingUse{"own", [](const RankerKindRow& row) { return row.is_external; }},
     SettingUse{"network", has_scoring_function},
     SettingUse{"module", may_have_network, is_module, kModule},
-    SettingUse{"module_state", may_have_network, is_module, kModule},
     SettingUse{"activation", may_have_network, is_module, kModule},
     SettingUse{"width", may_have_network, is_network, kNetwork},
     SettingUse{"depth", may_have_network, is_network, kNetwork},

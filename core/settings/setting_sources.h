@@ -104,6 +104,10 @@ inline constexpr std::array kDroppedSettings = {
     DroppedSetting{
         "ranker", "history_limit", "0",
         "is gone, and the history keeps all pairs: retrain = \"growth\" bounds what a round costs."},
+    DroppedSetting{"ranker", "module_state", "\"refuse\"",
+                   "is gone: write a module whose forward() changes no buffer and no attribute."},
+    DroppedSetting{"train", "module_state", "\"refuse\"",
+                   "is gone: write a module whose forward() changes no buffer and no attribute."},
     DroppedSetting{"ranker", "slack", "0.0",
                    "is gone: a larger alpha asks for more evidence before an order is certain."},
     DroppedSetting{"ranker", "noise_subgaussian", "0.5",

@@ -175,11 +175,8 @@ class Model {
     NetworkSettings settings;
     settings.network = NetworkForm::kModule;
     settings.module = text("module");
-    if (const std::string* state = find_text("module_state")) {
-      const auto known = value_named<ModuleState>(*state);
-      if (!known) fail("Its module_state '{}' is unknown.", *state);
-      settings.module_state = *known;
-    }
+    if (find_text("module_state") != nullptr)
+      fail("Its module changes its own state in forward, which no version resets any more: train another.");
     if (is_module_file(settings.module)) {
       if (code_ == ModelCode::kRefuse) {
         throw_error<InvalidArgument>(

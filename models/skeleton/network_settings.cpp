@@ -14,9 +14,6 @@ const Schema& NetworkSettings::schema() {
           .field("module", &S::module,
                  "the LibTorch module: relu, residual, layernorm, attention (which reads whole lists), a "
                  "registered name, or a TorchScript file FILE.pt")
-          .field("module_state", &S::module_state,
-                 "`refuse` rejects a module that changes its buffers or attributes when it scores; `reset` "
-                 "accepts the module and restores its first state before each call")
           .field("activation", &S::activation, "activation function between the layers of a module")
           .field("width", &S::width, "units per hidden layer; must be even with `ntk` or `symmetric`")
           .symbol("m")

@@ -82,7 +82,6 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
   }
   if (key == "own") return ranker.own.empty();
   if (key == "observe_at") return ranker.posterior.observe_at == ObserveAt::kBefore;
-  if (key == "module_state") return ranker.network.module_state == ModuleState::kRefuse;
   if (key == "debias") return ranker.feedback.debias.empty();
   if (key == "examined_after") return ranker.feedback.examined_after == 1;
   if (key == "prior_noise") return !ranker.posterior.prior_noise;

@@ -12,7 +12,6 @@ class RankerSettings(TypedDict, total=False):
     own: str
     network: Literal["linear", "mlp", "module"]
     module: str
-    module_state: Literal["refuse", "reset"]
     activation: Literal["relu", "gelu", "silu", "tanh"]
     width: int
     depth: int
@@ -75,7 +74,6 @@ class TrainSettings(TypedDict, total=False):
     pair_mean: bool
     network: Literal["linear", "mlp", "module"]
     module: str
-    module_state: Literal["refuse", "reset"]
     activation: Literal["relu", "gelu", "silu", "tanh"]
     width: int
     depth: int

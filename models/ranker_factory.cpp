@@ -189,10 +189,6 @@ bool by_duels(const RankerKindRow& row) {
   return row.bandit == BanditUse::kDuels;
 }
 
-bool by_interventions(const RankerKindRow& row) {
-  return row.bandit == BanditUse::kInterventions;
-}
-
 bool is_network(const RankerSettings& settings) {
   return settings.network.network != NetworkForm::kLinear;
 }
@@ -288,8 +284,7 @@ constexpr std::array kUses = {
     SettingUse{"refine", with_orders},
     SettingUse{"pairs", with_pair_rule},
     SettingUse{"examined_after", with_pair_rule},
-    SettingUse{"debias",
-               [](const RankerKindRow& row) { return with_pair_rule(row) || by_interventions(row); }},
+    SettingUse{"debias", with_pair_rule},
     SettingUse{"optimizer", with_passes},
     SettingUse{"loss", with_newton_or_history},
     SettingUse{"restart",
@@ -315,7 +310,6 @@ constexpr std::array kUses = {
     SettingUse{"exploration_radius", by_duels},
     SettingUse{"interleaving", by_duels},
     SettingUse{"candidates", [](const RankerKindRow& row) { return row.multileaves; }},
-    SettingUse{"refresh_rounds", by_interventions},
     SettingUse{"fair", with_fair_lists},
     SettingUse{"template_search", with_fair_lists, searches_templates, "fair = \"fairexp\""},
     SettingUse{

@@ -116,9 +116,8 @@ std::string identity_difference(const ServiceIdentity& stored, const ServiceIden
 }
 
 ServiceIdentity with_changes(ServiceIdentity stored, const ServiceIdentity& requested) {
-  // This ranker learns an examination for each rank of the cutoff, and groups have one for each.
-  const bool has_ranks = stored.ranker.kind == RankerKind::kInterventionAware ||
-                         (stored.groups && requested.cutoff > std::ssize(stored.groups->examination));
+  // Groups have an examination for each rank of the cutoff.
+  const bool has_ranks = stored.groups && requested.cutoff > std::ssize(stored.groups->examination);
   if (!has_ranks) stored.cutoff = requested.cutoff;
   stored.feature_origins = requested.feature_origins;
   stored.normalise_query = requested.normalise_query;

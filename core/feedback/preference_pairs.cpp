@@ -130,12 +130,10 @@ const Schema& PairSettings::schema() {
                  "how many unclicked documents behind the last click count as examined")
           .symbol("l")
           .at_least(0)
-          .field(
-              "debias", &PairSettings::debias,
-              "probability that users examine each rank, from the first rank on; the last value holds "
-              "for all ranks below, too; a pair has the weight 1/probability of its winner's rank, at "
-              "most 10; if empty, every pair has the weight 1; intervention-aware learns the probabilities "
-              "instead")
+          .field("debias", &PairSettings::debias,
+                 "probability that users examine each rank, from the first rank on; the last value holds "
+                 "for all ranks below, too; a pair has the weight 1/probability of its winner's rank, at "
+                 "most 10; if empty, every pair has the weight 1")
           .above(0.0)
           .at_most(1.0)
           .build();

@@ -71,7 +71,11 @@ constexpr std::array kDroppedNames = {
     DroppedName{"rank --explore",
                 "--explore is gone: 'rank' writes lists by score, and olrank.Ranker.load of the trial's "
                 "folder in Python, like a service, makes lists that explore."},
-    DroppedName{"prpo", "kind 'prpo' is gone: take \"pdgd\", or \"intervention-aware\"."},
+    DroppedName{"prpo", "kind 'prpo' is gone: take \"pdgd\"."},
+    DroppedName{
+        "intervention-aware",
+        "kind 'intervention-aware' is gone: take \"clickgp\", or learn from a log with 'olrank train "
+        "--log FILE --estimator ips'."},
     DroppedName{"tune --per",
                 "--per is gone: tune each fold and user by itself, with --fold and --clicks."},
     DroppedName{"sample", "list = \"sample\" is gone: clickgp draws its lists from its posterior."},
@@ -114,6 +118,8 @@ inline constexpr std::array kDroppedSettings = {
                    "is fixed at 0.5, as clicks lie in [0, 1]: scale the bound with c1."},
     DroppedSetting{"ranker", "temperature", "3.0",
                    "is fixed at 3, the value of probabilistic interleaving."},
+    DroppedSetting{"ranker", "refresh_rounds", "10",
+                   "is gone with the kind intervention-aware: remove it."},
     DroppedSetting{"ranker", "exposure_clip", "1.2", "is gone with the kind prpo: remove it."},
     DroppedSetting{"groups", "examination_lists", "100000",
                    "is fixed at 100000 lists: give the probabilities with examination."},

@@ -9,8 +9,8 @@ const Schema& NetworkSettings::schema() {
   static const Schema schema =
       SchemaBuilder<S>("ranker", "The shape of the scoring function.")
           .field("network", &S::network,
-                 "linear model or neural network, for kinds that support both (pdgd, "
-                 "intervention-aware, dbgd, mgd, ranknet); `module` is a LibTorch module")
+                 "linear model or neural network, for kinds that support both (pdgd, dbgd, mgd, ranknet); "
+                 "`module` is a LibTorch module")
           .field("module", &S::module,
                  "the LibTorch module: relu, residual, layernorm, attention (which reads whole lists), a "
                  "registered name, or a TorchScript file FILE.pt")

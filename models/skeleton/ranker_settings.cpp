@@ -85,8 +85,6 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
   if (key == "debias") return ranker.feedback.debias.empty();
   if (key == "examined_after") return ranker.feedback.examined_after == 1;
   if (key == "prior_noise") return !ranker.posterior.prior_noise;
-  const BanditUse bandit = row_of(ranker.kind).bandit;
-  if (key == "refresh_rounds") return bandit != BanditUse::kInterventions;
   if (key == "explore_floor") return ranker.click.explore_floor == 0.0;
   if (ClickGpSettings::schema().find(key) != nullptr) return ranker.kind != RankerKind::kClickGp;
   return ranker.fair.fair == Fairness::kNone && FairSettings::schema().find(key) != nullptr;
@@ -117,11 +115,6 @@ const Schema& BanditSettings::schema() {
           .above(0)
           .field("interleaving", &S::interleaving, "how candidates are interleaved (dbgd, mgd)")
           .field("candidates", &S::candidates, "candidates per round (mgd)")
-          .at_least(1)
-          .field("refresh_rounds", &S::refresh_rounds,
-                 "rounds after which the learned policy replaces the policy that shows the lists "
-                 "(intervention-aware)")
-          .unit("rounds")
           .at_least(1)
           .build();
   return schema;

@@ -55,7 +55,6 @@ class RankerSettings(TypedDict, total=False):
     exploration_radius: float
     interleaving: Literal["team-draft", "probabilistic"]
     candidates: int
-    refresh_rounds: int
     fair: Literal["none", "fairexp", "fairco"]
     template_search: Literal["fairswap", "exact"]
     fair_gain: float

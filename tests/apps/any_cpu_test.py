@@ -46,7 +46,7 @@ class AnyCpu(InFolder):
         clicks = ("--clicks", "informational")
         usual, asked = ([[self.fingerprint(f"{name}-{ranker}-{len(environment)}", *more, rounds=2000, ranker=("--ranker", ranker),
                                            environment=environment) for environment in ({}, without)]
-                         for ranker in ("clickgp", "intervention-aware")]
+                         for ranker in ("clickgp", "pdgd")]
                         for name, more in (("usual", clicks), ("asked", (*clicks, "--same-bits-on", "any-cpu"))))
         self.assertTrue(any(one != other for one, other in usual), "they agree anyway, so this test shows nothing")
         self.assertTrue(all(one == other for one, other in asked), asked)

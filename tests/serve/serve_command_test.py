@@ -446,21 +446,20 @@ class ServeCommand(ServiceTest):
     def test_every_kind_learns_and_restarts(self):
         lists = ["--network", "module", "--module", "attention"]
         for kind, *more in (["pairrank"], ["p2linrank"], ["p2neurrank"], ["ollambdarank"], ["pdgd"], ["ranknet"],
-                            ["intervention-aware"], ["olranknet", *lists]):
+                            ["olranknet", *lists]):
             with self.subTest(kind):
                 state = self.path(kind)
                 width = ["--width", "6", "--steps", "3"] if kind in ("p2neurrank", "ollambdarank", "olranknet") else []
                 service = self.start("--ranker", kind, "--features", "6", *width, *more, state=state)
                 stats = self.play(service, 25)
-                if kind != "intervention-aware":  # it learns from clicks without pairs
-                    self.assertGreater(stats["pairs"], 3)
+                self.assertGreater(stats["pairs"], 3)
                 self.assertEqual(service.stop(), 0)
                 with self.start(state=state).client() as client:
                     self.assertEqual(client.stats()["fingerprint"], stats["fingerprint"])
                 self.services[-1].kill()
                 self.assertEqual(learned_state(state)["fingerprint"], stats["fingerprint"])
                 # Scores of lists depend on the documents that were not shown.
-                reads_all = kind in ("pdgd", "intervention-aware") or bool(more)
+                reads_all = kind == "pdgd" or bool(more)
                 self.assertEqual(all("unshown" in record for record in logged(state)), reads_all)
 
     def test_client_example_runs(self):

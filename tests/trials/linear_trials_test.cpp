@@ -32,15 +32,13 @@ TrialSettings settings(std::int64_t rounds, std::int64_t eval_every) {
 
 /// Rankers by name, each as its protocol has it.
 RankerSettings ranker_settings(const std::string& name) {
-  static const std::map<std::string, RankerKind> kinds = {
-      {"pairrank", RankerKind::kPairRank},
-      {"pairrank_reference", RankerKind::kPairRank},
-      {"pairrank_theory", RankerKind::kPairRank},
-      {"p2linrank", RankerKind::kP2LinRank},
-      {"pdgd", RankerKind::kPdgd},
-      {"intervention_aware", RankerKind::kInterventionAware},
-      {"dbgd", RankerKind::kDbgd},
-      {"ranknet", RankerKind::kRankNet}};
+  static const std::map<std::string, RankerKind> kinds = {{"pairrank", RankerKind::kPairRank},
+                                                          {"pairrank_reference", RankerKind::kPairRank},
+                                                          {"pairrank_theory", RankerKind::kPairRank},
+                                                          {"p2linrank", RankerKind::kP2LinRank},
+                                                          {"pdgd", RankerKind::kPdgd},
+                                                          {"dbgd", RankerKind::kDbgd},
+                                                          {"ranknet", RankerKind::kRankNet}};
   const RankerKind kind = kinds.at(name);
   const bool reference = name == "pairrank_reference";
   RankerSettings chosen;
@@ -74,7 +72,7 @@ class LinearTrialsTest : public testing::TestWithParam<std::string> {
 
 INSTANTIATE_TEST_SUITE_P(All, LinearTrialsTest,
                          testing::Values("pairrank", "pairrank_reference", "pairrank_theory", "p2linrank",
-                                         "pdgd", "intervention_aware", "dbgd", "ranknet"),
+                                         "pdgd", "dbgd", "ranknet"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(LinearTrialsTest, ResumesFromAnyRoundToTheSameCurve) {

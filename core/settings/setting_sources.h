@@ -76,6 +76,7 @@ constexpr std::array kDroppedNames = {
         "intervention-aware",
         "kind 'intervention-aware' is gone: take \"clickgp\", or learn from a log with 'olrank train "
         "--log FILE --estimator ips'."},
+    DroppedName{"eval --latex", "--latex is gone: --json has the figures of every comparison."},
     DroppedName{"tune --per",
                 "--per is gone: tune each fold and user by itself, with --fold and --clicks."},
     DroppedName{"sample", "list = \"sample\" is gone: clickgp draws its lists from its posterior."},

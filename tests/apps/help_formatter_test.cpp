@@ -64,7 +64,7 @@ TEST(Commands, WriteNothingIntoTheStateOfAService) {
   const std::string other = folder / "new";
   for (const std::string line :
        {"rank --out", "rank --qrels", "export --out", "clicks fit --out", "eval --per-query",
-        "eval --latex", "report --latex", "report --csv", "report --json", "recommend synth name --out",
+        "report --latex", "report --csv", "report --json", "recommend synth name --out",
         "recommend interview --model m --trees", "ope --page", "bench ops --json",
         "data inspect in --discriminant", "data convert in", "data split in --out", "data synth name --out",
         "run --trace"}) {

@@ -294,16 +294,6 @@ std::vector<PlacedFigure> placed_figures(const Report& report) {
       for (ReportFigure& figure : figures_of(report, data, user, table)) add(place, std::move(figure));
     }
   }
-  for (std::size_t i = 0; i < report.experiments.size(); ++i) {
-    const ExperimentResults& results = report.experiments[i];
-    if (!results.study) continue;
-    const std::string place =
-        report.experiments.size() > 1 ? fmt::format("study-{}", name_slug(report.labels[i])) : "study";
-    const Study study = analyse_study(results, *results.study);
-    for (const StudyUser& user : study.users) {
-      for (ReportFigure& figure : study_answers(study, user)) add(place, std::move(figure));
-    }
-  }
   return figures;
 }
 

@@ -41,8 +41,7 @@ code{font:.88em ui-monospace,monospace}
 .key{vertical-align:-1px;margin-right:6px}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,360px),1fr));gap:24px 28px}
 .large{grid-template-columns:repeat(auto-fill,minmax(min(100%,480px),1fr))}
-.answers{grid-template-columns:repeat(auto-fill,minmax(min(100%,390px),1fr))}
-.large .chart,.answers .chart{max-width:620px}
+.large .chart{max-width:620px}
 figure{margin:0;min-width:0;break-inside:avoid}
 .chart{display:block;width:100%;height:auto;max-width:460px}
 .scroll{overflow-x:auto;max-width:100%;margin:8px 0}

@@ -80,7 +80,6 @@ class Differences {
  public:
   explicit Differences(const Plot& plot)
       : plot_(plot),
-        ratios_(plot.no_difference > 0.0),
         variants_(widest(&PlotSeries::variant)),
         left_(widest(&PlotSeries::name) + (variants_ > 0.0 ? variants_ + 10.0 : 0.0) + 10.0),
         bottom_(place_rows()),
@@ -115,49 +114,29 @@ class Differences {
     return y;
   }
 
-  bool is_drawable(double value) const { return std::isfinite(value) && (value > 0.0 || !ratios_); }
-
-  double distance(double value) const {
-    return std::abs(ratios_ ? std::log(value / plot_.no_difference) : value - plot_.no_difference);
-  }
-
-  double at_distance(double distance) const {
-    return ratios_ ? plot_.no_difference * std::exp(distance) : plot_.no_difference + distance;
-  }
-
   /// Holds every difference, and intervals as far as they do not flatten the differences.
   Scale scale() const {
     double largest = 0.0;
     double widest = 0.0;
     for (const PlotSeries& row : plot_.series) {
-      largest = std::max(largest, distance(row.points.front().y));
+      largest = std::max(largest, std::abs(row.points.front().y));
       for (const double end : {row.points.front().low, row.points.front().high}) {
-        if (is_drawable(end)) widest = std::max(widest, distance(end));
+        if (std::isfinite(end)) widest = std::max(widest, std::abs(end));
       }
     }
-    double low = plot_.no_difference;
-    double high = plot_.no_difference;
+    double low = 0.0;
+    double high = 0.0;
     const double most = std::max(largest, std::min(widest, 3.0 * largest));
     for (const PlotSeries& row : plot_.series) {
       const PlotPoint& point = row.points.front();
       for (const double value : {point.y, point.low, point.high}) {
-        if (!is_drawable(value)) continue;
-        const bool below = value < plot_.no_difference;
-        if (distance(value) > most) {
-          (below ? low : high) = at_distance(below ? -most : most);
-        } else {
-          low = std::min(low, value);
-          high = std::max(high, value);
-        }
+        if (!std::isfinite(value)) continue;
+        low = std::min(low, std::max(value, -most));
+        high = std::max(high, std::min(value, most));
       }
     }
-    const double right = kPlotWidth - 8.0;
-    if (ratios_) {
-      const double margin = std::max(1.05, std::pow(high / low, 0.06));
-      return {low / margin, high * margin, left_, right, true};
-    }
     const double margin = high > low ? 0.06 * (high - low) : 1.0;
-    return {low - margin, high + margin, left_, right};
+    return {low - margin, high + margin, left_, kPlotWidth - 8.0};
   }
 
   void axis() {
@@ -165,7 +144,7 @@ class Differences {
       body_ += svg_line(x_(tick.value), kDifferencesTop, x_(tick.value), bottom_, "grid");
       body_ += x_tick_label(x_, tick, bottom_);
     }
-    const double none = x_(plot_.no_difference);
+    const double none = x_(0.0);
     body_ += svg_line(none, kDifferencesTop - 4.0, none, bottom_, "axis");
     body_ += svg_text(0.5 * (left_ + kPlotWidth), bottom_ + 30.0, plot_.x_name, "tick", Anchor::kMiddle);
     if (variants_ > 0.0)
@@ -195,7 +174,6 @@ class Differences {
   }
 
   const Plot& plot_;
-  bool ratios_;
   std::vector<double> places_;  // of rows; before bottom_, whose initialiser fills it
   double variants_;
   double left_;

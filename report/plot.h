@@ -58,7 +58,6 @@ struct Plot {
   bool logarithmic_x = false;    // of lines; requires positive x
   bool logarithmic_y = false;    // of lines; requires positive y
 
-  double no_difference = 0.0;     // 0, or 1 for ratios, whose axis is logarithmic
   std::string variant_name = {};  // heads the column of variants
 };
 

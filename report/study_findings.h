@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "report/figures.h"
 #include "report/page.h"
 #include "report/study.h"
 
@@ -37,11 +36,7 @@ const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell);
 /// Findings and tables for a terminal of this width; 0 is no limit.
 std::string study_text(const Study& study, std::int64_t columns);
 
-/// The answer for one user: each structure minus the exact one in offline NDCG and in certain share, and
-/// its time per round over the exact one's. Empty if nothing is compared.
-std::vector<ReportFigure> study_answers(const Study& study, const StudyUser& user);
-
-/// The study's section of a page: its answer, its figures and a table of paired differences for each user.
+/// The study's section of a page: its answer and a table of paired differences for each user.
 void add_study(Page& page, const Study& study, const std::string& label);
 
 }  // namespace olrank

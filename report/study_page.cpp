@@ -4,157 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <optional>
-#include <set>
 
 #include "report/markup.h"
-#include "report/plot.h"
 
 namespace olrank {
 namespace {
-
-PlotPoint width_point(double x, const StudyWidths& widths, std::size_t trials) {
-  return {x, widths.median, widths.low, widths.high, trials};
-}
-
-class StudyFigures {
- public:
-  explicit StudyFigures(const Study& study) : study_(study), names_(structure_names(study.plan)) {
-    for (const StudyCell& cell : study.plan.cells) depths_.insert(cell.depth);
-  }
-
-  std::vector<ReportFigure> answers(const StudyUser& user) {
-    difference(
-        user, "offline-ndcg", "minus-full-offline-ndcg-" + user.user,
-        fmt::format("Offline NDCG@{}, minus full", study_.cutoff),
-        "Left of 0 is worse than full. Bars: 95 % t intervals of the paired differences. Full marks: "
-        "significant after Holm's correction.");
-    difference(user, "certain-share", "minus-full-certain-share-" + user.user, "Certain share, minus full",
-               "Left of 0 questions more orders than full. Not tested.");
-    time_ratio(user);
-    cost_and_faithfulness(user);
-    return std::move(figures_);
-  }
-
- private:
-  const StudyCell& cell_of(const StudyRow& row) const { return study_.plan.cells[row.cell]; }
-
-  std::size_t style_of(const StudyCell& cell) const {
-    return static_cast<std::size_t>(
-        std::find(names_.begin(), names_.end(), structure_name(study_.plan, cell)) - names_.begin());
-  }
-
-  /// Rows of a structure next to each other.
-  Plot differences(const StudyUser& user, const std::string& title,
-                   const std::function<std::optional<PlotSeries>(const StudyRow&)>& make) const {
-    Plot figure;
-    figure.kind = PlotKind::kDifferences;
-    figure.title = title;
-    figure.subtitle = fmt::format("{} user, {}", user.user, study_.run.data);
-    const bool sizes = size_count() > 1;
-    for (const std::string& name : names_) {
-      for (const StudyRow& row : user.rows) {
-        const StudyCell& cell = cell_of(row);
-        if (structure_name(study_.plan, cell) != name) continue;
-        std::optional<PlotSeries> made = make(row);
-        if (!made) continue;
-        made->name = name;
-        made->style = style_of(cell);
-        if (sizes) {
-          made->variant = depths_.size() > 1 ? fmt::format("{} × {}", cell.depth, cell.width)
-                                             : fmt::format("{}", cell.width);
-        }
-        figure.series.push_back(std::move(*made));
-      }
-    }
-    if (sizes) figure.variant_name = depths_.size() > 1 ? "layers × m" : "m";
-    return figure;
-  }
-
-  std::size_t size_count() const {
-    std::set<std::pair<std::int64_t, std::int64_t>> sizes;
-    for (const StudyCell& cell : study_.plan.cells) sizes.insert({cell.depth, cell.width});
-    return sizes.size();
-  }
-
-  void add(const std::string& slug, const Plot& figure, std::string caption) {
-    if (figure.kind == PlotKind::kLines ? spans_x(figure) : !figure.series.empty())
-      figures_.push_back(figure_of(slug, figure, std::move(caption)));
-  }
-
-  void difference(const StudyUser& user, const std::string& slug, const std::string& name,
-                  const std::string& title, const std::string& caption) {
-    Plot figure = differences(user, title, [&](const StudyRow& row) -> std::optional<PlotSeries> {
-      const StudyValue* value = study_.value(row, slug);
-      if (value == nullptr || !value->minus_exact) return std::nullopt;
-      const MeanInterval& estimate = value->minus_exact->test.difference;
-      PlotSeries series{"", 0, {plot_point(0.0, estimate)}};
-      series.significant = is_tested(slug) && is_significant(value);
-      return series;
-    });
-    figure.x_name = "structure − full";
-    add(name, figure, caption);
-  }
-
-  bool is_tested(const std::string& slug) const {
-    return std::any_of(study_.measures.begin(), study_.measures.end(), [&](const FinalMeasure& measure) {
-      return measure.slug == slug && measure.better != Better::kNeither;
-    });
-  }
-
-  void time_ratio(const StudyUser& user) {
-    Plot figure = differences(user, "Time per round, over full's",
-                              [](const StudyRow& row) -> std::optional<PlotSeries> {
-                                const MeanInterval& log = row.log_time;
-                                if (!std::isfinite(log.mean)) return std::nullopt;
-                                PlotPoint point = plot_point(0.0, log);
-                                for (double* value : {&point.y, &point.low, &point.high})
-                                  *value = std::exp(*value);
-                                return PlotSeries{"", 0, {point}};
-                              });
-    figure.x_name = "structure / full";
-    figure.no_difference = 1.0;
-    add(fmt::format("over-full-milliseconds-{}", user.user), figure,
-        "Left of 1 is faster than full. Ranking and learning, without evaluation and the comparison of "
-        "widths.");
-  }
-
-  /// Full stands at 1 by definition; structures without widths have no place.
-  void cost_and_faithfulness(const StudyUser& user) {
-    Plot figure;
-    figure.kind = PlotKind::kScatter;
-    figure.title = "Cost against faithfulness of widths";
-    figure.subtitle = fmt::format("{} user, {}, {} rounds", user.user, study_.run.data, study_.run.rounds);
-    figure.x_name = "milliseconds per round";
-    figure.y_name = "width / exact width";
-    figure.whole_intervals = true;
-    bool compared = false;
-    for (const StudyRow& row : user.rows) {
-      const StudyCell& cell = cell_of(row);
-      const StudyWidths* widths = final_widths(row, cell);
-      const bool is_exact = cell.structure == kExactStructure;
-      const double cost = study_.value(row, "milliseconds")->estimate.mean;
-      if (!(cost > 0.0) || (widths == nullptr && !is_exact)) continue;
-      compared = compared || widths != nullptr;
-      std::string name = structure_name(study_.plan, cell);
-      if (size_count() > 1) name += fmt::format(", {}", size_name(study_.plan, cell));
-      const PlotPoint exact{.x = cost, .y = 1.0};
-      figure.series.push_back(
-          {name, style_of(cell), {is_exact ? exact : width_point(cost, *widths, row.trials)}});
-    }
-    if (!compared) return;
-    add("cost-faithfulness-" + user.user, figure,
-        "Median width over exact width of shown pairs at the last evaluation, with bars from the 10th to "
-        "the 90th percentile: 1 is exact, above it too cautious. Further left is cheaper; time leaves out "
-        "evaluation and the comparison of widths.");
-  }
-
-  const Study& study_;
-  std::set<std::int64_t> depths_;
-  std::vector<std::string> names_;  // of lines; the index is the style
-  std::vector<ReportFigure> figures_;
-};
 
 struct Column {
   const char* slug;
@@ -283,10 +137,6 @@ std::string interval_note(const StudyUser& user) {
 
 }  // namespace
 
-std::vector<ReportFigure> study_answers(const Study& study, const StudyUser& user) {
-  return StudyFigures(study).answers(user);
-}
-
 void add_study(Page& page, const Study& study, const std::string& label) {
   page.section("Comparison of covariances", "in " + label);
   if (study.users.empty()) page.add("<p>No trial has finished yet.</p>\n");
@@ -295,7 +145,6 @@ void add_study(Page& page, const Study& study, const std::string& label) {
     page.add(fmt::format("<h3>{} user</h3>\n<p><strong>{}</strong></p>\n", escape_html(user.user),
                          escape_html(findings.headline)));
     page.list(findings.sentences);
-    page.figures(study_answers(study, user), "figures answers");
     page.add(StudyTable(study, user).write());
     page.note(interval_note(user));
   }

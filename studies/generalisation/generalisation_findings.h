@@ -41,14 +41,12 @@ inline constexpr double kSlopeReached = 0.1;
 struct NamedFigure {
   std::string name;  // of its file
   char experiment = 'A';
-  std::string caption;
   Plot figure;
 };
 
 struct GeneralisationFindings {
   std::vector<TheoryClaim> claims;
   std::vector<NamedFigure> figures;
-  std::size_t seeds = 0;
 };
 
 /// The slopes of log y over the logs of x: least squares for each seed, then their mean and t interval over
@@ -62,7 +60,5 @@ GeneralisationFindings find_generalisation(const std::vector<StudiedRow>& rows);
 nlohmann::ordered_json findings_json(const GeneralisationFindings& findings,
                                      const GeneralisationPlan& plan);
 std::string findings_text(const GeneralisationFindings& findings, int columns);
-std::string findings_page(const GeneralisationFindings& findings, const GeneralisationPlan& plan,
-                          const std::string& command);
 
 }  // namespace olrank

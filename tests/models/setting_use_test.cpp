@@ -141,10 +141,6 @@ TEST(SettingUse, NamesTheKindsThatHaveASetting) {
   EXPECT_EQ(why_ignored(pairrank, "alpha"), std::nullopt);
 }
 
-std::string refusal(const RankerSettings& settings) {
-  return message_of<InvalidArgument>([&] { check_ranker(settings, 10); });
-}
-
 TEST(SettingUse, NamesTheConditionOfASetting) {
   RankerSettings network = small_settings(RankerKind::kOlRankNet);
   EXPECT_EQ(why_ignored(network, "form"), std::nullopt);

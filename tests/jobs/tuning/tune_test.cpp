@@ -252,20 +252,6 @@ TEST_F(ChoiceTest, ChoosesTheLargestMeanArea) {
   EXPECT_TRUE(online[1].chosen);
 }
 
-TEST_F(ChoiceTest, ChosenConfigurationReadsBack) {
-  const auto winners = winners_of(configuration_, grid_, choose_by(SweepCriterion::kOffline));
-  const std::string printed = print_configuration(test_configuration(configuration_, winners, "o/test"));
-  const Configuration again = from_text(printed);
-  EXPECT_EQ(print_configuration(again), printed);
-  EXPECT_TRUE(again.sweep.empty());
-  EXPECT_EQ(again.data.evaluate, EvaluationPart::kTest);
-  EXPECT_EQ(again.run.out, "o/test");
-  ASSERT_EQ(again.rankers.size(), 2U);
-  EXPECT_EQ(again.rankers[0].name, "full");
-  EXPECT_EQ(again.rankers[0].explore.alpha, 1.0);
-  EXPECT_EQ(again.rankers[1].name, "b.2");
-}
-
 TEST_F(ChoiceTest, ChoosesTheBestWorstCase) {
   // Random orders have 0.125. The first point ends at 0.625 ± 1/16 everywhere. The second one has the
   // better mean, but ends below random on fold 2 with the noisy user.

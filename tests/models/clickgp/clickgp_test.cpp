@@ -1,11 +1,9 @@
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <Eigen/Dense>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -15,7 +13,6 @@
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/random/rng_stream.h"
-#include "core/statistics/slate_estimates.h"
 #include "models/clickgp/click_memory.h"
 #include "models/clickgp/click_ranking.h"
 #include "models/clickgp/clickgp.h"
@@ -25,7 +22,6 @@
 #include "tests/models/small_world.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
@@ -1233,111 +1229,6 @@ TEST(ClickGpTest, ListsWithoutAFloorAreThoseOfTheDraw) {
     EXPECT_GE(ranking.propensity.front(), 1.0 / 64.0 - 1e-12);
   }
   EXPECT_GT(*std::min_element(first.begin(), first.end()), 0);
-}
-
-/// Users who click what attracts them until a click satisfies them, with probability ½. What is below does
-/// not matter.
-double attraction_of(const float* x) {
-  return 0.1 + 0.8 * double{x[0]} * double{x[1]};
-}
-
-constexpr std::int64_t kLoggedDocs = 5;
-constexpr std::int64_t kLoggedRanks = 3;
-
-/// The probability that another ranker shows `list[rank]` below the ones above: by Plackett-Luce, of scores
-/// that see half of what attracts.
-double other_policy(FeatureMatrix docs, std::span<const std::int32_t> list, std::size_t rank) {
-  const auto strength = [&](std::int32_t doc) { return std::exp(3.0 * double{docs.doc(doc)[1]}); };
-  double sum = 0.0;
-  for (std::int32_t doc = 0; doc < kLoggedDocs; ++doc) {
-    if (std::find(list.begin(), list.begin() + rank, doc) == list.begin() + rank) sum += strength(doc);
-  }
-  return strength(list[rank]) / sum;
-}
-
-double value_of_other(FeatureMatrix docs) {
-  double value = 0.0;
-  std::vector<std::int32_t> list;
-  const std::function<void(double, double)> add = [&](double probability, double left) {
-    if (std::ssize(list) == kLoggedRanks) return;
-    for (std::int32_t doc = 0; doc < kLoggedDocs; ++doc) {
-      if (std::find(list.begin(), list.end(), doc) != list.end()) continue;
-      list.push_back(doc);
-      const double shown = probability * other_policy(docs, list, list.size() - 1);
-      const double attraction = attraction_of(docs.doc(doc).data());
-      value += shown * left * attraction;
-      add(shown, left * (1.0 - 0.5 * attraction));
-      list.pop_back();
-    }
-  };
-  add(1.0, 1.0);
-  return value;
-}
-
-// 300 logs of 1,200 lists each, of queries that each log draws, while the ranker learns from the first 200
-// of its own lists: how many 95 % intervals for another ranker have the true value? With a true coverage
-// of 95 % fewer than 271 of 300 are covered with probability 1e-3.
-TEST(ClickGpTest, IntervalsFromItsLogsCoverTheTruth) {
-  constexpr int kLogs = kSanitized ? 3 : 300;
-  constexpr std::int64_t kQueries = 200;
-  constexpr std::uint32_t kLists = 1200;
-  constexpr std::uint32_t kLearned = 200;
-  const SmallWorld population(77, 40'000, kLoggedDocs, 2);
-  double truth = 0.0;
-  for (std::int64_t query = 0; query < population.queries(); ++query)
-    truth += value_of_other(population.query(query).features) / static_cast<double>(population.queries());
-  RankerSettings settings = click_settings(ClickTerms::kLinear);
-  settings.click.explore_floor = 0.4;
-  std::vector<int> covered(9);
-  std::vector<double> mean(9);
-  double mean_weight = 0.0;
-  double effective = 0.0;
-  ExecutionContext execution;
-  StageClock clock;
-  RoundContext context{execution, clock};
-  for (int log = 0; log < kLogs; ++log) {
-    const auto ranker = make_ranker(settings, 2, TrialKeys::of(log, 1, "logged"), kLoggedRanks);
-    RngStream coins(make_key({.seed = 14, .purpose = Purpose::kProbe}), static_cast<std::uint32_t>(log));
-    std::vector<std::int64_t> queries;
-    for (std::int64_t query = 0; query < kQueries; ++query) queries.push_back(coins.index(40'000));
-    SlateEstimates estimates(
-        {.ranks = kLoggedRanks, .replicates = 200, .seed = static_cast<std::uint64_t>(log)});
-    for (std::uint32_t round = 1; round <= kLists; ++round) {
-      const QueryDocs query = population.query(queries[coins.index(kQueries)]);
-      const RankedList made = ranker->rank(context, query, round);
-      const std::vector<std::int32_t> shown(made.docs.begin(), made.docs.begin() + kLoggedRanks);
-      const std::vector<double> logged(made.propensity.begin(), made.propensity.end());
-      std::vector<double> target, rewards;
-      std::vector<std::uint8_t> clicks;
-      bool left = true;
-      for (std::size_t rank = 0; rank < shown.size(); ++rank) {
-        target.push_back(other_policy(query.features, shown, rank));
-        clicks.push_back(left && coins.uniform() < attraction_of(query.features.doc(shown[rank]).data()));
-        rewards.push_back(clicks.back());
-        if (clicks.back() != 0 && coins.uniform() < 0.5) left = false;
-      }
-      estimates.add({static_cast<std::uint64_t>(query.query), rewards, logged, target});
-      if (round <= kLearned) ranker->learn(context, {round, query, shown, clicks});
-    }
-    mean_weight += estimates.whole_support().mean_weight / kLogs;
-    effective += estimates.whole_support().effective_lists / kLogs;
-    for (const SlateEstimate& one : estimates.estimates()) {
-      const auto place = static_cast<std::size_t>(one.estimator);
-      covered[place] += one.value.low <= truth && truth <= one.value.high ? 1 : 0;
-      mean[place] += one.value.value / kLogs;
-    }
-  }
-  if (kSanitized) return;  // so few say nothing of a share
-  EXPECT_NEAR(mean_weight, 1.0, 0.01);
-  RecordProperty("effective", fmt::format("{:.0f}", effective));
-  for (const SlateEstimator estimator :
-       {SlateEstimator::kIps, SlateEstimator::kRips, SlateEstimator::kSelfIps, SlateEstimator::kSelfRips}) {
-    const auto place = static_cast<std::size_t>(estimator);
-    RecordProperty(fmt::format("covered_{}", name_of(estimator)), covered[place]);
-    EXPECT_GE(covered[place], 271) << name_of(estimator);
-    EXPECT_LE(covered[place], 297) << name_of(estimator);
-    EXPECT_NEAR(mean[place], truth, 0.01) << name_of(estimator);
-  }
 }
 
 /// Plays lists of users who click on anything with probability ½, of which `worth_of` says what it is

@@ -19,7 +19,7 @@
 #include "jobs/experiment_run.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/output_folder.h"
-#include "jobs/recommending/recommender_study.h"
+#include "jobs/recommending/recommender_run.h"
 #include "jobs/recorded_experiment.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"

@@ -1,5 +1,3 @@
-#include "jobs/recommending/recommender_study.h"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "studies/generalisation/generalisation_run.h"
+#include "studies/generalisation/generalisation_findings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +18,6 @@
 #include "core/throw_error.h"
 #include "jobs/output_folder.h"
 #include "report/markup.h"
-#include "studies/generalisation/generalisation_findings.h"
 
 namespace olrank {
 namespace {

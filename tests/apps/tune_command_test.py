@@ -121,8 +121,7 @@ class Tune(InFolder):
                 # Sums of four numbers in another order differ by a few roundings.
                 self.assertAlmostEqual(float(line[column]), statistics.fmean(figures), delta=1e-12 * max(figures))
                 self.assertAlmostEqual(float(line[column + "_sd"]), statistics.stdev(figures), delta=1e-9)
-            file = "config.toml" if place is None else "config-fold{}-{}.toml".format(*place)
-            said = settings_in((out / file).read_text(), ranker)
+            said = settings_in((out / "config.toml").read_text(), ranker)
             for key, value in chosen.items():
                 self.assertEqual(json.loads(said[key]), value)
             for summary in own:
@@ -159,7 +158,7 @@ class Tune(InFolder):
 
     def test_another_choice_is_refused_until_the_earlier_test_is_removed(self):
         for fold in (1, 2):
-            succeed("data", "synth", f"small?queries=30&seed={fold}", "--out", self.root / f"data/Fold{fold}")
+            succeed("data", "synth", f"small?queries=30&seed={fold + 2}", "--out", self.root / f"data/Fold{fold}")
         data = ["--data", self.root / "data", "--set", "data.folds=1-2", "--jobs", 2, "--quiet"]
         self.tune("o", *data, "--by", "online")
         self.check("o", "online", (1, 2))

@@ -15,7 +15,7 @@ namespace olrank {
 namespace {
 
 // A list adds itself, its reward, its weight, that times its reward, and three by a model; then three
-// numbers for each rank by prefix, and after all of these the same by item.
+// numbers for each rank by prefix.
 enum Total { kLists, kReward, kWeight, kWeighted, kDirectReward, kCorrected, kByExposure, kTotals };
 enum AtRank { kRankLists, kRankWeight, kRankWeighted, kAtRank };
 
@@ -48,7 +48,7 @@ double extended(double weight, const ComparedList& list, std::int64_t rank) {
 
 SlateEstimates::SlateEstimates(const Settings& settings)
     : settings_(settings),
-      width_(kTotals + 2 * kAtRank * settings.ranks),
+      width_(kTotals + kAtRank * settings.ranks),
       sums_(static_cast<std::size_t>(width_)),
       row_of_(kGroups, -1),
       of_list_(static_cast<std::size_t>(width_)),
@@ -67,7 +67,6 @@ void SlateEstimates::add(const ComparedList& list) {
   if (!can_weigh(list))
     throw InvalidArgument("The probabilities of this list are so small that its weight is not finite.");
   const auto ranks = std::min<std::int64_t>(std::ssize(list.rewards), settings_.ranks);
-  const bool by_item = !list.logged_item.empty() && !list.target_item.empty();
   const bool by_model = !list.expected.empty();
   const bool is_weighed = !list.logged.empty();
   std::fill(of_list_.begin(), of_list_.end(), 0.0);
@@ -88,12 +87,6 @@ void SlateEstimates::add(const ComparedList& list) {
     at[kRankWeighted] = used * list.rewards[rank];
     of_prefixes += at[kRankWeighted];
     if (by_model) of_list_[kCorrected] += used * (list.rewards[rank] - list.expected[rank]);
-    if (by_item) {
-      double* item = at + kAtRank * settings_.ranks;
-      item[kRankLists] = 1.0;
-      item[kRankWeight] = clipped(list.target_item[rank] / list.logged_item[rank]);
-      item[kRankWeighted] = item[kRankWeight] * list.rewards[rank];
-    }
   }
   of_list_[kLists] = 1.0;
   of_list_[kReward] = reward;
@@ -109,13 +102,12 @@ void SlateEstimates::add(const ComparedList& list) {
   if (is_weighed) whole_.add(of_list_[kWeight]);
   ++lists_;
   weighed_lists_ += is_weighed ? 1 : 0;
-  lists_by_item_ += by_item ? 1 : 0;
   lists_by_model_ += by_model ? 1 : 0;
   const double before = of_prefixes - mean_;
   mean_ += before / static_cast<double>(lists_);
   spread_ += before * (of_prefixes - mean_);
 
-  const std::int64_t used = kTotals + kAtRank * (by_item ? settings_.ranks + ranks : ranks);
+  const std::int64_t used = kTotals + kAtRank * ranks;
   // Clusters are hashes already, but of what their owners like.
   const std::size_t group = (list.cluster * 0x9E3779B97F4A7C15U) >> 52;
   static_assert(kGroups == std::size_t{1} << 12);
@@ -131,8 +123,8 @@ void SlateEstimates::add(const ComparedList& list) {
 }
 
 double SlateEstimates::value_of(SlateEstimator estimator, Sums sums) const {
-  const auto over_ranks = [&](bool by_item, bool self) {
-    const double* at = sums.data() + kTotals + (by_item ? kAtRank * settings_.ranks : 0);
+  const auto over_ranks = [&](bool self) {
+    const double* at = sums.data() + kTotals;
     double value = 0.0;
     for (std::int64_t rank = 0; rank < settings_.ranks; ++rank, at += kAtRank) {
       if (!self) {
@@ -147,16 +139,12 @@ double SlateEstimates::value_of(SlateEstimator estimator, Sums sums) const {
   switch (estimator) {
     case SlateEstimator::kIps:
       return sums[kWeighted] / sums[kLists];
-    case SlateEstimator::kIips:
-      return over_ranks(true, false);
     case SlateEstimator::kRips:
-      return over_ranks(false, false);
+      return over_ranks(false);
     case SlateEstimator::kSelfIps:
       return sums[kWeight] > 0.0 ? sums[kWeighted] / sums[kWeight] : 0.0;
-    case SlateEstimator::kSelfIips:
-      return over_ranks(true, true);
     case SlateEstimator::kSelfRips:
-      return over_ranks(false, true);
+      return over_ranks(true);
     case SlateEstimator::kDirect:
       return sums[kDirectReward] / sums[kLists];
     case SlateEstimator::kCascadeDoublyRobust:
@@ -226,8 +214,6 @@ std::vector<SlateEstimate> SlateEstimates::estimates() const {
   std::vector<Figure> figures;
   if (lists_ == 0) return {};
   for (const auto& [estimator, name] : EnumNames<SlateEstimator>::values) {
-    const bool by_item = estimator == SlateEstimator::kIips || estimator == SlateEstimator::kSelfIips;
-    if (by_item && lists_by_item_ < lists_) continue;
     if (goes_by_model(estimator) && lists_by_model_ < lists_) continue;
     if (rests_on_weights(estimator) && !has_weights()) continue;
     figures.push_back({estimator, false});

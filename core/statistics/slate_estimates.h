@@ -19,20 +19,16 @@ struct ComparedList {
   /// weights is made.
   std::span<const double> logged;
   std::span<const double> target;  // the same by the other policy
-  /// Whatever is above; empty: not known, and no estimate by item and rank is made.
-  std::span<const double> logged_item = {};
-  std::span<const double> target_item = {};
   /// By a model of clicks; empty: there is none, and no estimate by a model is made.
   std::span<const double> expected = {};  // reward of each rank of this list, whatever is clicked above
   double direct = 0.0;                    // reward of a list of the other policy
   double by_exposure = 0.0;               // the same by what its documents have got where they were seen
 };
 
-/// Importance weighting of lists, of items at their ranks, and of prefixes, each also divided by the mean
-/// weight (Kiyohara et al., "Doubly robust off-policy evaluation for ranking policies under the cascade
-/// behavior model", WSDM 2022; Swaminathan and Joachims, "The self-normalized estimator for counterfactual
-/// learning", NeurIPS 2015). Whole lists assume nothing about users. Prefixes assume that what is below
-/// does not matter to a click, items that nothing else in the list does.
+/// Importance weighting of lists and of prefixes, each also divided by the mean weight (Kiyohara et al.,
+/// "Doubly robust off-policy evaluation for ranking policies under the cascade behavior model", WSDM 2022;
+/// Swaminathan and Joachims, "The self-normalized estimator for counterfactual learning", NeurIPS 2015).
+/// Whole lists assume nothing about users. Prefixes assume that what is below does not matter to a click.
 ///
 /// Three go by a model of clicks: what it says of the other policy's lists; the same corrected by prefix
 /// weights for what the model gets wrong (Kiyohara et al.: with a model in which nothing below matters, the
@@ -42,10 +38,8 @@ struct ComparedList {
 /// counterfactual learning to rank", WSDM 2021).
 enum class SlateEstimator {
   kIps,
-  kIips,
   kRips,
   kSelfIps,
-  kSelfIips,
   kSelfRips,
   kDirect,
   kCascadeDoublyRobust,
@@ -64,7 +58,7 @@ inline bool rests_on_weights(SlateEstimator estimator) {
 template <>
 struct EnumNames<SlateEstimator> {
   static constexpr std::array values = names_in_order<SlateEstimator>(
-      "ips", "iips", "rips", "snips", "sniips", "snrips", "direct", "cascade-dr", "intervention-aware");
+      "ips", "rips", "snips", "snrips", "direct", "cascade-dr", "intervention-aware");
 };
 
 struct SlateEstimate {
@@ -146,7 +140,6 @@ class SlateEstimates {
   std::int64_t width_;
   std::int64_t lists_ = 0;
   std::int64_t weighed_lists_ = 0;
-  std::int64_t lists_by_item_ = 0;
   std::int64_t lists_by_model_ = 0;
   std::vector<double> sums_;          // [width_]
   std::vector<double> groups_;        // [groups with lists × width_]

@@ -129,8 +129,8 @@ def by_obp(olrank, folder):
              "SlateCascadeDoublyRobust": greedy, "DoublyRobust": greedy, "DirectMethod": greedy}
     rows = [row("obp", name, f"ope: {ours} at {at}", pairs, notes.get(name, ""))
             for (name, ours, at), pairs in found.items()]
-    rows.append(row("obp", "SlateIndependentIPS, SelfNormalizedSlateIndependentIPS", "iips, sniips", (),
-                    "logs have the chance of a document given those above it, and these want that of a document at a rank; a test has their formulas"))
+    rows.append(row("obp", "SlateIndependentIPS, SelfNormalizedSlateIndependentIPS", "–", (),
+                    "logs have the chance of a document given those above it, and these want that of a document at a rank"))
     rows.append(row("obp", "DoublyRobust and IPW with switches, shrinkage, tuned clips or embeddings", "–", (), "olrank has none of them"))
     return rows
 

@@ -113,17 +113,11 @@ TEST(SlateEstimatesTest, AreThePrintedFormulas) {
   RngStream draws = draws_of(1);
   SlateEstimates estimates({.ranks = kRanks, .replicates = 0});
   double ips = 0.0, weights = 0.0, shown_reward = 0.0;
-  std::vector<double> prefix(kRanks), prefix_weights(kRanks), item(kRanks), item_weights(kRanks);
+  std::vector<double> prefix(kRanks), prefix_weights(kRanks);
   constexpr int kLists = 500;
   for (int number = 0; number < kLists; ++number) {
     const World::Shown shown = world.show(draws);
-    std::vector<double> logged_item, target_item;
-    for (int rank = 0; rank < kRanks; ++rank) {
-      logged_item.push_back(0.1 + 0.2 * draws.uniform());
-      target_item.push_back(0.3 * draws.uniform());
-    }
-    estimates.add({static_cast<std::uint64_t>(number), shown.rewards, shown.logged, shown.target,
-                   logged_item, target_item});
+    estimates.add({static_cast<std::uint64_t>(number), shown.rewards, shown.logged, shown.target});
     double weight = 1.0;
     double reward = 0.0;
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -131,8 +125,6 @@ TEST(SlateEstimatesTest, AreThePrintedFormulas) {
       reward += shown.rewards[rank];
       prefix[rank] += weight * shown.rewards[rank];
       prefix_weights[rank] += weight;
-      item[rank] += target_item[rank] / logged_item[rank] * shown.rewards[rank];
-      item_weights[rank] += target_item[rank] / logged_item[rank];
     }
     ips += weight * reward;
     weights += weight;
@@ -142,17 +134,12 @@ TEST(SlateEstimatesTest, AreThePrintedFormulas) {
   const auto sum = [](const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.end(), 0.0);
   };
-  double self_prefix = 0.0, self_item = 0.0;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    self_prefix += prefix[rank] / prefix_weights[rank];
-    self_item += item[rank] / item_weights[rank];
-  }
+  double self_prefix = 0.0;
+  for (int rank = 0; rank < kRanks; ++rank) self_prefix += prefix[rank] / prefix_weights[rank];
   EXPECT_NEAR(of(all, SlateEstimator::kIps).value.value, ips / kLists, 1e-12);
   EXPECT_NEAR(of(all, SlateEstimator::kSelfIps).value.value, ips / weights, 1e-12);
   EXPECT_NEAR(of(all, SlateEstimator::kRips).value.value, sum(prefix) / kLists, 1e-12);
   EXPECT_NEAR(of(all, SlateEstimator::kSelfRips).value.value, self_prefix, 1e-12);
-  EXPECT_NEAR(of(all, SlateEstimator::kIips).value.value, sum(item) / kLists, 1e-12);
-  EXPECT_NEAR(of(all, SlateEstimator::kSelfIips).value.value, self_item, 1e-12);
   EXPECT_NEAR(estimates.shown().value, shown_reward / kLists, 1e-12);
   EXPECT_NEAR(of(all, SlateEstimator::kRips).difference.value, sum(prefix) / kLists - shown_reward / kLists,
               1e-12);

@@ -33,15 +33,13 @@ const Schema& ServiceIdentity::schema() {
   using S = ServiceIdentity;
   static const Schema schema =
       SchemaBuilder<S>("service", "The settings that a service's state depends on.")
-          .field("features", &S::features, "number of raw features per document")
-          .at_least(1)
+          .field("features", &S::features, "number of raw features per document", {1})
           .field("feature_names", &S::feature_names, "their names")
           .field("feature_origins", &S::feature_origins, "where a search answer has them")
           .field("schema", &S::feature_schema, "what requests send, and how it becomes features")
           .field("first_names", &S::first_names, "the features of records without names")
           .field("normalisation", &S::normalisation, "how raw features become model inputs")
-          .field("cutoff", &S::cutoff, "default number of documents to show")
-          .at_least(1)
+          .field("cutoff", &S::cutoff, "default number of documents to show", {1})
           .field("seed", &S::seed, "seed for initialisation, exploration and noise")
           .field("normalise_query", &S::normalise_query, "whether texts of queries are made alike")
           .field("model", &S::model, "fingerprint of the initial model")

@@ -295,8 +295,8 @@ const Schema& GroupSettings::schema() {
           "Groups of documents, A, B and up to four more, whose exposure is measured and may be "
           "kept in balance (docs/FAIRNESS.md); off without a feature or a file.")
           .field("feature", &S::feature,
-                 "the feature that decides a document's group by its raw value, counted from 1; 0 for none")
-          .at_least(0)
+                 "the feature that decides a document's group by its raw value, counted from 1; 0 for none",
+                 {0})
           .field("threshold", &S::threshold,
                  "the value that separates the groups A and B, or an increasing list of the values that "
                  "separate more groups; `auto` computes it from `quantile`")
@@ -311,14 +311,12 @@ const Schema& GroupSettings::schema() {
           .field("beta", &S::beta,
                  "the fair ratio of A's exposure to B's; for more groups, a list of the ratios of A to B, "
                  "A to C and so on, from which the ratios of the other pairs follow; `auto`: the ratios of "
-                 "the groups' mean grades in the training part")
+                 "the groups' mean grades in the training part",
+                 above(0.0, 1e6))
           .symbol("β")
-          .above(0.0)
-          .at_most(1e6)
-          .field("epsilon", &S::epsilon, "the unfairness of two groups that is still fair")
+          .field("epsilon", &S::epsilon, "the unfairness of two groups that is still fair", {0.0})
           .unit("P(1)")
           .symbol("ε")
-          .at_least(0.0)
           .field("exposure", &S::exposure,
                  "a shown document's exposure: its rank's probability of examination (`position`), or 1 if "
                  "the simulated user examined it (`examined`)")

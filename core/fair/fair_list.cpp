@@ -117,9 +117,9 @@ const Schema& FairSettings::schema() {
           .field("template_search", &S::template_search,
                  "how FairExp finds the list of a template: the paper's greedy `fairswap`, or `exact`, "
                  "which violates as few certain orders as any list and is for two groups only")
-          .field("fair_gain", &S::fair_gain, "increase of a score for each unit of unfairness in FairCo")
+          .field("fair_gain", &S::fair_gain, "increase of a score for each unit of unfairness in FairCo",
+                 {0.0})
           .symbol("λ_c")
-          .at_least(0.0)
           .build();
   return schema;
 }

@@ -4,11 +4,6 @@
 
 #include "core/io/state_archive.h"
 #include "core/throw_error.h"
-#include "recommend/factors/bprmf.h"
-#include "recommend/factors/efm.h"
-#include "recommend/mter/mter.h"
-#include "recommend/trees/fact_training.h"
-#include "recommend/trees/fmf_training.h"
 
 namespace olrank {
 
@@ -45,7 +40,7 @@ class PopularRecommender : public Recommender {
 /// Counting takes one pass and nothing else.
 class PopularTraining : public RecommenderTraining {
  public:
-  explicit PopularTraining(const TrainingData& data)
+  PopularTraining(const RecommendSettings&, const TrainingData& data)
       : RecommenderTraining(1), data_(data), model_(counts()) {}
 
   TrainingPassReport advance(ExecutionContext&) override { return {.pass = ++passed_}; }
@@ -68,10 +63,6 @@ std::int64_t plan_popular(const RecommendSettings&, const ReviewCounts& counts, 
   return counts.items * static_cast<std::int64_t>(sizeof(float));
 }
 
-std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings&, const TrainingData& data) {
-  return std::make_unique<PopularTraining>(data);
-}
-
 std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts) {
   std::vector<float> by_item(counts.items);
   state.get_into("popular.counts", std::span<float>(by_item));
@@ -81,34 +72,18 @@ std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts
 using Key = std::string_view;
 
 const std::array kKinds = {
-    RecommenderKindRow{RecommenderKind::kMter,
-                       "tensors of preferences and phrases, with a core each, and pairs", 100, kMterKeys,
-                       true, nullptr, plan_mter, start_mter, read_mter},
-    RecommenderKindRow{RecommenderKind::kMterS, "mter with canonical decompositions, vectors partly shared",
-                       100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
-    RecommenderKindRow{RecommenderKind::kMterSa, "mter with canonical decompositions, all vectors shared",
-                       100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
-    RecommenderKindRow{RecommenderKind::kFact,
-                       "two trees over what reviews mention, with factors in their leaves", 10, kFactKeys,
-                       true, nullptr, plan_fact, start_fact, read_fact},
-    RecommenderKindRow{RecommenderKind::kFmf, "a tree over what users rate, with factors in its leaves", 10,
-                       kFmfKeys, false, nullptr, plan_fmf, start_fmf, read_fmf},
-    RecommenderKindRow{RecommenderKind::kEfm,
-                       "explicit factors: ratings, users' attention and items' quality", 30, kEfmKeys, true,
-                       nullptr, plan_efm, start_efm, read_efm},
-    RecommenderKindRow{RecommenderKind::kBprmf, "matrix factorisation for pairs", 100, kBprmfKeys, false,
-                       set_bprmf_defaults, plan_bprmf, start_bprmf, read_product},
-    RecommenderKindRow{RecommenderKind::kNmf, "non-negative factorisation of ratings", 30, kNmfKeys, false,
-                       nullptr, plan_nmf, start_nmf, read_product},
-    RecommenderKindRow{RecommenderKind::kPopular,
-                       "the items with most reviews, the same for everybody",
-                       1,
-                       {},
-                       false,
-                       nullptr,
-                       plan_popular,
-                       start_popular,
-                       read_popular},
+    kMterKind,
+    kMterSKind,
+    kMterSaKind,
+    kFactKind,
+    kFmfKind,
+    kEfmKind,
+    kBprmfKind,
+    kNmfKind,
+    RecommenderKindRow{.about = "the items with most reviews, the same for everybody",
+                       .plan = plan_popular,
+                       .start = start_training<PopularTraining>,
+                       .read = read_popular},
 };
 
 bool lists(const RecommenderKindRow& row, Key key) {

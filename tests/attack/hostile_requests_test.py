@@ -38,56 +38,12 @@ def get(*fields, target=b"/v1/stats", host=HOST, body=b""):
     return b"GET " + target + b" HTTP/1.1\r\n" + host + b"".join(fields) + b"\r\n" + body
 
 
-BY_HAND = [
-    # Where does the body end?
-    post(LENGTH, CHUNKED, body=CHUNKS), post(CHUNKED, LENGTH, body=CHUNKS), post(LENGTH, LENGTH),
-    post(LENGTH, b"Content-Length: 0\r\n"), post(b"Content-Length: %d, %d\r\n" % (len(BODY), len(BODY))),
-    post(b"Content-Length: 0\r\nContent-Length: %d\r\n" % len(BODY)), post(b"Content-Length: +5\r\n"),
-    post(b"Content-Length: -1\r\n"), post(b"Content-Length: 1e1\r\n"), post(b"Content-Length: 0x10\r\n"),
-    post(b"Content-Length: 5 5\r\n"), post(b"Content-Length:\r\n"), post(b"Content-Length: 18446744073709551616\r\n"),
-    post(b"Content-Length : 5\r\n", body=b"{}"), post(b"Content_Length: 5\r\n", body=b"{}"),
-    post(b"Transfer-Encoding : chunked\r\n", LENGTH), post(b"Transfer-Encoding: xchunked\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: gzip, chunked\r\n", body=CHUNKS), post(b"Transfer-Encoding: chunked, gzip\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: identity\r\n", LENGTH), post(b"Transfer-Encoding: chunked, chunked\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: gzip\r\n", CHUNKED, body=CHUNKS), post(CHUNKED, CHUNKED, body=CHUNKS),
-    post(CHUNKED, b"Transfer-Encoding: identity\r\n", body=CHUNKS), post(b"Transfer-Encoding:\r\n chunked\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: \"chunked\"\r\n", body=CHUNKS), post(b"Transfer-Encoding: chunked;q=1\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: \x0bchunked\r\n", body=CHUNKS), post(b"Transfer-Encoding\r\n: chunked\r\n", body=CHUNKS),
-    post(CHUNKED, body=CHUNKS, start=b"POST /v1/rank HTTP/1.0\r\n"), get(CHUNKED, body=CHUNKS), get(LENGTH, body=BODY),
-    post(b"Foo: bar\r\n\tTransfer-Encoding: chunked\r\n", LENGTH), b"DELETE /v1/rank HTTP/1.1\r\n" + HOST + LENGTH + b"\r\n" + BODY,
-    # Chunks.
-    post(CHUNKED, body=CHUNKS.replace(b"\r\n", b"\n")), post(CHUNKED, body=CHUNKS.replace(b"\r\n", b"\r")),
-    post(CHUNKED, body=b"%x\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)), post(CHUNKED, body=b"%x\r\n%s\n0\r\n\r\n" % (len(BODY), BODY)),
-    post(CHUNKED, body=b" " + CHUNKS), post(CHUNKED, body=b"0x" + CHUNKS), post(CHUNKED, body=b"+" + CHUNKS),
-    post(CHUNKED, body=b"-1\r\n"), post(CHUNKED, body=b"\r\n" + CHUNKS), post(CHUNKED, body=b"1ffffffffffffffff\r\n" + BODY),
-    post(CHUNKED, body=b"ffffffff\r\n" + BODY), post(CHUNKED, body=b"%x;a=\"\n\"\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)),
-    post(CHUNKED, body=b"%x;a\nb\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)), post(CHUNKED, body=b"2;" + b"x" * 100_000),
-    post(CHUNKED, body=CHUNKS[:-2] + b"Content-Length: 4\r\n\r\n"), post(CHUNKED, body=CHUNKS[:-2] + b"A: b\n\n"),
-    post(CHUNKED, body=CHUNKS[:-2] + b" A: b\r\n\r\n"), post(CHUNKED, body=b"%x\r\n%sx\r\n0\r\n\r\n" % (len(BODY), BODY)),
-    # Lines and fields.
-    b"\r\n" + get(), b"\n" + get(), b" " + get(), get().replace(b"\r\n", b"\n"), get().replace(b"\r\n", b"\r"),
-    get(b"A: b\n"), get(b"A: b\rC: d\r\n"), get(b"A: b\x00c\r\n"), get(b"A\x00: b\r\n"), get(b"A: b\r\n c\r\n"), get(b" A: b\r\n"),
-    get(b"A : b\r\n"), get(b"A\r\n"), get(b": b\r\n"), get(b"A: b\x7f\r\n"), get(b"A: \x1b[2J\r\n"), get(b"A(: b\r\n"),
-    get(b"\xc3\xa9: b\r\n"), get(b"A: " + b"b" * 200_000 + b"\r\n"), get(b"A: b\r\n" * 20_000), b"GET / HTTP/1.1\r\n" + b"A" * 100_000,
-    # Request lines.
-    b"GET\r\n\r\n", b"GET /v1/stats\r\n\r\n", b"GET  /v1/stats HTTP/1.1\r\n" + HOST + b"\r\n", b"GET /v1/stats  HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET /v1/stats HTTP/1.1 \r\n" + HOST + b"\r\n", b"GET\t/v1/stats\tHTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET /v1/stats HTTP/2.0\r\n" + HOST + b"\r\n", b"GET /v1/stats HTTP/1.10\r\n" + HOST + b"\r\n",
-    b"GET /v1/stats http/1.1\r\n" + HOST + b"\r\n", b"GET /v1 /stats HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"CONNECT localhost:22 HTTP/1.1\r\n" + HOST + b"\r\n", b"G(T /v1/stats HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(200)), b"\x00" * 5000, b"\xff" * 5000,
-    get(target=b"/" + b"a" * 9000), get(target=b"/" + b"a" * 200_000), get(target=b"/v1/../v1/stats"), get(target=b"/v1/stats\x00"),
-    get(target=b"//v1/stats"), get(target=b"/v1/%73tats"), get(target=b"file:///v1/stats"), get(target=b"http://localhost@evil.example/v1/stats"),
-    # Hosts, origins and types.
-    get(host=b""), get(host=HOST + HOST), get(host=b"Host: localhost, evil.example\r\n"), get(host=b"Host: localhost evil.example\r\n"),
-    get(host=b"Host: evil.example\r\n"), get(host=b"Host: 127.evil.example\r\n"), get(host=b"Host: 127.0.0.1.evil.example:8080\r\n"),
-    get(host=b"Host: 0.0.0.0\r\n"), get(host=b"Host:\r\n"), get(host=b"Host: localhost@evil.example\r\n"), get(host=b"Host: [::1\r\n"),
-    get(target=b"http://evil.example/v1/stats"), get(b"Origin: https://evil.example\r\n"), get(b"Origin: null\r\n"),
-    post(LENGTH, b"Origin: http://localhost.evil.example\r\n"), START + HOST + LENGTH + b"\r\n" + BODY,
-    START + HOST + LENGTH + b"Content-Type: text/plain\r\n\r\n" + BODY, post(LENGTH, b"Content-Type: text/plain\r\n"),
-    START + HOST + LENGTH + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n" + BODY,
-    START + HOST + LENGTH + b"Content-Type: multipart/form-data; boundary=x\r\n\r\n" + BODY,
-    post(LENGTH, b"Content-Encoding: gzip\r\n"), post(LENGTH, b"Expect: 200-ok\r\n"), post(b"Content-Length: 99999999\r\n"),
+# A request a line: where a body ends, chunks, lines and fields, request lines, hosts, origins and types.
+BY_HAND = [line.encode().decode("unicode_escape").encode("latin-1")
+           for line in pathlib.Path(__file__).with_name("hostile_requests.txt").read_text(encoding="ascii").splitlines()]
+BY_HAND += [
+    post(CHUNKED, body=b"2;" + b"x" * 100_000), get(b"A: " + b"b" * 200_000 + b"\r\n"), get(b"A: b\r\n" * 20_000),
+    b"GET / HTTP/1.1\r\n" + b"A" * 100_000, b"\x00" * 5000, b"\xff" * 5000, get(target=b"/" + b"a" * 9000), get(target=b"/" + b"a" * 200_000),
 ]
 
 

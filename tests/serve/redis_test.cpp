@@ -770,18 +770,6 @@ TEST_F(RedisTest, AServerThatMayLoseAnswersIsRefused) {
         contains(message_of<IoError>([&] { lists.add(id, clicks, {}); }), "0 of the server's 1 replica"));
 }
 
-TEST_F(RedisTest, PasswordsAreAskedFor) {
-  const RedisServer locked({"--requirepass", "right"});
-  RedisSettings settings = locked.settings();
-  EXPECT_TRUE(contains(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }), "NOAUTH"));
-  settings.password = "wrong";
-  EXPECT_TRUE(contains(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }),
-                       "refuses the password"));
-  settings.password = "right";
-  EXPECT_EQ(RedisClient(settings).call({"PING"}).text, "PONG");
-  EXPECT_THROW(RedisClient({RedisAddress::parse("redis://127.0.0.1:1/p")}).call({"PING"}), RedisAway);
-}
-
 /// The documents of a process of the prefix: with a folder those of a learner.
 struct Documents {
   explicit Documents(const RedisServer& server, const std::filesystem::path& folder = {},

@@ -139,17 +139,6 @@ class ServeCommand(ServiceTest):
         self.assertIn("Port 80 is privileged: as an ordinary user, choose a --port from 1024 on", done.stderr)
         self.assertEqual(list(folder.iterdir()), [])
 
-    def test_tells_loopback_by_the_number(self):
-        fresh = self.path("fresh")
-        for address, problem in (("127.evil.invalid", "neither an IP address nor a name"), ("::", "requires --token-file"),
-                                 ("0.0.0.0", "requires --token-file"), ("", "neither an IP address nor a name")):
-            with self.subTest(address=address):
-                self.assertIn(problem, self.refused("--state", fresh, *RANKER, "--address", address))
-        self.assertFalse(fresh.exists())
-        service = self.start(*RANKER, "--address", "localhost")
-        with service.client() as client:
-            self.assertTrue(client.is_ready())
-
     def test_refuses_flags_that_contradict_the_state(self):
         started = ["--ranker", "olranknet", "--features", "3", "--width", "8", "--seed", "2", "--normalise", "none"]
         self.assertEqual(self.start(*started).stop(), 0)
@@ -210,20 +199,6 @@ class ServeCommand(ServiceTest):
         self.assertGreater(float(told["process_cpu_seconds_total"]), 0)
         self.assertGreater(float(told["process_virtual_memory_bytes"]), float(told["process_resident_memory_bytes"]))
         self.assertLess(float(told["process_open_fds"]), float(told["process_max_fds"]))
-
-    def test_resumes_after_a_stop(self):
-        service = self.start(*RANKER)
-        first = self.play(service, 40)
-        self.assertEqual(service.stop(), 0)
-        self.assertTrue((self.state / "checkpoint").exists())
-        service = self.start("--verbose")
-        self.assertIn("learning continues from round 40", service.messages())
-        with service.client() as client:
-            self.assertEqual(client.stats()["fingerprint"], first["fingerprint"])
-        last = self.play(service, 30, seed=2)
-        self.assertEqual(service.stop(), 0)
-        self.assertEqual(last["fingerprint"], learned_state(self.state)["fingerprint"])
-        self.assertNotEqual(last["fingerprint"], first["fingerprint"])
 
     def test_lists_outlive_ten_kills(self):
         users, draw, open_lists, answered = Users(2, 6), random.Random(5), [], 0
@@ -573,14 +548,6 @@ class ServeCommand(ServiceTest):
                 (("export", self.path("model"), "--to", "snapshot", "--out", run), 2, "a model file has no memory of documents")):
             InFolder.refused(self, code, problem, *arguments)
 
-    def test_writes_a_checkpoint_on_request(self):
-        service = self.start(*RANKER)
-        self.play(service, 10)
-        with service.client() as client:
-            checkpoint = client.checkpoint()
-            self.assertEqual((checkpoint["round"], checkpoint["fingerprint"]), (10, client.stats()["fingerprint"]))
-        service.kill()
-        self.assertIn("learning continues from round 10", self.start().messages())
 
 
 if __name__ == "__main__":

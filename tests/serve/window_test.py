@@ -137,13 +137,6 @@ class WindowTest(ServiceTest):
         self.assertEqual(service.stop(), 0)
         self.assertEqual(logged(self.state)[0]["rewards"], [1, 0, 3, 0, 0])
 
-    def test_a_service_without_windows_takes_no_events(self):
-        service = self.start(*RANKER)
-        with service.client() as client:
-            impression = client.rank("q", Users(1, 4).queries[0])["impression"]
-            with self.assertRaises(ServiceError) as refused:
-                client.events(impression, [{"rank": 0}])
-            self.assertIn("started without --window", str(refused.exception))
 
 
 if __name__ == "__main__":

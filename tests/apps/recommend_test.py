@@ -170,14 +170,6 @@ class Recommend(InFolder):
         text = self.done("eval", "--model", self.root / "a", "--model", self.root / "b").stdout
         self.assertIn("p after Holm's correction", text)
 
-    def test_the_speed_of_a_training_is_measured_beside_its_targets(self):
-        sizes = ["--users", 60, "--items", 40, "--reviews", 400, "--passes", 2, "--threads", 1]
-        measured = json.loads(olrank("bench", "recommend", *sizes, "--json").stdout)
-        self.assertEqual(len(measured["passes"]), 2)
-        self.assertGreater(measured["per_second"]["entries"], 0)
-        self.assertEqual(measured["target_on_two_cores"], {"entries": 1.5e6, "pairs": 3e6})
-        self.assertIn("target on two cores", olrank("bench", "recommend", *sizes).stdout)
-
     def test_files_configure_and_flags_win(self):
         config = self.root / "c.toml"
         config.write_text('[recommend]\nkind = "nmf"\ndimension = 7\npenalty = 0.5\n')

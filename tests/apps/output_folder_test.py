@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -76,37 +75,6 @@ class Foreign(Folder):
         self.refused(2, "not a folder that olrank made", "report", self.out, "--figures", other)
         self.refused(1, "not an experiment manifest", "report", other)
         self.refused(2, "is not a folder", "run", "--data", DATA, *SHORT, "--out", sweep, "--force")
-
-    def test_force_keeps_what_is_not_a_trial_of_the_manifest(self):
-        self.run_into(*SHORT)
-        trials = self.out / "trials"
-        thesis = [trials / "thesis.txt", trials / "thesis/chapter/1/2/text", trials / "pdgd/perfect/notes",
-                  trials / "pdgd/perfect/fold1/seed1/plot.png", self.out / "notes.txt"]
-        for file in thesis:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text("mine")
-        elsewhere = self.root / "elsewhere"
-        elsewhere.mkdir()
-        (elsewhere / "curve.jsonl").write_text("mine")
-        (trials / "link").symlink_to(elsewhere)
-        first = json.loads((self.out / "manifest.json").read_text())
-        self.assertEqual(first["trial_folders"], ["trials/pdgd/perfect/fold1/seed1"])
-        self.run_into(*SHORT[:-3], "2", *SHORT[-2:], "--force")
-        for file in (*thesis, elsewhere / "curve.jsonl"):
-            self.assertEqual(file.read_text(), "mine")
-        self.assertFalse((trials / "pdgd/perfect/fold1/seed1/curve.jsonl").exists())
-        self.assertEqual((self.out / "summary.csv").read_text().count("\n"), 2)
-
-    def test_force_refuses_trials_of_another_experiment_and_links(self):
-        self.run_into(*SHORT)
-        seed = self.out / "trials/pdgd/perfect/fold1/seed1"
-        shutil.copytree(seed, seed.parent / "seed9")
-        force = ["run", "--data", DATA, *SHORT, "--out", self.out, "--force"]
-        self.refused(2, "does not list", *force)
-        shutil.rmtree(seed.parent / "seed9")
-        seed.rename(self.root / "moved")
-        seed.symlink_to(self.root / "moved")
-        self.refused(2, "is a symbolic link", *force)
 
     def test_a_killed_run_is_still_ours(self):
         """Killed at once, before or after it writes its manifest, and later."""

@@ -66,28 +66,6 @@ class Rounds(Folder):
         self.check_extension("olranknet", 47, 61, "--protocol-eval-every", 20, "--width", 8, "--covariance", "diagonal",
                              "--shadow", "full")
 
-    def test_a_killed_extension_goes_on(self):
-        settings = ["--ranker", "pairrank", "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 30,
-                    "--run-checkpoint-every", 20]
-        self.run_into(self.out, *settings, "--rounds", 50)
-        process = subprocess.Popen([PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(self.out), *map(str, settings),
-                                    "--rounds", "5000", "--resume"], stderr=subprocess.PIPE, text=True)
-        while len(curve(self.trial("pairrank"))) < 8:
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
-        process.kill()
-        process.communicate()
-        self.assertFalse((self.trial("pairrank") / "summary.json").exists())
-        rounds = curve(self.trial("pairrank"))[-1]["round"] + 100
-        self.run_into(self.out, *settings, "--rounds", rounds, "--resume", code=2)  # the experiment has 5,000 by now
-        config = self.out / "config.toml"
-        config.write_text(config.read_text().replace("rounds = 5000", f"rounds = {rounds}"))
-        self.run_into(self.out, *settings, "--rounds", rounds, "--resume")
-        whole = self.root / "whole"
-        self.run_into(whole, *settings, "--rounds", rounds)
-        self.assertEqual(self.summary(self.trial("pairrank"))["result_fingerprint"],
-                         self.summary(self.trial("pairrank", out=whole))["result_fingerprint"])
-
     def test_the_folder_alone_is_enough(self):
         self.run_into(self.out, *SHORT, "--learning-rate", 0.2)
         self.run_into(self.out, "--resume", "--rounds", 80, data=())
@@ -191,27 +169,6 @@ class Checkpoints(Folder):
         state = (self.trial("olranknet") / "checkpoint" / name).read_bytes()
         header = json.loads(state[8:8 + int.from_bytes(state[:8], "little")])
         return {file["name"]: file["bytes"] for file in json.loads(header["__metadata__"]["blocks"])["files"]}
-
-    def test_a_kill_leaves_a_checkpoint_that_goes_on_to_the_same_bits(self):
-        whole = self.root / "whole"
-        self.run_into(whole, *self.GROWING)
-        states = self.trial("olranknet") / "checkpoint"
-        for life in range(3):
-            command = [PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(self.out), *map(str, self.GROWING)]
-            process = subprocess.Popen(command + (["--resume"] if life else []), stderr=subprocess.PIPE, text=True)
-            before = (states / "state.safetensors").stat().st_mtime_ns if life else 0
-            while process.poll() is None:
-                state = states / "state.safetensors"
-                if state.exists() and state.stat().st_mtime_ns > before:
-                    break
-            time.sleep(0.003 * life)
-            process.kill()
-            process.communicate()
-        self.run_into(self.out, *self.GROWING, "--resume")
-        self.assertEqual(self.summary(self.trial("olranknet"))["result_fingerprint"],
-                         self.summary(self.trial("olranknet", out=whole))["result_fingerprint"])
-        self.assertEqual(sorted(path.name for path in states.iterdir()),
-                         sorted([*self.block_bytes("state.safetensors"), "state.safetensors"]))
 
     def test_damaged_new_rows_leave_the_checkpoint_before(self):
         self.run_into(self.out, *self.GROWING, "--run-keep-checkpoints", 2)

@@ -8,7 +8,7 @@ import random
 import unittest
 import urllib.request
 
-from running_service import ServiceError, ServiceTest, Users, logged, succeed
+from running_service import ServiceTest, Users, logged, succeed
 
 RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5", "--fair", "fairexp"]
 BETA, EPSILON = 1.2, 0.5

@@ -632,46 +632,6 @@ TEST_F(LearnerTest, RejectsRankersWhoseListsDependOnTheRound) {
   EXPECT_THROW(Learner(make_served(RankerKind::kDbgd), log, settings_in(folder)), InvalidArgument);
 }
 
-TEST(Service, RanksAndLearns) {
-  SmallService small;
-  for (int round = 0; round < 300; ++round) {
-    nlohmann::json request = {{"query", fmt::format("q{}", round % 7)}, {"k", 4}};
-    const FeedbackRecord like = liked_first_feature(round, 8);
-    for (std::size_t doc = 0; doc < 8; ++doc) {
-      const auto row = like.features().doc(static_cast<std::int64_t>(doc));
-      request["docs"].push_back(
-          {{"id", like.docs[doc].text}, {"features", std::vector<float>(row.begin(), row.end())}});
-    }
-    const auto answer = nlohmann::json::parse(small.service.rank(request.dump()));
-    ASSERT_EQ(answer["docs"].size(), 4U);
-    ASSERT_EQ(answer["certain"].size(), 4U);
-    nlohmann::json feedback = {{"impression", answer["impression"]}, {"clicks", nlohmann::json::array()}};
-    for (const auto& doc : answer["docs"]) {
-      const auto at = std::stoul(doc["id"].get<std::string>().substr(1));
-      if (like.clicks[at] != 0) feedback["clicks"].push_back(doc["id"]);
-    }
-    const auto accepted = nlohmann::json::parse(small.service.feedback(feedback.dump()));
-    EXPECT_EQ(accepted["round"], round + 1);
-    EXPECT_EQ(accepted["duplicate"], false);
-    const auto again = nlohmann::json::parse(small.service.feedback(feedback.dump()));
-    EXPECT_EQ(again["round"], round + 1);
-    EXPECT_EQ(again["duplicate"], true);
-  }
-  wait_for_round(small.learner, 300);
-  const auto stats = nlohmann::json::parse(small.service.stats());
-  EXPECT_EQ(stats["rounds"], 300);
-  EXPECT_EQ(stats["feedback_accepted"], 300);
-  EXPECT_EQ(stats["duplicates"], 300);
-  EXPECT_EQ(stats["impressions"], 300);
-  EXPECT_GT(stats["pairs"].get<int>(), 100);
-  // The document that the user likes now comes first.
-  const std::string body =
-      R"({"query": "new", "explore": false, "docs": [{"id": "low", "features": [0, 0.5, 0.5, 0.5]},
-          {"id": "high", "features": [1, 0.5, 0.5, 0.5]}]})";
-  EXPECT_EQ(nlohmann::json::parse(small.service.rank(body))["docs"][0]["id"], "high");
-  EXPECT_TRUE(contains(small.service.metrics(), "olrank_rounds_total 300\n"));
-}
-
 TEST(Service, RefusesFeaturesWhoseScoresMayOverflow) {
   SmallService small;
   const auto rank = [&](std::string_view value) {

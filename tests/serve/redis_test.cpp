@@ -324,29 +324,6 @@ TEST_F(RedisTest, AListThatIsClosedIsNotStoredAgain) {
   EXPECT_EQ(log->read(0, 10, std::chrono::milliseconds(1)).size(), 1U);
 }
 
-TEST(ModelFollowerTest, ARefusedModelIsRememberedUntilTheNextOne) {
-  const ExpectedWarnings warnings;
-  const TemporaryFolder folder;
-  FileLog file(folder / "log", 10);
-  Learner learner(make_served(), file, {folder / "checkpoint", "identity", 1000});
-  std::atomic<int> calls = 0;
-  const auto fetch = [&]() -> std::optional<std::string> {
-    const int call = ++calls;
-    if (call == 1) return "no model";
-    if (call == 6) return learner.snapshot().bytes;
-    return std::nullopt;
-  };
-  ModelFollower follower(SnapshotReader(make_served(), std::nullopt), fetch, "the prefix");
-  follower.start();
-  while (calls < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_TRUE(contains(follower.failure().value_or(""), "the prefix"));
-  EXPECT_GT(*follower.model_age(), 0.15);
-  while (calls < 8) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_FALSE(follower.failure().has_value());
-  EXPECT_LT(*follower.model_age(), 2.0);
-  EXPECT_EQ(warnings.count("The last model stays"), 1);
-}
-
 TEST(ModelFollowerTest, AFailureAndItsEndAreLoggedOnce) {
   const ExpectedWarnings warnings;
   FollowingLog log;
@@ -709,27 +686,6 @@ TEST_F(RedisTest, TwoLearnersArchiveAndLearnTheSame) {
   };
   EXPECT_EQ(bytes_of("first.log"), bytes_of("second.log"));
   EXPECT_FALSE(bytes_of("first.log").empty());
-
-  // A stream with a lower counter, another one, and one that was cut before it was archived.
-  FileLog file(folder / "first.log", 10);
-  Learner learner(make_served(), file, {folder / "first.checkpoint", "identity", 1000});
-  const auto refusal = [&] {
-    return message_of<IoError>([&] { StreamArchive(*log, file, learner, {"first", 5}); });
-  };
-  EXPECT_EQ(refusal(), kNoError);
-  {
-    const ExpectedWarnings warnings;
-    client->call({"SET", "olrank:rounds", "39"});
-    EXPECT_EQ(refusal(), kNoError);
-    EXPECT_EQ(warnings.count("was 39. Restored it to 40"), 1);
-  }
-  client->call({"DEL", "olrank:log"});
-  client->call({"XADD", "olrank:log", "40-0", "record", ",\"other\":1"});
-  EXPECT_TRUE(contains(refusal(), "belongs to another prefix")) << refusal();
-  client->call({"DEL", "olrank:log"});
-  client->call({"XADD", "olrank:log", "44-0", "record", ",\"other\":1"});
-  client->call({"SET", "olrank:rounds", "44"});
-  EXPECT_TRUE(contains(refusal(), "records 41 to 43 are missing")) << refusal();
 }
 
 TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {

@@ -7,11 +7,10 @@ import pathlib
 import random
 import re
 import stat
-import subprocess
 import threading
 import unittest
 
-from running_service import ServiceError, ServiceTest, Users, learned_state, logged, olrank, resident_bytes, succeed, wait_until
+from running_service import ServiceError, ServiceTest, Users, learned_state, logged, resident_bytes, succeed, wait_until
 
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 

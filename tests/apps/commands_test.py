@@ -1,0 +1,118 @@
+"""Plays the tests that are data, commands/*.test: commands with what they print, and requests with what a service answers.
+
+A test begins with `== what holds` and has a folder of its own. Its lines:
+  file NAME              the indented lines below it are the file's; \\xHH stands for a byte
+  ! WORDS                bash runs them in the folder, and they succeed; the files `out` and `err` have what the last command printed
+  $ WORDS                olrank runs with these words
+  serve WORDS            a service starts in the folder `state`
+  METHOD PATH [BODY]     the service is asked; $NAME in the body is a value that was kept
+  exit N | status N      the code of the command or of the answer; without this line 0 and 200
+  out TEXT | err TEXT    standard output (or the answer) and the messages have this text; ... stands for anything
+  json PATH = VALUE      the output has this value there
+  keep NAME = PATH       as a value for later requests
+A command that fails and prints nothing says one line."""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import unittest
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serve"))
+from running_service import RunningService, ServiceTest, olrank  # noqa: E402
+
+FOLDER = pathlib.Path(__file__).with_name("commands")
+
+
+def bytes_of(lines):
+    return "".join(line + "\n" for line in lines).encode().decode("unicode_escape").encode("latin-1") if "\\x" in "".join(lines) else \
+        "".join(line + "\n" for line in lines).encode()
+
+
+class Commands(ServiceTest):
+    def play(self, lines):
+        self.code, self.is_checked, self.kept = 0, True, {}
+        while lines:
+            word, _, rest = lines.pop(0).partition(" ")
+            if word in ("$", "!", "serve", "file", "GET", "POST", "PUT", "DELETE"):
+                self.finish()
+            if word == "file":
+                own = []
+                while lines and lines[0].startswith("  "):
+                    own.append(lines.pop(0)[2:])
+                pathlib.Path(rest).parent.mkdir(parents=True, exist_ok=True)
+                pathlib.Path(rest).write_bytes(bytes_of(own))
+            elif word == "!":
+                subprocess.run(["bash", "-c", rest], check=True)
+            elif word == "serve":
+                self.services.append(RunningService("state", *rest.split()))
+            else:
+                self.step(word, rest)
+        self.finish()
+
+    def step(self, word, rest):
+        if word == "$":
+            done = olrank(*shlex.split(rest))
+            self.code, self.wanted, self.out, self.err, self.is_checked = done.returncode, 0, done.stdout, done.stderr, False
+            pathlib.Path("out").write_text(self.out)
+            pathlib.Path("err").write_text(self.err)
+        elif word in ("GET", "POST", "PUT", "DELETE"):
+            path, _, body = rest.partition(" ")
+            body = re.sub(r"\$(\w+)", lambda found: json.dumps(self.kept[found[1]]), body)
+            asked = urllib.request.Request(self.services[-1].url + path, body.encode() if body else None, {"Content-Type": "application/json"}, method=word)
+            try:
+                with urllib.request.urlopen(asked, timeout=900) as answer:
+                    self.code, self.out = answer.status, answer.read().decode()
+            except urllib.error.HTTPError as refused:
+                with refused:
+                    self.code, self.out = refused.code, refused.read().decode()
+            self.wanted, self.err, self.is_checked = 200, "", False
+        elif word in ("exit", "status"):
+            self.wanted = int(rest)
+        elif word in ("out", "err"):
+            said = self.out if word == "out" else self.err
+            self.assertRegex(said, re.compile(".*".join(map(re.escape, rest.split("..."))), re.DOTALL))
+        elif word in ("json", "keep"):
+            name, _, value = rest.partition(" = ")
+            found = json.loads(self.out)
+            for key in (name if word == "json" else value).split("/"):
+                found = found[int(key) if isinstance(found, list) else key]
+            if word == "keep":
+                self.kept[name] = found
+            else:
+                self.assertEqual(found, json.loads(value), name)
+        else:
+            self.fail(f"{word} is no line of a test")
+
+    def finish(self):
+        if self.is_checked:
+            return
+        self.is_checked = True
+        self.assertEqual(self.code, self.wanted, self.out + self.err)
+        if self.code != 0 and not self.out:
+            self.assertEqual((self.err.startswith("olrank: "), self.err.count("\n")), (True, 1), self.err)
+
+
+def add_tests():
+    for file in sorted(FOLDER.glob("*.test")):
+        for part in ("\n" + file.read_text()).split("\n== ")[1:]:
+            name, *lines = part.rstrip("\n").split("\n")
+
+            def test(self, lines=lines):
+                self.addCleanup(os.chdir, os.getcwd())
+                os.chdir(self.folder)
+                self.play([line for line in lines if line and not line.startswith("#")])
+            name = f"test_{file.stem}_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
+            assert not hasattr(Commands, name), name
+            setattr(Commands, name, test)
+
+
+add_tests()
+
+if __name__ == "__main__":
+    unittest.main()

@@ -3,14 +3,15 @@
 A test begins with `== what holds` and has a folder of its own. Its lines:
   file NAME              the indented lines below it are the file's; \\xHH stands for a byte
   ! WORDS                bash runs them in the folder, and they succeed; the files `out` and `err` have what the last command printed
-  $ WORDS                olrank runs with these words
+  $ WORDS                olrank runs with these words, before which NAME=VALUE are variables of its environment
   serve WORDS            a service starts in the folder `state`
   METHOD PATH [BODY]     the service is asked; $NAME in the body is a value that was kept
   exit N | status N      the code of the command or of the answer; without this line 0 and 200
   out TEXT | err TEXT    standard output (or the answer) and the messages have this text; ... stands for anything
   json PATH = VALUE      the output has this value there
   keep NAME = PATH       as a value for later requests
-A command that fails and prints nothing says one line."""
+  read FILE              the lines below it are about this file
+A command that fails and prints nothing says one sentence."""
 
 import json
 import os
@@ -39,7 +40,7 @@ class Commands(ServiceTest):
         self.code, self.is_checked, self.kept = 0, True, {}
         while lines:
             word, _, rest = lines.pop(0).partition(" ")
-            if word in ("$", "!", "serve", "file", "GET", "POST", "PUT", "DELETE"):
+            if word in ("$", "!", "serve", "file", "read", "GET", "POST", "PUT", "DELETE"):
                 self.finish()
             if word == "file":
                 own = []
@@ -57,7 +58,11 @@ class Commands(ServiceTest):
 
     def step(self, word, rest):
         if word == "$":
-            done = olrank(*shlex.split(rest))
+            words = shlex.split(rest)
+            own = {}
+            while re.match("[A-Z_]+=", words[0]):
+                own.update([words.pop(0).split("=", 1)])
+            done = olrank(*words, env={**os.environ, **own} if own else None)
             self.code, self.wanted, self.out, self.err, self.is_checked = done.returncode, 0, done.stdout, done.stderr, False
             pathlib.Path("out").write_text(self.out)
             pathlib.Path("err").write_text(self.err)
@@ -77,6 +82,8 @@ class Commands(ServiceTest):
         elif word in ("out", "err"):
             said = self.out if word == "out" else self.err
             self.assertRegex(said, re.compile(".*".join(map(re.escape, rest.split("..."))), re.DOTALL))
+        elif word == "read":
+            self.out = pathlib.Path(rest).read_text()
         elif word in ("json", "keep"):
             name, _, value = rest.partition(" = ")
             found = json.loads(self.out)
@@ -95,7 +102,7 @@ class Commands(ServiceTest):
         self.is_checked = True
         self.assertEqual(self.code, self.wanted, self.out + self.err)
         if self.code != 0 and not self.out:
-            self.assertEqual((self.err.startswith("olrank: "), self.err.count("\n")), (True, 1), self.err)
+            self.assertEqual(sum(line.startswith("olrank: ") for line in self.err.splitlines()), 1, self.err)
 
 
 def add_tests():

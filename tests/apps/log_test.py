@@ -126,22 +126,6 @@ class Import(Folder):
         self.refused(2, "contradicts the model", "log", "import", "--format", "jsonl", "--from", self.folder / "lists", "--features", self.table,
                      "--model", model, "--normalise", "query-minmax", "--out", self.log)
 
-    def test_documents_without_features(self):
-        lists = self.write("lists", [{"query": "q0", "docs": ["d0-0", "gone", "d0-1"], "clicks": ["gone", "d0-1"], "propensity": [1, 1, 1]},
-                                     {"query": "q0", "docs": ["gone"], "clicks": []}])
-        arguments = ["log", "import", "--format", "jsonl", "--from", lists, "--features", self.table, "--out", self.log]
-        self.refused(1, "lists:1:1: Document 'gone' of query 'q0' has no features in", *arguments)
-        self.assertFalse(self.log.exists())
-        told = json.loads(succeed(*arguments, "--skip-missing", "--json"))
-        self.assertEqual(told["left_out"]["documents_without_features"], 2)
-        self.assertEqual(told["left_out"]["clicks_on_these"], 1)
-        self.assertEqual(told["left_out"]["lists_of_only_these"], 1)
-        record = json.loads(self.log.read_text())
-        self.assertEqual((record["shown"], record["clicks"]), (["d0-0", "d0-1"], [0, 1]))
-        self.assertNotIn("propensity", record)
-        self.assertIn("Left out for want of features: 2 documents with 1 click", succeed(*arguments, "--skip-missing", "--force"))
-        self.refused(2, f"'{self.log}' already exists; overwrite it with --force", *arguments, "--skip-missing")
-
     def test_what_is_broken_leaves_nothing(self):
         good = {"query": "q0", "docs": ["d0-0"], "clicks": []}
         lists = self.write("lists", [good])

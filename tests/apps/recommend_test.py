@@ -67,15 +67,6 @@ class Recommend(InFolder):
                 said.add(likes)
         self.assertEqual(said, {True, False})
 
-    def test_names_cannot_speak_to_the_terminal(self):
-        file = self.root / "r.jsonl"
-        self.done("synth", DATA.removeprefix("synth:"), "--out", file)
-        file.write_text(file.read_text().replace("feature0", "\\u001b[31mfeature0"))
-        self.train(data=file)
-        shown = self.done("explain", "--model", self.root / "o", "--user", "user00004", "--item", "item00001").stdout
-        self.assertNotIn("\x1b", shown)
-        self.assertIn("\\x1b[31mfeature0", shown)
-
     def test_figures_are_those_of_the_lists(self):
         """NDCG@10 of the test part from the TREC run of all users and the reviews themselves."""
         file = self.root / "r.jsonl"
@@ -140,13 +131,6 @@ class Recommend(InFolder):
                                 150, "--threads", 2, "--quiet").returncode, 0)
         self.assertEqual(json.loads((uninterrupted / "summary.json").read_text())["result_fingerprint"], reference)
 
-    def test_a_finished_training_is_kept_and_another_one_refused(self):
-        self.train(kind="nmf")
-        self.assertIn("--resume", sentence_of(self.train(kind="nmf", code=2)))
-        self.train("--resume", kind="nmf")
-        self.assertIn("dimension", sentence_of(self.train("--resume", "--dimension", 3, kind="nmf", code=2)))
-        self.train("--force", "--dimension", 3, kind="nmf")
-
     def test_a_full_disk_leaves_a_folder_that_continues(self):
         train = ["train", "--data", "synth:trees?users=60&items=40&reviews=300", "--kind", "fact", "--passes", 2, "--quiet"]
         for limit in (500, 3000, 20000):
@@ -169,14 +153,6 @@ class Recommend(InFolder):
         self.assertTrue(0 <= against["p"] <= against["p_holm"] <= 1)
         text = self.done("eval", "--model", self.root / "a", "--model", self.root / "b").stdout
         self.assertIn("p after Holm's correction", text)
-
-    def test_files_configure_and_flags_win(self):
-        config = self.root / "c.toml"
-        config.write_text('[recommend]\nkind = "nmf"\ndimension = 7\npenalty = 0.5\n')
-        printed = self.done("train", "--config", config, "--penalty", 0.25, "--print-config").stdout
-        self.assertIn("dimension = 7", printed)
-        self.assertIn("penalty = 0.25", printed)
-        self.assertNotIn("pair_weight", printed)
 
     def test_a_study_trains_each_cell_once(self):
         config = self.root / "s.toml"
@@ -206,15 +182,6 @@ baseline = "popular"
         chosen = json.loads(tuned)
         self.assertEqual([(row["kind"], row["value"]) for row in chosen], [("bprmf", best["value"]), ("popular", "")])
         self.assertEqual(chosen[0]["ndcg@50"]["mean"], best["ndcg@50"]["mean"])
-
-    def test_users_without_a_training_review_are_left_out_and_counted(self):
-        lines = [{"user": f"u{n}", "item": f"i{m}", "rating": 3} for n in range(20) for m in range(1 if n < 10 else 6)]
-        file = self.root / "r.jsonl"
-        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        self.train(kind="popular", data=file)
-        summary = self.summary()
-        self.assertGreater(summary["data"]["users_without_training"], 0)
-        self.assertEqual(summary["data"]["users"], 20)
 
     def test_what_is_wrong_is_said_in_a_sentence_and_nothing_is_written(self):
         bad = self.root / "bad.jsonl"

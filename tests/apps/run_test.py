@@ -112,14 +112,6 @@ class Experiment(Folder):
         succeed("report", merged)
         self.assertEqual((merged / "summary.csv").read_bytes(), expected)
 
-    def test_dry_run_writes_nothing(self):
-        done = run(self.folder / "a", "--ranker", "pairrank", "--rounds", 100, "--seeds", "1-3", "--dry-run", "--json",
-                   "--clicks", "perfect")
-        plan = json.loads(done.stdout)
-        self.assertEqual((plan["trials"], plan["rankers"][0]["parameters"]), (3, 10))
-        self.assertGreater(plan["rankers"][0]["seconds_a_trial"], 0)
-        self.assertFalse((self.folder / "a").exists())
-
 
 class Resume(Folder):
     def test_survives_kills_at_random_times(self):
@@ -170,18 +162,6 @@ class Resume(Folder):
             _, complaint = process.communicate(timeout=900)
             self.assertEqual(process.returncode, code, complaint)
             self.assertFalse((out / "trials/p2linrank/perfect/fold1/seed1/summary.json").exists())
-
-    def test_replaces_results_only_with_force(self):
-        settings = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]
-        out = self.folder / "a"
-        self.done(out, *settings)
-        self.refused(2, "already contains results", "run", "--data", DATA, "--out", out, *settings)
-        changed = [*settings, "--learning-rate", "0.2"]
-        self.refused(2, "ranker.pdgd.learning_rate is 0.2, and was 0.1. --resume can add", "run", "--quiet", "--data", DATA, "--out",
-                     out, *changed, "--resume")
-        self.done(out, *changed, "--force")
-        config = (out / "config.toml").read_text()
-        self.assertIn("learning_rate = 0.2", config)
 
     def test_refuses_checkpoints_of_other_runs(self):
         out = self.folder / "a"
@@ -247,39 +227,10 @@ class Replay(Folder):
         self.refused(2, "team-draft", "run", "--data", DATA, "--out", self.folder / "c", "--ranker", "dbgd", "--replay", trace)
 
 
-
 class BadInput(Folder):
     def test_errors_are_one_sentence(self):
         for _ in self.refusals("run", data=DATA, folder=self.folder):
             self.assertFalse((self.folder / "a").exists())
-
-    def test_force_keeps_results_if_the_run_is_invalid(self):
-        settings = ["--ranker", "pairrank", "--seeds", "1", "--rounds", 5]
-        out = self.folder / "a"
-        self.done(out, *settings, "--clicks", "perfect", "--trace", out / "trace.jsonl")
-        (out / "folder").mkdir()
-        few = self.folder / "few.toml"
-        few.write_text('[clicks]\nmodels = ["mine"]\n[[user]]\nname = "mine"\nclick = [0.1, 0.9]\nstop = [0, 0.5]\n')
-        bad = self.folder / "bad.txt"
-        bad.write_text("1 qid:1 1:0.5 1:0.6\n")
-        files = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
-        for code, sentence, arguments in (
-                (2, "clicks.grades = 3", ["--data", DATA, "--clicks-grades", 3]),
-                (2, "user 'mine' ends at grade 1", [few, "--data", DATA]),
-                (1, "No such file or directory", ["--data", DATA, "--clicks", "perfect", "--trace", self.folder / "none" / "t"]),
-                (1, "Is a directory", ["--data", DATA, "--clicks", "perfect", "--trace", out / "folder"]),
-                (1, "bad.txt:1:", ["--data-train", bad, "--data-test", bad])):
-            with self.subTest(sentence):
-                self.refused(code, sentence, "run", "--quiet", *arguments, *settings, "--out", out, "--force")
-                self.assertEqual({file: file.read_bytes() for file in out.rglob("*") if file.is_file()}, files)
-
-    def test_a_large_cutoff_shows_whole_lists(self):
-        trace = self.folder / "trace.jsonl"
-        self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 20, "--seeds", "1", "--clicks", "perfect", "--cutoff",
-                  100, "--trace", trace)
-        for line in map(json.loads, trace.read_text().splitlines()[1:]):
-            self.assertEqual(sorted(line["shown"]), list(range(line["docs"])))
-
 
 
 if __name__ == "__main__":

@@ -242,19 +242,6 @@ class Refusals(Folder):
         for _ in self.refusals("train", data=DATA, flat=flat, folder=self.root):
             self.assertFalse((self.root / "o").exists())
 
-    def test_results_are_replaced_only_when_asked(self):
-        settings = ["--network", "linear", "--epochs", 2]
-        self.train(*settings)
-        before = self.summary()
-        done = self.train(*settings, code=2)
-        self.assertIn("--resume", done.stderr)
-        self.assertEqual(self.summary(), before)
-        self.train(*settings, "--resume")
-        self.assertEqual(self.summary(), before)
-        self.train("--network", "linear", "--epochs", 3, "--resume", code=2)
-        self.train("--network", "linear", "--epochs", 3, "--force")
-        self.assertEqual(self.summary()["epochs"], 3)
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -229,42 +229,6 @@ class Tune(InFolder):
         self.check("o", "offline", "ranker")
         self.assertNotEqual((self.root / "o/winners.csv").read_text(), before)
 
-    def test_dry_run_counts_trials(self):
-        said = json.loads(self.tune("o", "--dry-run", "--json").stdout)
-        self.assertEqual((said["grid_points"], said["trials"], said["test_trials"]), (9, 36, 12))
-        self.assertIn("9 grid points", self.tune("o", "--dry-run").stdout)
-        self.assertFalse((self.root / "o").exists())
-
-    def test_printed_configuration_reads_back_unchanged(self):
-        printed = olrank("tune", self.config, "--print-config").stdout
-        self.config.write_text(printed)
-        self.assertEqual(olrank("tune", self.config, "--print-config").stdout, printed)
-
-    def test_explains_wrong_usage(self):
-        self.assertIn("olrank tune", olrank("run", self.config).stderr)
-        self.assertEqual(olrank("run", self.config).returncode, 2)
-        self.assertIn("'online'", self.tune("o", "--by", "onlin", code=2).stderr)
-        self.assertIn("'fold-and-user'", self.tune("o", "--per", "fold-and-usr", code=2).stderr)
-        self.assertEqual(olrank("tune").returncode, 2)
-        for keys, point in (('network = "linear"\nexploration = ["greedy", "epsilon"]\n', "greedy+network=linear+exploration=epsilon"),
-                            ('kind = ["p2neurrank", "olranknet"]\nnetwork = "mlp"\noptimizer = "nesterov"\nloss = "mean"\n',
-                             "greedy+kind=p2neurrank+network=mlp+optimizer=nesterov+loss=mean")):
-            self.write(more="[sweep.greedy]\n" + keys)
-            self.assertIn(f"'{point}'", self.tune("o", code=2).stderr)
-        self.config.write_text(CONFIGURATION.format(rounds=60).split("[sweep")[0])
-        self.assertIn("has no [sweep]", self.tune("o", code=2).stderr)
-        self.assertFalse((self.root / "o").exists())
-
-    def test_refuses_data_without_a_validation_set(self):
-        line = "{} qid:{} 1:{} 2:{}\n"
-        for part in ("train", "test"):
-            text = "".join(line.format(d % 3, q, 0.1 * d, 0.2 * q) for q in range(1, 5) for d in range(4))
-            (self.root / f"{part}.txt").write_text(text)
-        done = self.tune("o", "--set", "data.source=", "--set", f"data.train={self.root / 'train.txt'}",
-                         "--set", f"data.test={self.root / 'test.txt'}", code=2)
-        self.assertIn("no validation set", done.stderr)
-        self.assertFalse((self.root / "o").exists())
-
 
 if __name__ == "__main__":
     unittest.main()

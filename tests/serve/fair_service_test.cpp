@@ -146,15 +146,5 @@ TEST(FairService, RefusesALogWithoutGroups) {
   EXPECT_TRUE(contains(message, "log:1:1: The record has no 'groups'"));
 }
 
-TEST(FairService, HasNoFairnessWithoutGroups) {
-  SmallService small;
-  const auto answer =
-      nlohmann::json::parse(small.service.rank(R"({"query":"q","docs":[{"id":1,"features":[1,2,3,4]}]})"));
-  EXPECT_FALSE(answer.contains("unfairness"));
-  EXPECT_FALSE(answer.contains("fair"));
-  EXPECT_TRUE(nlohmann::json::parse(small.service.stats())["fairness"].is_null());
-  EXPECT_FALSE(contains(small.service.metrics(), "unfairness"));
-}
-
 }  // namespace
 }  // namespace olrank

@@ -632,25 +632,6 @@ TEST_F(LearnerTest, RejectsRankersWhoseListsDependOnTheRound) {
   EXPECT_THROW(Learner(make_served(RankerKind::kDbgd), log, settings_in(folder)), InvalidArgument);
 }
 
-TEST(Service, RefusesFeaturesWhoseScoresMayOverflow) {
-  SmallService small;
-  const auto rank = [&](std::string_view value) {
-    return small.service.rank(
-        fmt::format(R"({{"query": "q", "docs": [{{"id": "a", "features": [0, 1, 0, 1]}},
-                       {{"id": "b", "features": [0, 1, {}, 1]}}]}})",
-                    value));
-  };
-  EXPECT_NO_THROW(rank("1e12"));
-  try {
-    rank("-1.5e12");
-    FAIL() << "accepted";
-  } catch (const ApiError& error) {
-    EXPECT_EQ(error.status(), 422);
-    EXPECT_EQ(error.field(), "docs[1].features[2]");
-    EXPECT_STREQ(error.what(), "This feature gives the input -1.5e+12, beyond the limit of ±1e+12.");
-  }
-}
-
 TEST(Service, ReportsTheMemoryOfImpressions) {
   SmallService small;
   const std::string body = R"({"query": "q", "docs": [{"id": "a", "features": [0, 1, 0, 1]}]})";
@@ -662,16 +643,6 @@ TEST(Service, ReportsTheMemoryOfImpressions) {
   EXPECT_EQ(stats["dropped_impressions"], 0);
   EXPECT_TRUE(contains(small.service.metrics(),
                        fmt::format("olrank_impression_bytes {}\n", stats["impression_bytes"].get<int>())));
-}
-
-// Certain orders need a covariance, and feedback: without any, none is certain.
-TEST(Service, ReportsCertainOrders) {
-  SmallService small;
-  const std::string body =
-      R"({"query": "q", "docs": [{"id": "a", "features": [0, 1, 0, 1]}, {"id": "b", "features": [1, 0, 1, 0]}]})";
-  EXPECT_EQ(nlohmann::json::parse(small.service.rank(body))["certain"], nlohmann::json::parse("[[], []]"));
-  SmallService without(RankerKind::kRankNet);
-  EXPECT_TRUE(nlohmann::json::parse(without.service.rank(body))["certain"].is_null());
 }
 
 TEST(Service, TellsTheCertaintyOfLongListsOnlyWhereItIsAskedFor) {

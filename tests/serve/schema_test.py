@@ -395,14 +395,6 @@ class SchemaChange(ServiceTest):
         self.play(service, 15, features=3)
         self.assertEqual(service.stop(), 0)
 
-    def test_bad_use(self):
-        schema = self.schema(PRICES)
-        self.assertIn("--schema and --feature-names contradict each other",
-                      self.refused(*RANKER, "--schema", schema, "--feature-names", "a,b,c"))
-        cycle = self.schema("\n[[feature]]\nname = \"a\"\nfrom = \"b\"\n[[feature]]\nname = \"b\"\nfrom = \"a\"\n")
-        self.assertIn("schema.toml:2:1: Feature 'a' is computed from itself, by way of 'b'", self.refused(*RANKER, "--schema", cycle))
-        self.assertFalse(self.state.exists())
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -139,27 +139,6 @@ class ServeCommand(ServiceTest):
         self.assertIn("Port 80 is privileged: as an ordinary user, choose a --port from 1024 on", done.stderr)
         self.assertEqual(list(folder.iterdir()), [])
 
-    def test_refuses_flags_that_contradict_the_state(self):
-        started = ["--ranker", "olranknet", "--features", "3", "--width", "8", "--seed", "2", "--normalise", "none"]
-        self.assertEqual(self.start(*started).stop(), 0)
-        for flags, difference in ((["--seed", "3"], "seed is 2, not 3"),
-                                  (["--normalise", "query-minmax"], "normalisation is "),
-                                  (["--features", "4"], "features is 3, not 4"),
-                                  (["--width", "16"], "width is 8, not 16"),
-                                  (["--set", "ranker.lambda=3"], "lambda is 20.0, not 3.0"),
-                                  (["--protocol", "paper"], 'parameterisation is "standard", not "ntk"'),
-                                  (["--ranker", "pdgd"], 'kind is "olranknet", not "pdgd"')):
-            with self.subTest(flags=flags):
-                message = self.refused("--state", self.state, *flags)
-                self.assertIn("contains a service with other settings (", message)
-                self.assertIn(difference, message)
-                advice = f"--state NEW --import-log {self.state}/feedback.jsonl"
-                self.assertEqual(advice in message, flags[0] not in ("--features", "--normalise"), message)
-        for flags in (started, ["--ranker", "olranknet"], ["--seed", "2"], ["--protocol", "recommended", "--width", "8"],
-                      ["--features", "3", "--cutoff", "10"]):
-            with self.subTest(flags=flags):
-                self.assertEqual(self.start(*flags).stop(), 0)
-
     def test_settings_change_that_nothing_learned_depends_on(self):
         """The state goes on from its checkpoint, as another folder that had them from the start learns it."""
         changes = ["--cutoff", "3", "--memory-limit", "50", "--explore-floor", "0.1"]
@@ -547,7 +526,6 @@ class ServeCommand(ServiceTest):
                 (("rank", "--model", exported, "--data", data, "--out", run), 1, "take the snapshot again."),
                 (("export", self.path("model"), "--to", "snapshot", "--out", run), 2, "a model file has no memory of documents")):
             InFolder.refused(self, code, problem, *arguments)
-
 
 
 if __name__ == "__main__":

@@ -121,28 +121,6 @@ class Refusals(StateTest):
         self.assertEqual(stats["rounds"], told[-1]["records"])
         self.assertEqual(stats["fingerprint"], learned_state(copy)["fingerprint"])
 
-    def learned(self, *arguments):
-        return succeed("serve", "--state", self.state, "--learn-only", "--json", "--quiet", *arguments)
-
-    def test_the_way_back_to_a_round(self):
-        self.played(5)
-        earlier = self.learned()
-        service = self.start()
-        self.play(service, 7)
-        self.assertEqual(service.stop(), 0)
-        later, lines = self.learned(), self.lines()
-        self.assertEqual(len(lines), 12)
-        self.assertIn("--to-round 13 is beyond the 12 rounds of", self.refused("--to-round", "13", code=2))
-        self.assertEqual(self.learned("--to-round", "12"), later)
-        self.assertEqual(self.learned("--to-round", "5"), earlier)
-        self.assertEqual(self.lines(), lines[:5])
-        aside = self.state / f"feedback.jsonl.cut-at-{sum(map(len, lines[:5]))}"
-        self.assertEqual(aside.read_bytes(), b"".join(lines[5:]))
-        self.assertTrue((self.state / "checkpoint.set-aside").exists())
-        # And forward: the records are all there is to a state.
-        self.log.write_bytes(b"".join(lines))
-        self.assertEqual(self.learned(), later)
-
     def test_a_torn_end_is_cut_only_by_a_start_that_succeeds(self):
         self.played(5)
         lines = self.lines()
@@ -223,9 +201,7 @@ class Ownership(StateTest):
         service._ended()
 
 
-
 class Memory(StateTest):
-
     def test_a_sparse_request_cannot_take_the_memory_of_a_dense_one(self):
         service = self.start("--ranker", "pairrank", "--features", "1000000", "--covariance", "diagonal", "--max-body", "1MB")
         with service.client() as client:

@@ -117,12 +117,6 @@ class Document(PageTest):
         self.assertEqual((latencies["/v1/rank"]["requests"], latencies["/v1/rank"]["errors"]), (301, 0))
         self.assertTrue(0 < latencies["/v1/rank"]["median"] <= latencies["/v1/rank"]["p99"])
 
-    def test_rankers_without_certain_orders_have_no_share(self):
-        service = self.start("--ranker", "pdgd", "--features", "6")
-        self.play(service, 3)
-        now = json.loads(self.get(service.url + "/v1/overview")[1])
-        self.assertEqual((now["certain_share"], now["lists"][0]["certain_share"], now["history"][0]["certain_share"]), (None,) * 3)
-
 
 @unittest.skipUnless(browser.PROGRAM, "Chromium is not installed")
 class InABrowser(PageTest):

@@ -189,8 +189,6 @@ class TuneCommand : public Command {
 class DemoCommand : public Command {
  public:
   void declare(CLI::App& app) override {
-    add_option(app, "file", file_, "FILE",
-               "LETOR file whose queries are shown [default: generated products]");
     add_option(app, "--port", port_, "N", "port of 127.0.0.1; 0 picks a free one [default: 8090]");
     add_option(app, "--state", state_, "DIR",
                "folder that keeps what was learned [default: a temporary one, removed at the end]");
@@ -203,7 +201,7 @@ class DemoCommand : public Command {
       throw_error<InvalidArgument>("--port must be from 0 to 65535, not {}.", port_);
     if (seed_ < 0) throw_error<InvalidArgument>("--seed must be at least 0, not {}.", seed_);
     const auto seed = static_cast<std::uint64_t>(seed_);
-    const DemoCatalogue catalogue = file_.empty() ? product_catalogue(seed) : letor_catalogue(file_);
+    const DemoCatalogue catalogue = product_catalogue(seed);
     std::optional<ScratchFolder> scratch;
     const std::filesystem::path folder =
         state_.empty() ? scratch.emplace().path() : std::filesystem::path(state_);
@@ -225,7 +223,6 @@ class DemoCommand : public Command {
   }
 
  private:
-  std::string file_;
   int port_ = 8090;
   std::string state_;
   std::int64_t seed_ = 1;

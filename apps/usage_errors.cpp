@@ -144,6 +144,10 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   }
   const bool is_group =
       command == nullptr || !command->get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (where == "olrank demo")
+    throw InvalidArgument(
+        "'olrank demo FILE' is gone, and the demo shows invented products: 'olrank run --data FILE' plays "
+        "the queries of a file.");
   if (!is_group) {
     throw_error<InvalidArgument>("Unexpected argument '{}'. See '{} --help'.", first, where);
   }

@@ -4,7 +4,7 @@ A test begins with `== what holds` and has a folder of its own. Its lines:
   file NAME              the indented lines below it are the file's; \\xHH stands for a byte
   ! WORDS                bash runs them in the folder, and they succeed; the files `out` and `err` have what the last command printed
   $ WORDS                olrank runs with these words, before which NAME=VALUE are variables of its environment
-  serve WORDS            a service starts in the folder `state`
+  serve WORDS            a service starts in the folder `state`; `stop` ends it
   METHOD PATH [BODY]     the service is asked; $NAME in the body is a value that was kept
   exit N | status N      the code of the command or of the answer; without this line 0 and 200
   out TEXT | err TEXT    standard output (or the answer) and the messages have this text; ... stands for anything
@@ -40,7 +40,7 @@ class Commands(ServiceTest):
         self.code, self.is_checked, self.kept = 0, True, {}
         while lines:
             word, _, rest = lines.pop(0).partition(" ")
-            if word in ("$", "!", "serve", "file", "read", "GET", "POST", "PUT", "DELETE"):
+            if word in ("$", "!", "serve", "stop", "file", "read", "GET", "POST", "PUT", "DELETE"):
                 self.finish()
             if word == "file":
                 own = []
@@ -50,6 +50,8 @@ class Commands(ServiceTest):
                 pathlib.Path(rest).write_bytes(bytes_of(own))
             elif word == "!":
                 subprocess.run(["bash", "-c", rest], check=True)
+            elif word == "stop":
+                self.assertEqual(self.services[-1].stop(), 0)
             elif word == "serve":
                 self.services.append(RunningService("state", *rest.split()))
             else:

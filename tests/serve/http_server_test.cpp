@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <future>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -141,37 +140,6 @@ class HttpServerTest : public testing::Test {
   std::thread thread_;
   int port_ = 0;
 };
-
-// While feedback is written to the disk, the same feedback may come again, from a client that lost
-// patience.
-TEST_F(HttpServerTest, TellsWhenToRetryFeedbackThatIsBeingWritten) {
-  std::promise<void> disk;
-  std::promise<void> writing;
-  small_.log.guard_writes([&, entered = false]() mutable {
-    if (!std::exchange(entered, true)) writing.set_value();
-    disk.get_future().wait();
-  });
-  start(quick());
-  Client client(port());
-  const auto ranking = body_of(client.ask(post("/v1/rank", kRank)));
-  const std::string feedback = post(
-      "/v1/feedback", fmt::format("{{\"impression\": {}, \"clicks\": [0]}}", ranking["impression"].dump()));
-  client.send(feedback);
-  writing.get_future().wait();
-  const std::string again = Client(port()).ask(feedback);
-  EXPECT_EQ(status_of(again), 409);
-  EXPECT_TRUE(contains(again, "Retry-After: 1\r\n"));
-  EXPECT_EQ(body_of(again)["error"]["code"], "being_written");
-  disk.set_value();
-  EXPECT_EQ(body_of(client.receive())["duplicate"], false);
-  small_.log.guard_writes({});
-  EXPECT_EQ(body_of(client.ask(feedback))["duplicate"], true);
-  const std::string other = client.ask(post(
-      "/v1/feedback", fmt::format("{{\"impression\": {}, \"clicks\": []}}", ranking["impression"].dump())));
-  EXPECT_EQ(status_of(other), 409);
-  EXPECT_FALSE(contains(other, "Retry-After"));
-  EXPECT_EQ(body_of(other)["error"]["code"], "other_clicks_accepted");
-}
 
 TEST_F(HttpServerTest, AcceptsChunkedBodies) {
   start(quick());

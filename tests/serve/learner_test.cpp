@@ -632,19 +632,6 @@ TEST_F(LearnerTest, RejectsRankersWhoseListsDependOnTheRound) {
   EXPECT_THROW(Learner(make_served(RankerKind::kDbgd), log, settings_in(folder)), InvalidArgument);
 }
 
-TEST(Service, ReportsTheMemoryOfImpressions) {
-  SmallService small;
-  const std::string body = R"({"query": "q", "docs": [{"id": "a", "features": [0, 1, 0, 1]}]})";
-  for (int i = 0; i < 3; ++i) small.service.rank(body);
-  const auto stats = nlohmann::json::parse(small.service.stats());
-  EXPECT_GT(stats["impression_bytes"].get<int>(), 3 * 100);
-  EXPECT_LT(stats["impression_bytes"].get<int>(), 3 * 1000);
-  EXPECT_EQ(stats["impression_bytes_limit"], 256'000'000);
-  EXPECT_EQ(stats["dropped_impressions"], 0);
-  EXPECT_TRUE(contains(small.service.metrics(),
-                       fmt::format("olrank_impression_bytes {}\n", stats["impression_bytes"].get<int>())));
-}
-
 TEST(Service, TellsTheCertaintyOfLongListsOnlyWhereItIsAskedFor) {
   SmallService small(RankerKind::kClickGp);
   Service::Parts parts = small_parts();

@@ -102,16 +102,6 @@ class ServeCommand(ServiceTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
         return done.stderr
 
-    def test_a_refused_start_leaves_nothing_behind(self):
-        self.assertIn("--state is required", self.refused())
-        self.assertIn("--model FILE, or with --features D", self.refused("--state", self.state))
-        self.path("there").mkdir()
-        self.refused("--state", self.path("there"))
-        self.assertEqual(list(self.path("there").iterdir()), [])
-        self.assertEqual(self.start("--ranker", "pairrank", "--features", "3").stop(), 0)
-        for flags in (["--width", "50"], ["--protocol", "paper", "--width", "50"]):
-            self.assertIn("--width does not apply to ranker 'pairrank': ", self.refused("--state", self.state, *flags))
-
     def test_a_taken_port_leaves_nothing_behind(self):
         port = self.start(*RANKER).url.rpartition(":")[2]
         fresh = self.path("nested") / "fresh"
@@ -241,25 +231,6 @@ class ServeCommand(ServiceTest):
         self.assertEqual(len(told), 2, told)
         self.assertIn("Feedback is rejected until there is space", told[0])
         self.assertIn("Feedback is accepted again; 1 was rejected.", told[1])
-
-    def test_texts_of_queries_are_made_alike_if_asked(self):
-        docs = Users(1, 6).queries[0]
-
-        def ask(*arguments):
-            service = self.start(*arguments)
-            with service.client() as client:
-                shown = client.rank("  Rain \t JACKET" + 300 * " ", docs) if "=false" not in arguments[-1] else client.rank("Rain  JACKET", docs)
-                client.feedback(shown["impression"], [])
-                self.assertEqual(service.stop(), 0)
-            return shown["query"]
-
-        self.assertEqual(ask(*RANKER, "--normalise-query"), "rain jacket")  # white space does not count as text
-        self.assertEqual(ask("--normalise-query=false"), "Rain  JACKET")
-        self.assertEqual([record["qid"] for record in logged(self.state)], ["rain jacket", "Rain  JACKET"])
-        for flag, texts in (("--normalise-query", ["rain jacket"] * 2), ("--normalise-query=false", ["rain jacket", "Rain  JACKET"])):
-            state = self.folder / f"imported{flag}"
-            succeed("serve", "--state", state, *RANKER, flag, "--import-log", self.state / "feedback.jsonl", "--learn-only")
-            self.assertEqual([record["qid"] for record in logged(state)], texts)
 
     def test_starts_from_a_model_with_its_normalisation(self):
         data, run = self.path("data"), self.path("run")

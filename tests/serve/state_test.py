@@ -145,14 +145,6 @@ class Refusals(StateTest):
             path.write_bytes(whole[path])
         self.assertEqual(self.start().stop(), 0)
 
-    def test_an_import_that_fails(self):
-        recorded = self.folder / "recorded.jsonl"
-        recorded.write_text('{"qid":"1","shown":[1,2],"clicks":[0,1]}\n')
-        self.state.mkdir()
-        self.assertIn("has no 'inputs'", self.refused(*RANKER, "--import-log", recorded))
-        recorded.write_text('{"query":"q","docs":["a"],"clicks":[0]}\n')
-        self.assertIn("need 'olrank log import' first", self.refused(*RANKER, "--import-log", recorded))
-        self.assertEqual(list(self.state.iterdir()), [])
 
 
 class Ownership(StateTest):

@@ -11,6 +11,7 @@ A test begins with `== what holds` and has a folder of its own. Its lines:
   json PATH = VALUE      the output has this value there
   keep NAME = PATH       as a value for later requests
   read FILE              the lines below it are about this file
+  refusals SECTION       the rows of refusals.txt, of which none leaves a file; behind it the command, and NAME=VALUE for a {NAME} of the rows
 A command that fails and prints nothing says one sentence."""
 
 import json
@@ -40,7 +41,7 @@ class Commands(ServiceTest):
         self.code, self.is_checked, self.kept = 0, True, {}
         while lines:
             word, _, rest = lines.pop(0).partition(" ")
-            if word in ("$", "!", "serve", "stop", "file", "read", "GET", "POST", "PUT", "DELETE"):
+            if word in ("$", "!", "serve", "stop", "file", "read", "refusals", "GET", "POST", "PUT", "DELETE"):
                 self.finish()
             if word == "file":
                 own = []
@@ -84,6 +85,11 @@ class Commands(ServiceTest):
         elif word in ("out", "err"):
             said = self.out if word == "out" else self.err
             self.assertRegex(said, re.compile(".*".join(map(re.escape, rest.split("..."))), re.DOTALL))
+        elif word == "refusals":
+            section, *given = shlex.split(rest)
+            before = sorted(os.listdir())
+            for _ in self.refusals(given.pop(0) if given else section, section, **dict(one.split("=", 1) for one in given)):
+                self.assertEqual(sorted(os.listdir()), before)
         elif word == "read":
             self.out = pathlib.Path(rest).read_text()
         elif word in ("json", "keep"):
@@ -97,6 +103,13 @@ class Commands(ServiceTest):
                 self.assertEqual(found, json.loads(value), name)
         else:
             self.fail(f"{word} is no line of a test")
+
+    def refused(self, code, sentence, *words):
+        """Warnings may stand before the sentence."""
+        done = olrank(*words)
+        said = [line for line in done.stderr.splitlines() if line.startswith("olrank: ")]
+        self.assertEqual((done.returncode, done.stdout, len(said)), (code, "", 1), done.stderr)
+        self.assertIn(sentence, said[0])
 
     def finish(self):
         if self.is_checked:
@@ -122,6 +135,7 @@ def add_tests():
 
 
 add_tests()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from command_line import CommandTest, InFolder, olrank, succeed
-from saved_models import read_safetensors, write_safetensors
+from saved_models import write_safetensors
 
 
 class Rank(InFolder):
@@ -98,16 +98,6 @@ class Rank(InFolder):
         self.assertEqual(metrics("--run", run), by_model)
         self.assertEqual(metrics("--scores", scores), by_model)
         self.assertGreater(by_model["pairs"], 0)
-
-    def test_bad_input_gives_one_sentence_and_keeps_the_file(self):
-        data = self.file("d.txt", "0 qid:1 1:1 2:3\n1 qid:1 1:2\n")
-        wide = self.file("wide.txt", "0 qid:1 1:1 2:3\n1 qid:1 1:2\n0 qid:2 3:5\n")
-        torn = self.file("torn.txt", "0 qid:1 1:1\n0 qid:1 1:x\n")
-        scattered = self.file("scattered.txt", "0 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n")
-        out = self.file("earlier", "earlier")
-        for _ in self.refusals("rank", data=data, wide=wide, torn=torn, scattered=scattered, empty=self.file("empty.txt", ""), out=out,
-                               model=self.model, folder=self.folder):
-            self.assertEqual(out.read_text(), "earlier")
 
 
 class FromTrials(CommandTest):

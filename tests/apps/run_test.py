@@ -227,11 +227,5 @@ class Replay(Folder):
         self.refused(2, "team-draft", "run", "--data", DATA, "--out", self.folder / "c", "--ranker", "dbgd", "--replay", trace)
 
 
-class BadInput(Folder):
-    def test_errors_are_one_sentence(self):
-        for _ in self.refusals("run", data=DATA, folder=self.folder):
-            self.assertFalse((self.folder / "a").exists())
-
-
 if __name__ == "__main__":
     unittest.main()

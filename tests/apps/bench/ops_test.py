@@ -90,21 +90,6 @@ class BenchOps(unittest.TestCase):
         elsewhere = bench("ops", *SMALL, "--only", "pair_width", "--compare", doctored, "--factor", 1e6)
         self.assertIn("another machine", elsewhere.stderr)
 
-    def test_refuses_what_cannot_be_measured(self):
-        for arguments, word in ((("ops", "--only", "nothing"), "nothing"), (("ops", "--device", "cuda"), "cuda"),
-                                (("round", "--over", "q"), "--over"), (("round", "--over", "n", "--values", "5"), "--values"), (("round", "--values", "5,6"), "--over"),
-                                (("round", "--over", "p", "--values", "5,6"), "width"),
-                                (("round", "--trials", "0"), "--trials"), (("round", "--over", "V", "--values", "5,6", "--pairs", "50,60"), "one value"), (("scale", "--over", "n"), "olrank bench round --over"), (("long",), "olrank run"),
-                                (("ops", "--pairs", "100000000"), "smaller"), (("ops", "--factor", "0.5"), "--factor"),
-                                (("round", "--pairs", "10000000"), "diagonal"),
-                                (("round", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"),
-                                (("round", "--retrain", "sometimes"), "--retrain"), (("round", "--structure", "inducing-0"), "budget"),
-                                (("round", "--retrain-growth", "0"), "--retrain-growth"), (("ops", "--sizes", "3"), "--sizes")):
-            refused = bench(*arguments)
-            self.assertEqual(refused.returncode, 2, refused.stderr)
-            self.assertIn(word, refused.stderr)
-            self.assertEqual(len(refused.stderr.strip().splitlines()), 1)
-
 
 class BenchRound(unittest.TestCase):
     def test_stages_add_up_to_the_round(self):

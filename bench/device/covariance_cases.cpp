@@ -426,9 +426,13 @@ void add_dual(Launches& table, std::int64_t n) {
 
 // --- the full covariance in the primal form, A⁻¹ --------------------------------------------------
 
+/// A⁻¹ as rounds find it: half of the rows that correct it are there.
 struct Primal : Query {
+  static constexpr std::int64_t kAll = device::DelayedInverse::kRows;
+  static constexpr std::int64_t kRows = kAll / 2;
+
   Array<double> inverse;
-  Array<double> tail;
+  Array<double> tail;  // kRows rows, and zeros
   Array<double> w;
   Array<double> gram_work;
   device::ProductPlans plans;
@@ -436,37 +440,43 @@ struct Primal : Query {
 
   Primal(const DeviceSizes& of, Stream stream)
       : Query(of, stream),
-        tail(make.empty<double>({device::DelayedInverse::kRows, p})),
+        tail(make.full<double>({kAll, p}, 0.0)),
         w(make.empty<double>({of.docs, p})),
         gram_work(make.empty<double>({device::inverse_gram_workspace(shape, of.docs)})),
         products(plans, stream) {
     const at::Tensor seen = make.randn<double>({p, 4}).t * (0.1 / std::sqrt(real(p)));
     inverse.t = at::mm(seen, seen.t());
     inverse.t.diagonal().add_(1.0 / kLambda);
+    q().copy_(rows_of_q(kRows));
     gram(stream);
   }
 
   void gram(Stream /*on*/) override {
-    device::inverse_covariance_gram(products, shape, docs->view(), scale, {inverse, tail, 0}, gram_work, w,
-                                    m);
+    device::inverse_covariance_gram(products, shape, docs->view(), scale, {inverse, tail, kRows}, gram_work,
+                                    w, m);
+  }
+  at::Tensor q() const { return tail.t.narrow(0, 0, kRows); }
+  /// Small beside A⁻¹, as what single pairs take out of it.
+  at::Tensor rows_of_q(std::int64_t count) const {
+    return make.randn<double>({count, p}).t * (0.01 / std::sqrt(real(p)));
   }
   at::Tensor gram_in_libtorch() const override {
-    return libtorch::inverse_gram(shape, rows(), inverse.t, scale).m;
+    return libtorch::inverse_gram(shape, rows(), inverse.t, q(), scale).m;
   }
 };
 
 DeviceWork close_work(const DeviceSizes& sizes, Stream stream) {
   const auto query = std::make_shared<Primal>(sizes, stream);
-  const at::Tensor q = query->make.randn<double>({device::DelayedInverse::kRows, query->p}).t * 1e-3;
+  const at::Tensor q = query->rows_of_q(Primal::kAll);
   const auto close = [=] {
-    device::DelayedInverse a{query->inverse, query->tail, device::DelayedInverse::kRows};
+    device::DelayedInverse a{query->inverse, query->tail, Primal::kAll};
     device::close_inverse(query->products, query->p, a);
   };
   DeviceWork work = alone([=](Stream) { close(); });
   const at::Tensor other = query->inverse.t.clone();
   work.libtorch = [=] { other.addmm_(q.t(), q, 1.0, -1.0); };
+  work.refresh = [=] { query->tail.t.copy_(q); };  // a close leaves zeros
   work.disagreement = [=](Stream) {
-    query->tail.t.copy_(q);
     const at::Tensor before = query->inverse.t.clone();
     close();
     return disagreement_of(query->inverse.t - before, at::mm(q.t(), q).neg());
@@ -479,15 +489,16 @@ void add_primal(Launches& table) {
   const DeviceSizes sizes = table.sizes;
   const double p = real(table.p), square = p * p, docs = real(sizes.docs);
   const CaseParameters parameters{{"V", sizes.docs}, {"p", table.p}};
-  const LeastWork gram{2.0 * square * docs + p * docs * (docs + 1.0),
-                       kDoubleBytes * square + 4.0 * kDoubleBytes * p * docs};
+  const double corrected = real(Primal::kRows);
+  const LeastWork gram{2.0 * square * docs + 4.0 * corrected * p * docs + p * docs * (docs + 1.0),
+                       kDoubleBytes * p * (p + corrected + 4.0 * docs)};
   table.add("inverse_covariance/inverse_covariance_gram", parameters, gram, gram_of<Primal>(sizes),
             {kWantedShare});
   table.add("widths/full-primal", parameters, gram,
             [=](Stream stream) { return whole_widths(std::make_shared<Primal>(sizes, stream)); },
             {kWantedShare, kWantedWidthRatio});
-  const double rows = real(device::DelayedInverse::kRows);
-  table.add("inverse_covariance/close_inverse", {{"k", device::DelayedInverse::kRows}, {"p", table.p}},
+  const double rows = real(Primal::kAll);
+  table.add("inverse_covariance/close_inverse", {{"k", Primal::kAll}, {"p", table.p}},
             {2.0 * rows * square, 2.0 * kDoubleBytes * square},
             [=](Stream stream) { return close_work(sizes, stream); }, {kWantedShare});
 }

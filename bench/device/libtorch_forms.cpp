@@ -124,9 +124,9 @@ at::Tensor dual_gram(const at::Tensor& kernel, const at::Tensor& s, double lambd
 }
 
 InverseGram inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
-                         double scale) {
+                         const at::Tensor& q, double scale) {
   const at::Tensor g = gradients(shape, rows);
-  const at::Tensor w = at::mm(g, inverse);
+  const at::Tensor w = at::addmm(at::mm(g, inverse), at::mm(g, q.t()), q, 1.0, -1.0);
   return {w, at::mm(w, g.t()) * scale};
 }
 

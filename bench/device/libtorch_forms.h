@@ -28,13 +28,13 @@ at::Tensor pair_doc_kernel(const NetworkShape& shape, const at::Tensor& pairs, c
 /// (K_VV − sᵀs)/λ.
 at::Tensor dual_gram(const at::Tensor& kernel, const at::Tensor& s, double lambda);
 
-/// w = G A⁻¹ and m = scale · w Gᵀ.
+/// w = G A⁻¹ and m = scale · w Gᵀ, where A⁻¹ = inverse − qᵀq.
 struct InverseGram {
   at::Tensor w;
   at::Tensor m;
 };
 InverseGram inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
-                         double scale);
+                         const at::Tensor& q, double scale);
 
 /// Terms of the pair loss: documents as 64-bit numbers, and a weight.
 struct Terms {

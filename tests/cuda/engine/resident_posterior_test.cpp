@@ -295,6 +295,37 @@ TEST_P(ResidentPosteriorTest, ContinuesFromAStateWithoutATail) {
   EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
 }
 
+// Earlier versions saved the lower triangle of A⁻¹ with all pairs, and zeros above it.
+TEST_P(ResidentPosteriorTest, ContinuesFromAPrimalStateWithoutATail) {
+  const auto posterior = after_rounds(kPrimal);
+  device::OwnedStream::wait_for(nullptr);
+  StateReader reader(state_of(*posterior), "memory");
+  StateWriter earlier;
+  earlier.put("device.pairs", reader.get<float>("device.pairs"));
+  const std::int64_t p = small_shape().parameters();
+  const auto whole = reader.get<double>("device.whole_inverse");
+  const auto rows = reader.get<double>("device.inverse_tail");
+  std::vector<double> lower(static_cast<std::size_t>(p * p));
+  for (std::int64_t i = 0; i < p; ++i) {
+    for (std::int64_t j = 0; j <= i; ++j) {
+      double& value = lower[i * p + j] = whole[i * p + j];
+      for (std::size_t row = 0; row < rows.size(); row += p) value -= rows[row + i] * rows[row + j];
+    }
+  }
+  earlier.put("device.inverse", lower);
+  earlier.put("device.log_det", reader.get_one<double>("device.log_det"));
+  const auto resumed = made(kPrimal);
+  StateReader of_earlier(earlier.bytes(), "memory");
+  resumed->load(nullptr, of_earlier);
+  of_earlier.require_end();
+  Query query(5);
+  EXPECT_EQ(resumed->pairs(), posterior->pairs());
+  EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
+  query.observe_in(*resumed);
+  query.observe_in(*posterior);
+  EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
+}
+
 // What planning expects against what is allocated.
 TEST_P(ResidentPosteriorTest, TakesTheMemoryThatIsPlanned) {
   constexpr double kDouble = sizeof(double);

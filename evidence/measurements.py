@@ -22,12 +22,25 @@ PROFILED = ("tangent_kernel/query_kernels n={n} ", "inverse_factor/apply_factor 
 # --- operations ---------------------------------------------------------------------------------
 
 
+# Operations that are done in more than one way, up to where their names become ambiguous.
+VARIANTS = ("training/step", "persistent_training/", "inverse_factor/", "tangent_kernel/query_kernels", "widths/full")
+
+
 def bench(step: Step) -> None:
     """Every kernel compared with its ceiling and with LibTorch."""
-    report = step.run.folder / "device_bench.json"
+    measure_operations(step, "device_bench.json")
+
+
+def variants(step: Step) -> None:
+    """The ways of one operation in turns, A B A B, as a card's rates fall while it is hot."""
+    measure_operations(step, "variants.json", "--ab", *(word for name in VARIANTS for word in ("--only", name)))
+
+
+def measure_operations(step: Step, name: str, *flags: str) -> None:
+    report = step.run.folder / name
     report.unlink(missing_ok=True)
     try:
-        status, output = step.command([step.run.bench, "--json", report])
+        status, output = step.command([step.run.bench, *flags, "--json", report])
     finally:
         if report.exists():  # keep what was measured before a hang
             take_rows(step, json.loads(report.read_text(encoding="utf-8")))

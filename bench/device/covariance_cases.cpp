@@ -116,14 +116,14 @@ DeviceWork whole_widths(const std::shared_ptr<Query>& query) {
     query->gram(on);
     query->finish(on);
   };
-  DeviceWork work = alone(own);
-  work.libtorch = [=] { query->finish_in_libtorch(query->gram_in_libtorch()); };
-  work.disagreement = [=](Stream on) {
-    own(on);
-    return query->disagreement(query->gram_in_libtorch());
-  };
-  work.tolerance = kGramTolerance;
-  return work;
+  return {.own = own,
+          .libtorch = [=] { query->finish_in_libtorch(query->gram_in_libtorch()); },
+          .disagreement =
+              [=](Stream on) {
+                own(on);
+                return query->disagreement(query->gram_in_libtorch());
+              },
+          .tolerance = kGramTolerance};
 }
 
 // --- the diagonal covariance ----------------------------------------------------------------------
@@ -267,19 +267,17 @@ double query_kernels_operations(const NetworkShape& shape, double pairs, double 
 DeviceWork query_kernels_work(const DeviceSizes& sizes, Stream stream, std::int64_t n) {
   const auto query = std::make_shared<Dual>(sizes, stream, std::max<std::int64_t>(n, 1));
   const auto own = [=](Stream on) { query->make_kernels(on, n); };
-  DeviceWork work = alone(own);
-  work.libtorch = [=] {
+  const auto form = [=] {
     query->doc_kernel_in_libtorch();
     if (n > 0) query->kernel_in_libtorch();
   };
-  work.disagreement = [=](Stream on) {
+  const auto disagreement = [=](Stream on) {
     own(on);
     const double of_docs = query->gram_disagreement(query->doc_kernel_in_libtorch());
     return n == 0 ? of_docs
                   : std::max(of_docs, disagreement_of(query->kernel.t, query->kernel_in_libtorch()));
   };
-  work.tolerance = 1e-12;
-  return work;
+  return {.own = own, .libtorch = form, .disagreement = disagreement, .tolerance = 1e-12};
 }
 
 DeviceWork dual_gram_work(const DeviceSizes& sizes, Stream stream, std::int64_t n) {
@@ -287,15 +285,15 @@ DeviceWork dual_gram_work(const DeviceSizes& sizes, Stream stream, std::int64_t 
   const at::Tensor before = query->doc_kernel_in_libtorch();
   query->m.t.copy_(before);
   const auto form = [=] { return libtorch::dual_gram(before, query->s.t, kLambda); };
-  DeviceWork work = alone([=](Stream on) { query->finish_gram(on); });
-  work.libtorch = [=] { form(); };
-  work.disagreement = [=](Stream on) {
+  const auto disagreement = [=](Stream on) {
     query->m.t.copy_(before);  // overwritten by each call
     query->finish_gram(on);
     return query->gram_disagreement(form());
   };
-  work.tolerance = kGramTolerance;
-  return work;
+  return {.own = [=](Stream on) { query->finish_gram(on); },
+          .libtorch = [=] { form(); },
+          .disagreement = disagreement,
+          .tolerance = kGramTolerance};
 }
 
 /// Every call writes the same rows, beyond those that it reads. With M = I, I + ΔMΔᵀ = 3I.
@@ -472,17 +470,17 @@ DeviceWork close_work(const DeviceSizes& sizes, Stream stream) {
     device::DelayedInverse a{query->inverse, query->tail, Primal::kAll};
     device::close_inverse(query->products, query->p, a);
   };
-  DeviceWork work = alone([=](Stream) { close(); });
   const at::Tensor other = query->inverse.t.clone();
-  work.libtorch = [=] { other.addmm_(q.t(), q, 1.0, -1.0); };
-  work.refresh = [=] { query->tail.t.copy_(q); };  // a close leaves zeros
-  work.disagreement = [=](Stream) {
+  const auto disagreement = [=](Stream) {
     const at::Tensor before = query->inverse.t.clone();
     close();
     return disagreement_of(query->inverse.t - before, at::mm(q.t(), q).neg());
   };
-  work.tolerance = 1e-9;
-  return work;
+  return {.own = [=](Stream) { close(); },
+          .libtorch = [=] { other.addmm_(q.t(), q, 1.0, -1.0); },
+          .refresh = [=] { query->tail.t.copy_(q); },  // a close leaves zeros
+          .disagreement = disagreement,
+          .tolerance = 1e-9};
 }
 
 void add_primal(Launches& table) {
@@ -526,23 +524,20 @@ DeviceWork pair_kernel_work(const DeviceSizes& sizes, Stream stream, std::int64_
 /// A k × k factor and its inverse, a third of k³ products each. With M = I, disjoint pairs have
 /// I + ΔMΔᵀ = 3I.
 void add_corner(Launches& table) {
-  const Operands make{table.sizes};
-  const std::int64_t docs = table.sizes.docs;
+  const DeviceSizes sizes = table.sizes;
   const double square = real(kRoundPairs * kRoundPairs);
-  table.add("pair_corner/factor_pair_corner", {{"k", kRoundPairs}, {"V", docs}},
-            {square * real(kRoundPairs), 2.0 * kDoubleBytes * square}, [=](Stream) {
-              std::vector<PreferencePair> made(kRoundPairs);
-              for (std::int32_t i = 0; i < kRoundPairs; ++i) made[i] = {2 * i, 2 * i + 1};
-              const Array<double> m{at::eye(docs, make.options<double>())};
-              const auto pairs = make.these(made);
-              const auto corner = make.empty<double>({kRoundPairs, kRoundPairs});
-              const auto inverse = make.empty<double>({kRoundPairs, kRoundPairs});
-              const auto status = make.these(std::vector<device::CovarianceStatus>(1));
+  table.add("pair_corner/factor_pair_corner", {{"k", kRoundPairs}, {"V", sizes.docs}},
+            {square * real(kRoundPairs), 2.0 * kDoubleBytes * square}, [=](Stream stream) {
+              const auto query = std::make_shared<Diagonal>(sizes, stream);
+              query->m.t.copy_(at::eye(sizes.docs, query->m.t.options()));
+              const auto corner = query->make.empty<double>({kRoundPairs, kRoundPairs});
+              const auto inverse = query->make.empty<double>({kRoundPairs, kRoundPairs});
               return compared(
                   [=](Stream on) {
-                    device::factor_pair_corner(on, docs, m, pairs, kRoundPairs, corner, inverse, status);
+                    device::factor_pair_corner(on, sizes.docs, query->m, query->pairs, kRoundPairs, corner,
+                                               inverse, query->status);
                   },
-                  [=] { return at::eye(kRoundPairs, m.t.options()) / std::sqrt(3.0); },
+                  [=] { return at::eye(kRoundPairs, inverse.t.options()) / std::sqrt(3.0); },
                   [=](const at::Tensor& other) { return disagreement_of(at::tril(inverse.t), other); },
                   1e-14);
             });

@@ -36,17 +36,6 @@ struct InverseGram {
 InverseGram inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
                          const at::Tensor& q, double scale);
 
-/// Terms of the pair loss: documents as 64-bit numbers, and a weight.
-struct Terms {
-  at::Tensor first;
-  at::Tensor second;
-  at::Tensor weights;
-};
-/// Σ_t w_t (g_first − g_second)(g_first − g_second)·v, in float32, where v is [p]: what an iteration for
-/// the largest curvature computes.
-at::Tensor curvature_product(const NetworkShape& shape, const at::Tensor& rows, const Terms& terms,
-                             const at::Tensor& v);
-
 /// Certain orders by place, from a full M.
 at::Tensor certain_by_width(const at::Tensor& m, const at::Tensor& scores, const at::Tensor& magnitudes,
                             const CertaintyRule& rule);

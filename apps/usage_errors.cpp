@@ -126,6 +126,11 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
     for (const std::string& name : {of_command, flag}) {
       if (const auto dropped = dropped_sentence(name)) throw InvalidArgument(*dropped);
     }
+    if (where == "olrank bench round" && flag == "--trials")
+      throw InvalidArgument(
+          "'--trials' is gone: 'olrank run --jobs N' plays several trials at once, and summary.json has "
+          "the "
+          "seconds of each.");
     throw_error<InvalidArgument>("Unknown flag '{}'.{} See '{} --help'.", flag,
                                  question(suggestion(flag, known, kFlagAliases)), where);
   }

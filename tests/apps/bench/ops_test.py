@@ -88,7 +88,7 @@ class BenchOps(unittest.TestCase):
         for arguments, word in ((("ops", "--only", "nothing"), "nothing"), (("ops", "--device", "cuda"), "cuda"),
                                 (("round", "--over", "q"), "--over"), (("round", "--over", "n", "--values", "5"), "--values"), (("round", "--values", "5,6"), "--over"),
                                 (("round", "--over", "p", "--values", "5,6"), "width"),
-                                (("round", "--threads", "0"), "--threads"), (("round", "--over", "V", "--values", "5,6", "--pairs", "50,60"), "one value"), (("scale", "--over", "n"), "olrank bench round --over"), (("long",), "olrank run"),
+                                (("round", "--threads", "0"), "--threads"), (("round", "--trials", "2"), "olrank run --jobs N"), (("round", "--over", "V", "--values", "5,6", "--pairs", "50,60"), "one value"), (("scale", "--over", "n"), "olrank bench round --over"), (("long",), "olrank run"),
                                 (("ops", "--pairs", "100000000"), "smaller"), (("ops", "--factor", "0.5"), "--factor"),
                                 (("round", "--pairs", "10000000"), "diagonal"),
                                 (("round", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"),

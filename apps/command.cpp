@@ -34,7 +34,6 @@ constexpr std::array kCommands = {&kRunCommand,
                                   &kBenchOpsCommand,
                                   &kBenchRoundCommand,
                                   &kBenchDataCommand,
-                                  &kBenchRecommendCommand,
                                   &kBenchGeneralisationCommand,
                                   &kReportCommand,
                                   &kDataCommands,
@@ -65,8 +64,7 @@ constexpr std::array kCommands = {&kRunCommand,
                                   &kLogBackupCommand,
                                   &kLogCompactCommand,
                                   &kLogImportCommand,
-                                  &kInfoCommand,
-                                  &kCompletionCommand};
+                                  &kInfoCommand};
 
 }  // namespace
 

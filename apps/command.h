@@ -50,13 +50,12 @@ std::unique_ptr<Command> make_command() {
 }
 
 extern const CommandEntry kBenchCovarianceCommand, kBenchDataCommand, kBenchGeneralisationCommand,
-    kBenchOpsCommand, kBenchRecommendCommand, kBenchRoundCommand, kClicksFitCommand, kCompletionCommand,
-    kDataConvertCommand, kDataInspectCommand, kDataSplitCommand, kDataSynthCommand, kDemoCommand,
-    kEvalCommand, kExportCommand, kInfoCommand, kLogBackupCommand, kLogCompactCommand, kLogCutCommand,
-    kLogImportCommand, kLogShowCommand, kLogStatsCommand, kOpeCommand, kRankCommand, kRecommendEvalCommand,
-    kRecommendExplainCommand, kRecommendInterviewCommand, kRecommendRankCommand, kRecommendStudyCommand,
-    kRecommendSynthCommand, kRecommendTrainCommand, kReportCommand, kRunCommand, kServeCommand,
-    kTrainCommand, kTuneCommand;
+    kBenchOpsCommand, kBenchRoundCommand, kClicksFitCommand, kDataConvertCommand, kDataInspectCommand,
+    kDataSplitCommand, kDataSynthCommand, kDemoCommand, kEvalCommand, kExportCommand, kInfoCommand,
+    kLogBackupCommand, kLogCompactCommand, kLogCutCommand, kLogImportCommand, kLogShowCommand,
+    kLogStatsCommand, kOpeCommand, kRankCommand, kRecommendEvalCommand, kRecommendExplainCommand,
+    kRecommendInterviewCommand, kRecommendRankCommand, kRecommendStudyCommand, kRecommendSynthCommand,
+    kRecommendTrainCommand, kReportCommand, kRunCommand, kServeCommand, kTrainCommand, kTuneCommand;
 
 /// The commands of a program, with their flags declared in it.
 class Commands {

@@ -19,7 +19,7 @@
 #include "jobs/experiment_run.h"
 #include "jobs/experiment_setup.h"
 #include "jobs/output_folder.h"
-#include "jobs/recommending/recommender_study.h"
+#include "jobs/recommending/recommender_run.h"
 #include "jobs/recorded_experiment.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"
@@ -128,7 +128,6 @@ class TuneCommand : public Command {
         "choose by the area under this curve: offline, online, or both (their mean); or worst: by the "
         "10th percentile over seeds, on the fold and with the user where it is lowest [default: "
         "offline]");
-    add_option(app, "--per", per_, "NAME", "scope of a choice: ranker or fold-and-user [default: ranker]");
     app.add_flag("--print-config", print_, "print the resolved configuration and exit");
     app.add_flag("--dry-run", dry_run_, "print grid points, trials and estimated time, and exit");
     experiment_.declare(app);
@@ -141,8 +140,7 @@ class TuneCommand : public Command {
     if (is_recommend_study(file_)) return tune_recommenders(output);
     const Configuration configuration = resolve_configuration(fs::path(file_), flags_.overrides());
     refuse_study("tune", configuration);
-    const ChoiceRule rule = {parse_choice<SweepCriterion>("--by", by_),
-                             parse_choice<ChoicePer>("--per", per_)};
+    const auto by = parse_choice<SweepCriterion>("--by", by_);
     if (print_) {
       fmt::print("{}", print_configuration(configuration));
       return 0;
@@ -155,10 +153,10 @@ class TuneCommand : public Command {
     }
     const ExperimentRequest request = experiment_.request();
     if (dry_run_) {
-      write_output(tuning_dry_run(configuration, rule, request, output.form()));
+      write_output(tuning_dry_run(configuration, by, request, output.form()));
       return 0;
     }
-    return run_tuning(configuration, rule, request, output.command_line, output.form(), write_output);
+    return run_tuning(configuration, by, request, output.command_line, output.form(), write_output);
   }
 
  private:
@@ -179,7 +177,6 @@ class TuneCommand : public Command {
 
   std::string file_;
   std::string by_ = "offline";
-  std::string per_ = "ranker";
   bool print_ = false;
   bool dry_run_ = false;
   ExperimentFlags experiment_;
@@ -189,8 +186,6 @@ class TuneCommand : public Command {
 class DemoCommand : public Command {
  public:
   void declare(CLI::App& app) override {
-    add_option(app, "file", file_, "FILE",
-               "LETOR file whose queries are shown [default: generated products]");
     add_option(app, "--port", port_, "N", "port of 127.0.0.1; 0 picks a free one [default: 8090]");
     add_option(app, "--state", state_, "DIR",
                "folder that keeps what was learned [default: a temporary one, removed at the end]");
@@ -203,7 +198,7 @@ class DemoCommand : public Command {
       throw_error<InvalidArgument>("--port must be from 0 to 65535, not {}.", port_);
     if (seed_ < 0) throw_error<InvalidArgument>("--seed must be at least 0, not {}.", seed_);
     const auto seed = static_cast<std::uint64_t>(seed_);
-    const DemoCatalogue catalogue = file_.empty() ? product_catalogue(seed) : letor_catalogue(file_);
+    const DemoCatalogue catalogue = product_catalogue(seed);
     std::optional<ScratchFolder> scratch;
     const std::filesystem::path folder =
         state_.empty() ? scratch.emplace().path() : std::filesystem::path(state_);
@@ -225,7 +220,6 @@ class DemoCommand : public Command {
   }
 
  private:
-  std::string file_;
   int port_ = 8090;
   std::string state_;
   std::int64_t seed_ = 1;

@@ -79,7 +79,6 @@ class EvalCommand : public Command {
                             "highest possible grade, for ERR [default: the highest in the data]");
     add_output(app, "--per-query", request_.per_query, "FILE",
                "also write the metrics of every query as CSV");
-    add_output(app, "--latex", latex_, "FILE", "also write the comparison as a LaTeX table");
     add_threads(app, threads_);
   }
 
@@ -159,7 +158,6 @@ class EvalCommand : public Command {
       write_file_atomically(for_fold(request_.per_query, folds_[fold]),
                             comparison_queries_csv(comparison, fold));
     }
-    if (!latex_.empty()) write_file_atomically(latex_, comparison_latex(comparison));
     fmt::print("{}", output.json ? comparison_json(comparison) : comparison_table(comparison));
     return 0;
   }
@@ -172,8 +170,6 @@ class EvalCommand : public Command {
     if (rankings == 0) throw InvalidArgument("Give a ranking: --scores FILE, --run FILE or --model FILE.");
     if (rankings == 1 && !baseline_.empty())
       throw InvalidArgument("--baseline needs at least two rankings to compare.");
-    if (rankings == 1 && !latex_.empty())
-      throw InvalidArgument("--latex needs at least two rankings to compare.");
     folds_ = std::get<std::vector<std::int64_t>>(parse_setting(SettingKind::kIntegers, folds_text_));
     if (folds_.empty() || *std::min_element(folds_.begin(), folds_.end()) < 1) {
       throw_error<InvalidArgument>("--fold must be at least 1, not {}.", folds_text_);
@@ -236,7 +232,6 @@ class EvalCommand : public Command {
   std::vector<std::string> models_;
   std::vector<std::string> metrics_;
   std::string baseline_;
-  std::string latex_;
   std::string folds_text_ = "1";
   std::vector<std::int64_t> folds_;
   CLI::Option* convention_ = nullptr;

@@ -58,6 +58,19 @@ constexpr std::array kCommandAliases = {Alias{"fit", {"train"}},    Alias{"evalu
                                         Alias{"plot", {"report"}},  Alias{"benchmark", {"bench"}},
                                         Alias{"version", {"info"}}};
 
+/// Commands of earlier versions, and what replaces them.
+constexpr std::array kGoneCommands = {
+    std::pair{"olrank man", "gone: 'olrank --help' and 'olrank COMMAND --help' have its texts."},
+    std::pair{"olrank completion",
+              "gone: 'olrank --help' and 'olrank COMMAND --help' list commands, flags and values."},
+    std::pair{"olrank bench scale", "now 'olrank bench round --over n --values 500,1000,2000,4000'."},
+    std::pair{"olrank bench long",
+              "gone: 'olrank run' writes what its rounds have cost to curve.jsonl, and 'olrank bench round "
+              "--over n --retrain growth' measures rounds after n pairs."},
+    std::pair{"olrank bench recommend",
+              "gone: 'olrank recommend train' writes the entries, pairs and seconds of its training to "
+              "summary.json."}};
+
 /// Suggests what `name` may be called here; empty if nothing is close to it.
 std::string suggestion(const std::string& name, std::span<const std::string> known,
                        std::span<const Alias> aliases) {
@@ -131,19 +144,17 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   }
   const bool is_group =
       command == nullptr || !command->get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (where == "olrank demo")
+    throw InvalidArgument(
+        "'olrank demo FILE' is gone, and the demo shows invented products: 'olrank run --data FILE' plays "
+        "the queries of a file.");
   if (!is_group) {
     throw_error<InvalidArgument>("Unexpected argument '{}'. See '{} --help'.", first, where);
   }
-  if (where == "olrank" && first == "man")
-    throw InvalidArgument(
-        "'olrank man' is gone: 'olrank --help' and 'olrank COMMAND --help' have its texts.");
-  if (where == "olrank bench" && first == "scale")
-    throw InvalidArgument(
-        "'olrank bench scale' is now 'olrank bench round --over n --values 500,1000,2000,4000'.");
-  if (where == "olrank bench" && first == "long")
-    throw InvalidArgument(
-        "'olrank bench long' is gone: 'olrank run' writes what its rounds have cost to curve.jsonl, and "
-        "'olrank bench round --over n --retrain growth' measures rounds after n pairs.");
+  for (const auto& [name, sentence] : kGoneCommands) {
+    if (fmt::format("{} {}", where, first) == name)
+      throw_error<InvalidArgument>("'{}' is {}", name, sentence);
+  }
   const CLI::App& parent = command != nullptr ? *command : program;
   for (const CLI::App* other : parent.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(other->get_name());

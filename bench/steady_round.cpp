@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <future>
-#include <latch>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -211,52 +209,6 @@ class SteadyTrial {
   std::map<std::string, std::vector<double>> seconds_;
 };
 
-struct PlayedTrial {
-  std::map<std::string, std::vector<double>> seconds;
-  Clock::time_point begin;
-  Clock::time_point end;
-};
-
-/// Plays as soon as every trial is ready.
-PlayedTrial play_trial(const RoundSizes& sizes, std::latch& ready) {
-  std::unique_ptr<SteadyTrial> trial;
-  try {
-    trial = std::make_unique<SteadyTrial>(sizes);
-  } catch (...) {
-    ready.count_down();
-    throw;
-  }
-  ready.arrive_and_wait();
-  PlayedTrial played;
-  played.begin = Clock::now();
-  trial->play();
-  played.end = Clock::now();
-  played.seconds = trial->seconds();
-  return played;
-}
-
-std::vector<PlayedTrial> play_trials(const RoundSizes& sizes) {
-  std::latch ready(sizes.trials);
-  std::vector<std::future<PlayedTrial>> others;
-  for (std::int64_t trial = 1; trial < sizes.trials; ++trial)
-    others.push_back(std::async(std::launch::async, [&] { return play_trial(sizes, ready); }));
-  std::vector<PlayedTrial> played;
-  played.push_back(play_trial(sizes, ready));
-  for (std::future<PlayedTrial>& other : others) played.push_back(other.get());
-  return played;
-}
-
-/// The elapsed time in which every trial plays one round.
-double elapsed_per_round(const std::vector<PlayedTrial>& trials, std::int64_t rounds) {
-  Clock::time_point begin = trials.front().begin;
-  Clock::time_point end = trials.front().end;
-  for (const PlayedTrial& trial : trials) {
-    begin = std::min(begin, trial.begin);
-    end = std::max(end, trial.end);
-  }
-  return std::chrono::duration<double>(end - begin).count() / static_cast<double>(rounds);
-}
-
 Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, std::vector<double> seconds) {
   Measurement measurement;
   std::string variant = sizes.module.empty() ? sizes.structure : sizes.structure + "-" + sizes.module;
@@ -264,9 +216,9 @@ Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, st
   measurement.name = fmt::format("round/{}/{}", variant, stage);
   if (sizes.gpu) measurement.device = "cuda";
   const std::int64_t parameters = ntk_shape(sizes.features, sizes.width, sizes.depth).parameters();
-  measurement.parameters = {{"n", sizes.pairs},         {"V", sizes.docs},       {"m", sizes.width},
-                            {"L", sizes.depth},         {"d", sizes.features},   {"p", parameters},
-                            {"threads", sizes.threads}, {"trials", sizes.trials}};
+  measurement.parameters = {{"n", sizes.pairs},        {"V", sizes.docs},     {"m", sizes.width},
+                            {"L", sizes.depth},        {"d", sizes.features}, {"p", parameters},
+                            {"threads", sizes.threads}};
   measurement.seconds = spread_of(std::move(seconds));
   measurement.ceiling_value = std::nan("");
   measurement.share = std::nan("");
@@ -283,14 +235,13 @@ void check_memory(const RoundSizes& asked) {
   const RankerMemory plan =
       memory_of_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + played, kCutoff});
   const double of_data = static_cast<double>(docs * sizes.features) * sizeof(float);
-  const double needed = static_cast<double>(sizes.trials) * (static_cast<double>(plan.bytes) + of_data);
+  const double needed = static_cast<double>(plan.bytes) + of_data;
   const std::int64_t available = available_memory();
   if (needed <= static_cast<double>(available)) return;
   throw_error<InvalidArgument>(
-      "A round of {} with n = {}, V = {}, m = {} and d = {} needs {} of memory for each of {} trials, but "
-      "this machine has {} available{}{}.",
-      sizes.structure, sizes.pairs, sizes.docs, sizes.width, sizes.features,
-      readable_bytes(static_cast<double>(plan.bytes) + of_data), sizes.trials,
+      "A round of {} with n = {}, V = {}, m = {} and d = {} needs {} of memory, but this machine has {} "
+      "available{}{}.",
+      sizes.structure, sizes.pairs, sizes.docs, sizes.width, sizes.features, readable_bytes(needed),
       readable_bytes(static_cast<double>(available)), plan.forms.empty() ? "" : ": ",
       plan.forms.empty() ? "" : advice_on_memory(plan, available));
 }
@@ -299,19 +250,17 @@ std::vector<Measurement> measure_round(const RoundSizes& asked, ProductUnit& uni
   check_memory(asked);
   const RoundSizes sizes = with_rounds(asked);
   unit.measure(kUnitRepeats);
-  const std::vector<PlayedTrial> trials = play_trials(sizes);
+  SteadyTrial trial(sizes);
+  const auto begin = Clock::now();
+  trial.play();
+  const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
   unit.measure(kUnitRepeats);
   std::vector<Measurement> measurements;
   for (const char* stage : {"score", "width", "rank", "observe", "train", "idle", "total"}) {
-    std::vector<double> seconds;
-    for (const PlayedTrial& trial : trials) {
-      const auto found = trial.seconds.find(stage);
-      if (found != trial.seconds.end())
-        seconds.insert(seconds.end(), found->second.begin(), found->second.end());
-    }
-    if (!seconds.empty()) measurements.push_back(measurement_of(sizes, stage, std::move(seconds)));
+    const auto found = trial.seconds().find(stage);
+    if (found != trial.seconds().end()) measurements.push_back(measurement_of(sizes, stage, found->second));
   }
-  measurements.push_back(measurement_of(sizes, "elapsed", {elapsed_per_round(trials, sizes.rounds)}));
+  measurements.push_back(measurement_of(sizes, "elapsed", {elapsed / static_cast<double>(sizes.rounds)}));
   return measurements;
 }
 

@@ -14,4 +14,10 @@ template <class AnyError, class... Args>
   throw AnyError(fmt::format(sentence, std::forward<Args>(args)...));
 }
 
+template <class... Args>
+[[noreturn]] void throw_data_error(const std::string& file, std::int64_t line, std::int64_t column,
+                                   fmt::format_string<Args...> sentence, Args&&... args) {
+  throw DataError(file, line, column, fmt::format(sentence, std::forward<Args>(args)...));
+}
+
 }  // namespace olrank

@@ -7,8 +7,7 @@ A page has its figures in two ways:
 - A figure in a sentence or a table written by hand is a decimal, an interval, or a number with a unit. The record of the
   page, in docs/evidence/pages.json, has for each section the figures in the order of the text, and their origin. A figure
   is its text; or {"file", "path", "digits"}, a number, or a mean with half_width, of another file in docs/evidence; or
-  {"text", "in"}, which a figure of the generated table KIND NAME rounds to; or {"text", "spread", "values"}, an interval that
-  was printed as the standard deviation of so many values.
+  {"text", "in"}, which a figure of the generated table KIND NAME rounds to.
 
 Without arguments, all blocks and figures are rewritten from the records. --check changes nothing and fails where a page
 differs, where a figure has no record and where a record has no figure. --quote takes the figures of a section as they
@@ -60,25 +59,10 @@ def record_of(name):
 # --- generated blocks ---------------------------------------------------------------------------
 
 
-def half_widths(text, spread, values):
-    """The table as 95 % t intervals: `spread` says of how many values each ± is the standard deviation or error."""
-    if spread is None:
-        return text
-    point = tables.T_97_5[values] / (values ** 0.5 if spread == "standard deviation" else 1)
-
-    def widened(found):
-        digits = len(found[2].partition(".")[2])
-        width = f"{float(found[2]) * point:.{digits}f}"
-        return found[1] + (width.removeprefix("0") if found[2].startswith(".") else width)
-
-    return re.sub(rf"(\s±\s)({NUMBER})", widened, text)
-
-
 def recorded_table(name):
     page, _, table = name.partition("/")
     found = record_of(page)["tables"][table]
-    text = tables.markdown(found["header"], found["rows"])
-    return half_widths(text, found.get("spread"), found.get("values"))
+    return tables.markdown(found["header"], found["rows"])
 
 
 def console(name):
@@ -150,7 +134,7 @@ def value_of(figure):
     if isinstance(figure, str):
         return figure
     if "text" in figure:
-        return half_widths(figure["text"], figure.get("spread"), figure.get("values"))
+        return figure["text"]
     value = records.family(figure["file"])
     for key in figure["path"]:
         value = value[key]

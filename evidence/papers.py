@@ -391,90 +391,6 @@ def sources_table():
     return markdown(["record", "experiment", "rounds", "folds × seeds", "trials", "run"], rows)
 
 
-# configs/papers/theory.toml and theory-networks.toml set these, or they hold of synth:realisable.
-DOCS, FEATURES, GAP, Q, LONGEST, LAMBDA, NOISE, DELTA = 4, 3, 0.6, 1.0, 2.0, 1.0, 0.5, 0.1
-PAIRS = DOCS * (DOCS - 1) // 2
-K_MU = 0.25
-
-
-def sigmoid(x):
-    return 1 / (1 + math.exp(-x))
-
-
-def c_mu():
-    """The smallest slope of σ over all θ with ‖θ‖ ≤ Q and all pairs, whose differences are at most LONGEST."""
-    return sigmoid(Q * LONGEST) * (1 - sigmoid(Q * LONGEST))
-
-
-def smallest_gap():
-    return sigmoid(GAP) - 0.5
-
-
-def lemma_7():
-    """a, and t' of δ₂ = 1/T without its unnamed constants. β is just below ½ and Σ has no smaller eigenvalue than another."""
-    a = 4 * K_MU ** 2 * LONGEST ** 2 / (0.5 ** 2 * c_mu() ** 2 * smallest_gap() ** 2)
-    b = NOISE ** 2 + 4 * math.sqrt(LAMBDA) * Q * NOISE
-    eigenvalue = LONGEST ** 2 / FEATURES
-    first = a * b * FEATURES * math.sqrt(DOCS * LONGEST ** 2 / (FEATURES * LAMBDA)) / eigenvalue
-
-    def t_prime(rounds):
-        return first ** 2 + (4 * a * b * math.log(rounds) + 8 * a * LAMBDA * Q ** 2 - LAMBDA) / eigenvalue
-
-    return a, t_prime
-
-
-def theorem_8(rounds):
-    """PairRank's bound as printed, with δ₁ = δ₂ = 1/T, p* = 1 and w = 0."""
-    a, t_prime = lemma_7()
-    delta = 1 / rounds
-    early = min(rounds, t_prime(rounds))
-    lost = early * DOCS ** 2 + (rounds - early) * (delta - (1 - delta) * delta) * DOCS ** 2
-    logarithm = math.log(1 + DOCS * rounds * LONGEST ** 2 / (2 * FEATURES * LAMBDA))
-    return lost + (1 - delta) ** 2 * (2 * a * FEATURES * DOCS * logarithm) ** 2
-
-
-def first_useful_round():
-    """From which T on Theorem 8 promises less than all pairs of all rounds."""
-    low, high = 1.0, 1e30
-    for _ in range(200):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if theorem_8(middle) >= PAIRS * middle else (low, middle)
-    return high
-
-
-def theorem_44(rounds, log_det):
-    """The term of Theorem 4.4 that counts pairs, as its proof in the thesis has it, with C_u of Lemma 4.2 and the measured log det
-    in place of d̃ log(1 + TV²/λ); w, t', ε(m) and δ₂ are 0."""
-    c_u = 8 * NOISE ** 2 * K_MU ** 2 / c_mu() ** 2
-    return c_u * math.log(rounds) * DOCS * (log_det + 1) / smallest_gap() ** 2
-
-
-def units(rounds):
-    """The m of olRankNet's Lemma 3.3 with L = 2 and λ = 1, without its constant: the solution of m = T⁷ L²¹ log³ m."""
-    factor = float(rounds) ** 7 * 2 ** 21
-    m = factor
-    for _ in range(100):
-        m = factor * math.log(m) ** 3
-    return m
-
-
-def members_exponents(alpha, variance):
-    """log₁₀ of the members that P²'s Lemma 4.4 asks for, with δ = DELTA: with its β, and with that of its proof. Its α has d where
-    PairRank's has √λ Q."""
-    ratio = K_MU * (alpha + 2 * K_MU / c_mu() * (FEATURES - math.sqrt(LAMBDA) * Q)) / c_mu()
-    return [members_exponent(ratio ** 2 / variance), members_exponent(ratio / math.sqrt(variance))]
-
-
-def members_exponent(beta):
-    # −log(1 − x) is x for so small an x.
-    return math.log10(-math.log(DELTA)) + beta ** 2 / math.log(10) + math.log10(4 * math.sqrt(math.pi) * beta)
-
-
-def power(value):
-    exponent = math.floor(math.log10(value))
-    return f"{value / 10 ** exponent:.1f} · 10{str(exponent).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
-
-
 def theory_trials():
     for study in ("theory", "theory-networks"):
         for found in read(study).values():
@@ -505,32 +421,8 @@ def theory_table():
                      "wrong certain orders", "trials with one", "α", "log det A"], rows)
 
 
-def bounds_table():
-    """The theorems' numbers, and beside them what was measured."""
-    measured = {study: [curve[-1] for curve in curves] for study, ranker, curves in theory_trials() if ranker == "theory"}
-    rounds = measured["theory"][0]["round"]
-    a, t_prime = lemma_7()
-    alphas = {study: statistics.fmean(point["alpha"] for point in points) for study, points in measured.items()}
-    rows = [["Δ_min = σ(0.6) − ½", number(smallest_gap(), 4)],
-            ["c_μ = σ'(2), and 2 k_μ/c_μ", f"{number(c_mu(), 4)}, {number(2 * K_MU / c_mu(), 2)}"],
-            ["a of Lemma 7 (β = ½)", power(a)],
-            ["t' of Lemma 7, the rounds that the bound gives up: at least", power(t_prime(rounds))],
-            [f"Theorem 8 at T = {rounds:,}; all pairs of all rounds", f"{power(theorem_8(rounds))}; {power(PAIRS * rounds)}"],
-            ["T from which Theorem 8 promises less than all pairs: at least", power(first_useful_round())]]
-    for study, points in measured.items():
-        kind = "network" if "networks" in study else "linear"
-        log_det = statistics.fmean(point["log_det"] for point in points)
-        rows.append([f"the term of Theorem 4.4 that counts pairs at T = {rounds:,}, {kind}; measured regret",
-                     f"{power(theorem_44(rounds, log_det))}; {power(statistics.fmean(point['regret'] for point in points))}"])
-    rows.append([f"units that olRankNet's Lemma 3.3 asks for at T = {rounds:,}, without its constant (T⁷ L²¹ log³ m)",
-                 power(units(rounds))])
-    rows.append(["members that P²'s Lemma 4.4 asks for at ν² = 0.1, linear; with the β of its proof",
-                 "; ".join(f"10^({power(exponent)})" for exponent in members_exponents(alphas["theory"], 0.1))])
-    return markdown(["quantity", "value"], rows)
-
-
 TABLES = {
-    "theory": theory_table, "bounds": bounds_table, "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table,
+    "theory": theory_table, "verdicts": verdicts_table, "questions": questions_table, "sources": sources_table,
     "figures": figures_table, "two-layers": two_layers_table, "overtaking": overtaking_table, "blocks": blocks_table, "time": time_table,
     "grid": grid_table, "clueweb": clueweb_table,
     **{name: lambda paper=paper: claims_table(paper) for name, paper in zip(("pairrank", "olranknet", "p2"), PAPERS)},

@@ -252,14 +252,6 @@ def vowpal_table(name):
     return above("vowpal", name, found) + columns_of("vowpal", [], rows)
 
 
-def service_parts_table(name):
-    """Each part of a list and of its feedback, beside its floor."""
-    found = read(name)
-    parts = [{**size, **one, "rest": one["list"] - one["http"] - one["json"] - one["rank"], "added": one["list"] - one["rank"]}
-             for size in found["sizes"] for one in size["parts"]]
-    return columns_of("service_parts", parts) + "\n" + columns_of("half_load", found["half_load"])
-
-
 # --- fairness -----------------------------------------------------------------------------------
 
 FAIR_FIGURES = (("online cNDCG@10", "cndcg", 1), ("offline NDCG@10", "offline", 4), ("size of UF_T", "size", 2),
@@ -304,7 +296,7 @@ def faircompare_table(name):
 
 
 def attack_table(name):
-    """Of the runs of scripts/attack: what each part tried and broke, what broke, or what was measured."""
+    """The runs of the attack: what each part tried and broke, what broke, or what was measured."""
     runs = dict(sorted(records.family("attack").items(), key=lambda run: (not run[0].startswith("before"), run[0])))
     parts = list(dict.fromkeys(part for run in runs.values() for part in run["parts"]))
 
@@ -327,7 +319,7 @@ def attack_table(name):
 
 KINDS = {"field": plain_table("field"), "fairness": fairness_table, "attack": attack_table, "faircompare": faircompare_table, "ops": plain_table("ops"), "rounds": rounds_table, "long": long_table,
          "peers": plain_table("peers"), "study": study_table("study"), "ladder": study_table("ladder"), "training": training_table, "labels": labels_table,
-         "vowpal": vowpal_table, "service_parts": service_parts_table, "generalisation": study_of_generalisation, "lengths": lengths_table,
+         "vowpal": vowpal_table, "generalisation": study_of_generalisation, "lengths": lengths_table,
          **{f"claims{letter}": claims_table(letter) for letter in "ABCDEF"},
          **{f"gaps_{noise}": gaps_table(f"gap-by-length-{noise}") for noise in ("query", "document")}}
 

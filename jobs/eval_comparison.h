@@ -48,8 +48,6 @@ std::vector<std::string> ranking_names(const std::vector<std::string>& files);
 
 std::string comparison_table(const EvalComparison& comparison);
 std::string comparison_json(const EvalComparison& comparison);
-/// A booktabs table of the means, with marks for significant differences from the baseline.
-std::string comparison_latex(const EvalComparison& comparison);
 /// The per-query files of all rankings as one, with the ranking in the first column.
 std::string comparison_queries_csv(const EvalComparison& comparison, std::size_t fold);
 

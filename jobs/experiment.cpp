@@ -19,14 +19,9 @@
 namespace olrank {
 namespace {
 
-bool plays(const ExperimentRanker& ranker, std::int64_t fold, const std::string& user) {
-  return !ranker.plays || ranker.plays(fold, user);
-}
-
 const ExperimentRanker& ranker_of(const ExperimentPlan& plan, const TrialIdentity& identity) {
-  return *std::find_if(plan.rankers.begin(), plan.rankers.end(), [&](const ExperimentRanker& ranker) {
-    return ranker.name == identity.ranker && plays(ranker, identity.fold, identity.user);
-  });
+  return *std::find_if(plan.rankers.begin(), plan.rankers.end(),
+                       [&](const ExperimentRanker& ranker) { return ranker.name == identity.ranker; });
 }
 
 const ExperimentUser& user_of(const ExperimentPlan& plan, const TrialIdentity& identity) {
@@ -318,7 +313,6 @@ std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan) {
   for (const ExperimentRanker& ranker : plan.rankers) {
     for (const ExperimentUser& user : plan.users) {
       for (const std::int64_t fold : plan.folds) {
-        if (!plays(ranker, fold, user.name)) continue;
         for (const std::int64_t seed : plan.seeds) {
           if (plan.shard.has(number++)) {
             trials.push_back({ranker.name, user.name, fold, seed});

@@ -27,9 +27,6 @@ struct ExperimentRanker {
   std::string name;
   std::string settings;  // key = value lines, without the name
   Make make;
-  /// Whether it runs on this fold and user; if empty, on all. Rankers may share a name, and so a folder, if
-  /// no two of them run on the same fold and user.
-  std::function<bool(std::int64_t fold, const std::string& user)> plays;
   bool needs_labels = false;  // learns from the true grades of the training part
   std::string advice =
       "more exploration";  // what to try if its lists are worse than random: "a larger alpha"

@@ -364,11 +364,9 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
     // Throws before anything is read or written.
     check_ranker(ranker, cutoff);
     const bool on_gpus = device.takes(ranker);
-    plan.rankers.push_back({ranker.name,
-                            ranker_recipe(ranker, device),
+    plan.rankers.push_back({ranker.name, ranker_recipe(ranker, device),
                             on_gpus ? maker_on_gpus(ranker, cutoff, slots, folds, batches)
                                     : maker_on_cpu(ranker, cutoff, jobs),
-                            {},
                             row_of(ranker.kind).needs_labels,
                             exploration_advice(ranker, configuration.data)});
   }

@@ -160,7 +160,6 @@ void take_network(const LoadedModel& model, const std::string& origin, RankerSet
   if (model.is_linear()) return;
   if (model.module) {
     ranker.network.module = model.settings.module;
-    ranker.network.module_state = model.settings.module_state;
     ranker.network.activation = model.settings.activation;
     ranker.network.module_file = model.settings.module_file;
   }

@@ -112,8 +112,7 @@ PlayedTuning play_tuning(const TuningOptions& options) {
   const Turn turn(options.experiment);
   const Configuration configuration = configuration_of(options.experiment, true);
   const CallersGpu kept(parse_device(configuration.run.device).kind != DeviceKind::kCpu);
-  const ChoiceRule rule = {parse_choice<SweepCriterion>("by", options.by),
-                           parse_choice<ChoicePer>("per", options.per)};
+  const auto by = parse_choice<SweepCriterion>("by", options.by);
   ExperimentRequest request;
   request.existing = existing_of(options.experiment.earlier);
   PlayedTuning played;
@@ -125,7 +124,7 @@ PlayedTuning play_tuning(const TuningOptions& options) {
                           : options.step == Step::kChoose ? TuningStep::kChoose
                                                           : TuningStep::kWhole;
   const int code = run_tuning(
-      configuration, rule, request, options.experiment.command, form,
+      configuration, by, request, options.experiment.command, form,
       [&played](std::string_view text) { played.winners += text; }, step);
   played.complete = code == 0;
   played.signal = code > 128 ? code - 128 : 0;

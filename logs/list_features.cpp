@@ -67,11 +67,10 @@ void read_csv_line(const TextLines& lines, std::size_t columns, std::vector<std:
   if (const std::string wrong = split_csv(line, fields); !wrong.empty()) lines.fail(line, wrong);
   for (auto name = fields.begin(); columns == 0 && name != fields.end(); ++name) {
     if (!name->empty() && std::find(fields.begin(), name, *name) != name)
-      lines.fail(line, fmt::format("The header has the column '{}' twice.", excerpt(*name)));
+      lines.fail(line, "The header has the column '{}' twice.", excerpt(*name));
   }
   if (columns != 0 && fields.size() != columns)
-    lines.fail(line, fmt::format("The line has {}, and the header has {}.", counted(fields.size(), "field"),
-                                 columns));
+    lines.fail(line, "The line has {}, and the header has {}.", counted(fields.size(), "field"), columns);
 }
 
 ListFeatures ListFeatures::read(const std::filesystem::path& file, const ColumnNames& names) {
@@ -97,8 +96,7 @@ void ListFeatures::read_csv(TextLines& lines, const ColumnNames& names) {
   const std::int64_t query = names.find(header, "query");
   const std::int64_t doc = names.find(header, "doc");
   if (doc < 0)
-    lines.fail(lines.line(), fmt::format("The header has no column '{}': name it with --columns doc=NAME.",
-                                         names.name_of("doc")));
+    lines.refuse("The header has no column '{}': name it with --columns doc=NAME.", names.name_of("doc"));
   for (std::int64_t column = 0; column < std::ssize(header); ++column) {
     if (column != query && column != doc) names_.push_back(header[column]);
   }
@@ -114,8 +112,7 @@ void ListFeatures::read_csv(TextLines& lines, const ColumnNames& names) {
       float value = 0.0F;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
       if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-        lines.fail(lines.line(), fmt::format("'{}' must be a finite number, not '{}'.",
-                                             excerpt(header[column]), excerpt(text)));
+        lines.refuse("'{}' must be a finite number, not '{}'.", excerpt(header[column]), excerpt(text));
       values.push_back(value);
     }
     const bool of_all = query < 0 || fields[query].empty();
@@ -131,8 +128,7 @@ void ListFeatures::read_json_line(const TextLines& lines) {
   for (const nlohmann::ordered_json& number :
        json_array(lines, json_field(lines, json, "features"), "features")) {
     const auto value = number.is_number() ? number.get<float>() : std::numeric_limits<float>::quiet_NaN();
-    if (!std::isfinite(value))
-      lines.fail(lines.line(), fmt::format("'features[{}]' must be a finite number.", values.size()));
+    if (!std::isfinite(value)) lines.refuse("'features[{}]' must be a finite number.", values.size());
     values.push_back(value);
   }
   add(lines, json.contains("query") ? &query : nullptr, doc, values);
@@ -140,16 +136,16 @@ void ListFeatures::read_json_line(const TextLines& lines) {
 
 void ListFeatures::add(const TextLines& lines, const std::string* query, const std::string& doc,
                        const std::vector<float>& values) {
-  if (doc.empty()) lines.fail(lines.line(), "The line names no document.");
-  if (values.empty()) lines.fail(lines.line(), "The document has no features.");
+  if (doc.empty()) lines.refuse("The line names no document.");
+  if (values.empty()) lines.refuse("The document has no features.");
   if (values_.empty()) features_ = std::ssize(values);
   if (features_ != std::ssize(values))
-    lines.fail(lines.line(), fmt::format("The document has {}, and those before it have {}.",
-                                         counted(values.size(), "feature"), features_));
+    lines.refuse("The document has {}, and those before it have {}.", counted(values.size(), "feature"),
+                 features_);
   const std::int64_t row = std::ssize(values_) / features_;
   const bool is_new = query == nullptr ? of_docs_.emplace(doc, row).second
                                        : of_pairs_.emplace(pair_key(*query, doc), row).second;
-  if (!is_new) lines.fail(lines.line(), fmt::format("Document '{}' appears twice.", excerpt(doc)));
+  if (!is_new) lines.refuse("Document '{}' appears twice.", excerpt(doc));
   values_.insert(values_.end(), values.begin(), values.end());
 }
 
@@ -165,20 +161,20 @@ using nlohmann::ordered_json;
 ordered_json json_object(const TextLines& lines) {
   std::optional<std::string> repeated;
   ordered_json json = try_parse_json(lines.line(), repeated);
-  if (!json.is_object()) lines.fail(lines.line(), "The line is not a JSON object.");
-  if (repeated) lines.fail(lines.line(), fmt::format("The line has '{}' twice.", excerpt(*repeated)));
+  if (!json.is_object()) lines.refuse("The line is not a JSON object.");
+  if (repeated) lines.refuse("The line has '{}' twice.", excerpt(*repeated));
   return json;
 }
 
 const ordered_json& json_field(const TextLines& lines, const ordered_json& object, const std::string& key) {
   const auto found = object.find(key);
-  if (found == object.end()) lines.fail(lines.line(), fmt::format("'{}' is missing.", key));
+  if (found == object.end()) lines.refuse("'{}' is missing.", key);
   return *found;
 }
 
 const ordered_json& json_array(const TextLines& lines, const ordered_json& value,
                                const std::string& field) {
-  if (!value.is_array()) lines.fail(lines.line(), fmt::format("'{}' must be an array.", field));
+  if (!value.is_array()) lines.refuse("'{}' must be an array.", field);
   return value;
 }
 
@@ -186,8 +182,7 @@ DocId json_id(const TextLines& lines, const ordered_json& value, const std::stri
   if (value.is_number_integer()) return {value.dump(), true};
   if (value.is_string() && !value.get_ref<const std::string&>().empty())
     return {value.get<std::string>(), false};
-  lines.fail(lines.line(),
-             fmt::format("'{}' must be an ID: an integer, or a string that is not empty.", field));
+  lines.refuse("'{}' must be an ID: an integer, or a string that is not empty.", field);
 }
 
 std::int64_t time_of(const TextLines& lines, const std::string& text, const std::string& field) {
@@ -196,14 +191,16 @@ std::int64_t time_of(const TextLines& lines, const std::string& text, const std:
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), time);
   if (error == std::errc() && end == text.data() + text.size()) {
     if (time >= kFirst) return time;
-    lines.fail(lines.line(), fmt::format("'{}' is {}, which are milliseconds of the year 1973 or before: "
-                                         "give milliseconds since 1970, not seconds.",
-                                         field, time));
+    lines.refuse(
+        "'{}' is {}, which are milliseconds of the year 1973 or before: "
+        "give milliseconds since 1970, not seconds.",
+        field, time);
   }
   if (const auto parsed = utc_milliseconds(text); parsed && *parsed > 0) return *parsed;
-  lines.fail(lines.line(), fmt::format("'{}' must be milliseconds since 1970 or a time such as "
-                                       "2026-01-31T23:59:59Z, not '{}'.",
-                                       field, excerpt(text)));
+  lines.refuse(
+      "'{}' must be milliseconds since 1970 or a time such as "
+      "2026-01-31T23:59:59Z, not '{}'.",
+      field, excerpt(text));
 }
 
 std::int64_t json_time(const TextLines& lines, const ordered_json& value, const std::string& field) {

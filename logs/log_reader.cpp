@@ -122,8 +122,8 @@ class LoggedClicksReader {
     for (std::int64_t rank = 0; rank < shown; ++rank) {
       const std::int32_t doc = number_of(record, rank);
       if (shown_in_[doc] == list) {
-        throw DataError(reader.file(), reader.number(), 1,
-                        fmt::format("Document '{}' is shown twice.", excerpt(record.docs[rank].text)));
+        throw_data_error(reader.file(), reader.number(), 1, "Document '{}' is shown twice.",
+                         excerpt(record.docs[rank].text));
       }
       shown_in_[doc] = list;
       list_.push_back(doc);
@@ -158,9 +158,9 @@ class LoggedClicksReader {
           "The documents have other features than those of earlier lists: give the lists of one schema.");
     }
     if (columns != 0 && log_.docs.columns != 0 && columns != log_.docs.columns) {
-      throw DataError(reader.file(), reader.number(), 1,
-                      fmt::format("The documents have {}, and those of earlier lists {}.",
-                                  counted(columns, "input"), log_.docs.columns));
+      throw_data_error(reader.file(), reader.number(), 1,
+                       "The documents have {}, and those of earlier lists {}.", counted(columns, "input"),
+                       log_.docs.columns);
     }
     if (columns == 0) inputs_missing_ = true;
   }

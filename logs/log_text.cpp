@@ -212,10 +212,10 @@ std::string LogText::lines_at(std::int64_t position, std::int64_t bytes) const {
   std::string lines;
   if (part.plain || grows) {
     const auto refuse = [&] {
-      throw DataError(part.path.string(), 0, 0,
-                      fmt::format("The line at byte {} of the log is larger than any record, or than the "
-                                  "memory: the file is damaged. Restore it from a backup.",
-                                  position));
+      throw_data_error(part.path.string(), 0, 0,
+                       "The line at byte {} of the log is larger than any record, or than the "
+                       "memory: the file is damaged. Restore it from a backup.",
+                       position);
     };
     try {
       for (std::int64_t had = 0, count = 1; count > 0; had += count) {
@@ -237,10 +237,10 @@ std::string LogText::lines_at(std::int64_t position, std::int64_t bytes) const {
     lines.erase(0, static_cast<std::size_t>(position - frame->begin));
   }
   if (!lines.empty() || grows) return lines;
-  throw DataError(part.path.string(), 0, 0,
-                  fmt::format("Bytes {} to {} of the log are missing: the segment is damaged or cut short, "
-                              "or one that followed it is gone. Restore it from a backup.",
-                              position, parts_[index + 1]->begin));
+  throw_data_error(part.path.string(), 0, 0,
+                   "Bytes {} to {} of the log are missing: the segment is damaged or cut short, "
+                   "or one that followed it is gone. Restore it from a backup.",
+                   position, parts_[index + 1]->begin);
 }
 
 std::string LogText::line_before(std::int64_t position) const {

@@ -203,14 +203,14 @@ class OffPolicy {
     while (log.next(record_)) {
       resolve(log.file(), log.number());
       if (by_inputs && record_.columns == 0) {
-        throw DataError(log.file(), log.number(), 1,
-                        fmt::format("The list has no inputs of documents, which --click-model {} needs.",
-                                    name_of(request_.click_model)));
+        throw_data_error(log.file(), log.number(), 1,
+                         "The list has no inputs of documents, which --click-model {} needs.",
+                         name_of(request_.click_model));
       }
       if (by_inputs && docs.columns != 0 && docs.columns != record_.columns) {
-        throw DataError(log.file(), log.number(), 1,
-                        fmt::format("The documents have {} inputs, and those of earlier lists {}.",
-                                    record_.columns, docs.columns));
+        throw_data_error(log.file(), log.number(), 1,
+                         "The documents have {} inputs, and those of earlier lists {}.", record_.columns,
+                         docs.columns);
       }
       if (lists == 0) names = record_.feature_names;
       if (by_inputs && record_.feature_names != names)

@@ -10,9 +10,9 @@
 #include <unordered_set>
 
 #include "core/data/letor_reader.h"
-#include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 #include "logs/list_features.h"
 
 namespace olrank {
@@ -33,8 +33,7 @@ std::vector<DocId> json_ids(const TextLines& lines, const ordered_json& value, c
     const std::string place = fmt::format("{}[{}]", field, ids.size());
     ids.push_back(json_id(lines, one, place));
     if (!seen.insert(ids.back().text).second)
-      lines.fail(lines.line(),
-                 fmt::format("'{}': Document '{}' is in the list twice.", place, excerpt(ids.back().text)));
+      lines.refuse("'{}': Document '{}' is in the list twice.", place, excerpt(ids.back().text));
   }
   return ids;
 }
@@ -55,7 +54,7 @@ class JsonLists final : public ShownLists {
     const ordered_json json = json_object(lines_);
     record.query = json_id(lines_, json_field(lines_, json, "query"), "query").text;
     record.docs = json_ids(lines_, json_field(lines_, json, "docs"), "docs");
-    if (record.docs.empty()) fail("'docs' is empty: a list has at least one document.");
+    if (record.docs.empty()) lines_.refuse("'docs' is empty: a list has at least one document.");
     read_clicks(json_field(lines_, json, "clicks"), record);
     if (is_given(json, "impression"))
       record.impression = json_id(lines_, json["impression"], "impression").text;
@@ -66,7 +65,7 @@ class JsonLists final : public ShownLists {
       for (DocId& id : json_ids(lines_, json["unshown"], "unshown")) {
         if (std::any_of(record.docs.begin(), record.docs.begin() + record.shown(),
                         [&](const DocId& shown) { return shown.text == id.text; }))
-          fail(fmt::format("'unshown': Document '{}' was shown.", excerpt(id.text)));
+          lines_.refuse("'unshown': Document '{}' was shown.", excerpt(id.text));
         record.docs.push_back(std::move(id));
       }
     }
@@ -75,8 +74,6 @@ class JsonLists final : public ShownLists {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& sentence) const { lines_.fail(lines_.line(), sentence); }
-
   void read_clicks(const ordered_json& clicks, FeedbackRecord& record) const {
     const std::int64_t shown = std::ssize(record.docs);
     record.clicks.assign(shown, 0);
@@ -89,21 +86,21 @@ class JsonLists final : public ShownLists {
         std::from_chars(id.text.data(), id.text.data() + id.text.size(), rank);
         rank = rank < first_rank_ ? -1 : rank - first_rank_;
         if (rank < 0 || rank >= shown)
-          fail(
-              fmt::format("'{}': Rank {} was not shown; ranks go from {} to {}. Documents are named by "
-                          "strings.",
-                          field, id.text, first_rank_, first_rank_ + shown - 1));
+          lines_.refuse(
+              "'{}': Rank {} was not shown; ranks go from {} to {}. Documents are named by "
+              "strings.",
+              field, id.text, first_rank_, first_rank_ + shown - 1);
       } else {
         rank = std::find_if(record.docs.begin(), record.docs.end(),
                             [&](const DocId& doc) { return doc.text == id.text; }) -
                record.docs.begin();
-        if (rank == shown) fail(fmt::format("'{}': Document '{}' was not shown.", field, excerpt(id.text)));
+        if (rank == shown) lines_.refuse("'{}': Document '{}' was not shown.", field, excerpt(id.text));
       }
       if (record.clicks[rank] != 0 && id.is_number)
-        fail(fmt::format(
+        lines_.refuse(
             "'clicks' names rank {0} twice: clicks are ranks from {1}, or document IDs as strings, "
             "not a 0 or 1 for each document.",
-            id.text, first_rank_));
+            id.text, first_rank_);
       record.clicks[rank] = 1;
     }
   }
@@ -112,12 +109,12 @@ class JsonLists final : public ShownLists {
     for (const ordered_json& value : json_array(lines_, values, "propensity")) {
       const double probability = value.is_number() ? value.get<double>() : 0.0;
       if (!(probability > 0.0 && probability <= 1.0))
-        fail(fmt::format("'propensity[{}]' must be above 0 and at most 1.", record.propensity.size()));
+        lines_.refuse("'propensity[{}]' must be above 0 and at most 1.", record.propensity.size());
       record.propensity.push_back(probability);
     }
     if (record.propensity.size() != record.docs.size())
-      fail(fmt::format("'propensity' has {} values, and 'docs' has {}.", record.propensity.size(),
-                       record.docs.size()));
+      lines_.refuse("'propensity' has {} values, and 'docs' has {}.", record.propensity.size(),
+                    record.docs.size());
   }
 
   TextLines lines_;
@@ -144,8 +141,8 @@ class CsvLists final : public ShownLists {
     for (const auto& [column, meaning] : {std::pair(query_, "query"), std::pair(doc_, "doc"),
                                           std::pair(rank_, "rank"), std::pair(clicked_, "clicked")}) {
       if (column < 0)
-        fail(fmt::format("The header has no column '{}': name it with --columns {}=NAME.",
-                         source.columns.name_of(meaning), meaning));
+        lines_.refuse("The header has no column '{}': name it with --columns {}=NAME.",
+                      source.columns.name_of(meaning), meaning);
     }
     has_row_ = read_row();
   }
@@ -156,9 +153,9 @@ class CsvLists final : public ShownLists {
     list.line = row_.line;
     const std::string key = row_.list;
     if (!seen_.insert(fingerprint_of(key).low).second)
-      fail(fmt::format(
+      lines_.refuse(
           "The rows of list '{}' are not together: sort the file by list{}.", excerpt(row_.name),
-          list_ < 0 ? ", or name the column that tells lists apart with --columns list=NAME" : ""));
+          list_ < 0 ? ", or name the column that tells lists apart with --columns list=NAME" : "");
     FeedbackRecord& record = list.record;
     record.query = row_.query;
     record.time = row_.time;
@@ -167,10 +164,10 @@ class CsvLists final : public ShownLists {
     std::unordered_set<std::string> docs;
     do {
       if (row_.query != record.query)
-        fail(fmt::format("'{}' is '{}', but the list began with '{}'.", header_[query_],
-                         excerpt(row_.query), excerpt(record.query)));
+        lines_.refuse("'{}' is '{}', but the list began with '{}'.", header_[query_], excerpt(row_.query),
+                      excerpt(record.query));
       if (!docs.insert(row_.doc).second)
-        fail(fmt::format("'{}': Document '{}' is in the list twice.", header_[doc_], excerpt(row_.doc)));
+        lines_.refuse("'{}': Document '{}' is in the list twice.", header_[doc_], excerpt(row_.doc));
       rows_.push_back(row_);
       has_row_ = read_row();
     } while (has_row_ && row_.list == key);
@@ -178,11 +175,10 @@ class CsvLists final : public ShownLists {
     for (std::size_t at = 0; at < rows_.size(); ++at) {
       const auto expected = first_rank_ + static_cast<std::int64_t>(at);
       if (rows_[at].rank != expected)
-        throw DataError(
-            lines_.file(), rows_[at].line, 1,
-            fmt::format("'{}' is {}, but the next rank of list '{}' is {}: ranks begin at {} "
-                        "(--first-rank) and go on by one.",
-                        header_[rank_], rows_[at].rank, excerpt(rows_[at].name), expected, first_rank_));
+        throw_data_error(lines_.file(), rows_[at].line, 1,
+                         "'{}' is {}, but the next rank of list '{}' is {}: ranks begin at {} "
+                         "(--first-rank) and go on by one.",
+                         header_[rank_], rows_[at].rank, excerpt(rows_[at].name), expected, first_rank_);
       record.docs.push_back({rows_[at].doc, false});
       record.clicks.push_back(rows_[at].clicked ? 1 : 0);
     }
@@ -201,8 +197,6 @@ class CsvLists final : public ShownLists {
     std::int64_t line = 0;
   };
 
-  [[noreturn]] void fail(const std::string& sentence) const { lines_.fail(lines_.line(), sentence); }
-
   bool read_row() {
     do {
       if (!lines_.next()) return false;
@@ -220,7 +214,7 @@ class CsvLists final : public ShownLists {
     return true;
   }
   std::string text_at(std::int64_t column) const {
-    if (fields_[column].empty()) fail(fmt::format("'{}' is empty.", header_[column]));
+    if (fields_[column].empty()) lines_.refuse("'{}' is empty.", header_[column]);
     return fields_[column];
   }
   std::int64_t rank() const {
@@ -228,14 +222,14 @@ class CsvLists final : public ShownLists {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
-      fail(fmt::format("'{}' must be an integer, not '{}'.", header_[rank_], excerpt(text)));
+      lines_.refuse("'{}' must be an integer, not '{}'.", header_[rank_], excerpt(text));
     return value;
   }
   bool is_clicked() const {
     const std::string& text = fields_[clicked_];
     if (text == "1" || text == "true") return true;
     if (text != "0" && text != "false")
-      fail(fmt::format("'{}' must be 0, 1, false or true, not '{}'.", header_[clicked_], excerpt(text)));
+      lines_.refuse("'{}' must be 0, 1, false or true, not '{}'.", header_[clicked_], excerpt(text));
     return false;
   }
 
@@ -272,7 +266,7 @@ class UbiLists final : public ShownLists {
       const ordered_json json = document(lines_);
       const std::string query_id = json_id(lines_, json_field(lines_, json, "query_id"), "query_id").text;
       if (!seen_.insert(fingerprint_of(query_id).low).second)
-        lines_.fail(lines_.line(), fmt::format("'query_id': Query '{}' appears twice.", excerpt(query_id)));
+        lines_.refuse("'query_id': Query '{}' appears twice.", excerpt(query_id));
       list = {};
       list.line = lines_.number();
       FeedbackRecord& record = list.record;
@@ -310,7 +304,7 @@ class UbiLists final : public ShownLists {
     ordered_json json = json_object(lines);
     if (!json.contains("_source")) return json;
     ordered_json source = json["_source"];
-    if (!source.is_object()) lines.fail(lines.line(), "'_source' must be an object.");
+    if (!source.is_object()) lines.refuse("'_source' must be an object.");
     return source;
   }
 
@@ -335,10 +329,10 @@ class UbiLists final : public ShownLists {
     }
     if (any || others.empty()) return;
     const std::vector<std::string> names(others.begin(), others.end());
-    throw DataError(events_, 0, 0,
-                    fmt::format("No event has the action {}, but the file has {}: name those that count as "
-                                "clicks with --action.",
-                                joined(source.actions, " or "), joined(names)));
+    throw_data_error(events_, 0, 0,
+                     "No event has the action {}, but the file has {}: name those that count as "
+                     "clicks with --action.",
+                     joined(source.actions, " or "), joined(names));
   }
 
   static Click click_of(const TextLines& lines, const ordered_json& json) {
@@ -357,13 +351,11 @@ class UbiLists final : public ShownLists {
     }
     const ordered_json rank = inner("position", "ordinal");
     if (rank.is_null())
-      lines.fail(lines.line(),
-                 "'event_attributes.object.object_id' is missing, and so is "
-                 "'event_attributes.position.ordinal'.");
+      lines.refuse(
+          "'event_attributes.object.object_id' is missing, and so is "
+          "'event_attributes.position.ordinal'.");
     if (!rank.is_number_integer())
-      lines.fail(lines.line(),
-                 fmt::format("'event_attributes.position.ordinal' must be an integer, not {}.",
-                             excerpt(rank.dump())));
+      lines.refuse("'event_attributes.position.ordinal' must be an integer, not {}.", excerpt(rank.dump()));
     click.rank = rank.get<std::int64_t>();
     return click;
   }
@@ -373,23 +365,22 @@ class UbiLists final : public ShownLists {
     const auto clicks = clicks_.find(query_id);
     if (clicks == clicks_.end()) return;
     for (const Click& click : clicks->second) {
-      const auto fail = [&](const std::string& sentence) {
-        throw DataError(events_, click.line, 1, sentence);
-      };
       std::int64_t rank = click.rank < first_rank_ ? -1 : click.rank - first_rank_;
       if (!click.doc.empty()) {
         rank = std::find_if(record.docs.begin(), record.docs.end(),
                             [&](const DocId& doc) { return doc.text == click.doc; }) -
                record.docs.begin();
         if (rank == std::ssize(record.docs))
-          fail(fmt::format(
+          throw_data_error(
+              events_, click.line, 1,
               "'event_attributes.object.object_id': Document '{}' was not shown for query '{}'.",
-              excerpt(click.doc), excerpt(query_id)));
+              excerpt(click.doc), excerpt(query_id));
       } else if (rank < 0 || rank >= std::ssize(record.docs)) {
-        fail(fmt::format(
-            "'event_attributes.position.ordinal': Rank {} was not shown for query '{}'; ranks "
-            "go from {} to {}.",
-            click.rank, excerpt(query_id), first_rank_, first_rank_ + std::ssize(record.docs) - 1));
+        throw_data_error(events_, click.line, 1,
+                         "'event_attributes.position.ordinal': Rank {} was not shown for query '{}'; ranks "
+                         "go from {} to {}.",
+                         click.rank, excerpt(query_id), first_rank_,
+                         first_rank_ + std::ssize(record.docs) - 1);
       }
       record.clicks[rank] = 1;
     }
@@ -431,9 +422,8 @@ class LetorLists final : public ShownLists {
       if (name.empty()) name = feature_name(matrix.doc(doc));
       require_utf8(name, list.line);
       if (!seen.insert(name).second) {
-        throw DataError(file_, list.line, 1,
-                        fmt::format("Document '{}' is in the list of query '{}' twice.", excerpt(name),
-                                    excerpt(record.query)));
+        throw_data_error(file_, list.line, 1, "Document '{}' is in the list of query '{}' twice.",
+                         excerpt(name), excerpt(record.query));
       }
       record.docs.push_back({std::move(name), false});
       record.clicks.push_back(data_.grades_of(query_)[doc] > 0 ? 1 : 0);

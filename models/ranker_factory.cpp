@@ -116,25 +116,6 @@ void check_restart(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, row.name);
 }
 
-/// Lists that follow the posterior need widths, and keep no certain order that a fair list could give up.
-void check_list(const RankerKindRow& row, const RankerSettings& settings) {
-  const bool has_rule = row.evidence == OrderEvidence::kWidths || row.evidence == OrderEvidence::kVotes;
-  if (!has_rule || !follows_posterior(settings.explore.list)) return;
-  const std::string_view list = name_of(settings.explore.list);
-  if (row.evidence != OrderEvidence::kWidths) {
-    throw_error<InvalidArgument>(
-        "Ranker '{}' cannot have list = \"{}\", which needs widths, and '{}' has none: choose {}, or "
-        "another list.",
-        settings.name, list, row.name,
-        kinds_where([](const RankerKindRow& other) { return other.evidence == OrderEvidence::kWidths; }));
-  }
-  if (settings.fair.fair == Fairness::kNone) return;
-  throw_error<InvalidArgument>(
-      "Ranker '{}' has list = \"{}\" and fair = \"{}\", which makes lists from certain orders: use fair = "
-      "\"none\", or another list.",
-      settings.name, list, name_of(settings.fair.fair));
-}
-
 using Kinds = bool (*)(const RankerKindRow& row);
 using Condition = bool (*)(const RankerSettings& settings);
 
@@ -208,10 +189,6 @@ bool by_duels(const RankerKindRow& row) {
   return row.bandit == BanditUse::kDuels;
 }
 
-bool by_interventions(const RankerKindRow& row) {
-  return row.bandit == BanditUse::kInterventions;
-}
-
 bool is_network(const RankerSettings& settings) {
   return settings.network.network != NetworkForm::kLinear;
 }
@@ -269,7 +246,6 @@ constexpr std::array kUses = {
     SettingUse{"own", [](const RankerKindRow& row) { return row.is_external; }},
     SettingUse{"network", has_scoring_function},
     SettingUse{"module", may_have_network, is_module, kModule},
-    SettingUse{"module_state", may_have_network, is_module, kModule},
     SettingUse{"activation", may_have_network, is_module, kModule},
     SettingUse{"width", may_have_network, is_network, kNetwork},
     SettingUse{"depth", may_have_network, is_network, kNetwork},
@@ -305,13 +281,10 @@ constexpr std::array kUses = {
     SettingUse{"c2", with_widths, is_theory, kTheory},
     SettingUse{"delta", with_delta, has_delta, kTheory},
     SettingUse{"list", with_orders},
-    SettingUse{"refine", with_orders,
-               [](const RankerSettings& settings) { return !follows_posterior(settings.explore.list); },
-               "another list than sample or ucb"},
+    SettingUse{"refine", with_orders},
     SettingUse{"pairs", with_pair_rule},
     SettingUse{"examined_after", with_pair_rule},
-    SettingUse{"debias",
-               [](const RankerKindRow& row) { return with_pair_rule(row) || by_interventions(row); }},
+    SettingUse{"debias", with_pair_rule},
     SettingUse{"optimizer", with_passes},
     SettingUse{"loss", with_newton_or_history},
     SettingUse{"restart",
@@ -337,7 +310,6 @@ constexpr std::array kUses = {
     SettingUse{"exploration_radius", by_duels},
     SettingUse{"interleaving", by_duels},
     SettingUse{"candidates", [](const RankerKindRow& row) { return row.multileaves; }},
-    SettingUse{"refresh_rounds", by_interventions},
     SettingUse{"fair", with_fair_lists},
     SettingUse{"template_search", with_fair_lists, searches_templates, "fair = \"fairexp\""},
     SettingUse{
@@ -384,7 +356,6 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   check_form(row, settings);
   check_covariance(row, settings);
   check_pairs(row, settings);
-  check_list(row, settings);
   if (const RankerDevice* place = dependencies.device) {
     if (settings.network.network != NetworkForm::kModule)
       return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *place);

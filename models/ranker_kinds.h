@@ -29,7 +29,6 @@ enum class RankerKind {
   kDbgd,
   kMgd,
   kPdgd,
-  kInterventionAware,
   kRankNetOffline,
   kTopRank,
   kFairCo,
@@ -48,7 +47,7 @@ enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
 /// relevance from all shown documents; the posterior given all clicks; no parameters at all.
 enum class Training { kNewton, kHistory, kRound, kLabels, kAskedLabels, kEstimates, kPosterior, kNone };
 /// How a kind without certain orders explores, if not in a way of its own.
-enum class BanditUse { kNone, kEpsilon, kDuels, kInterventions };
+enum class BanditUse { kNone, kEpsilon, kDuels };
 
 /// A kind's defaults depend on these.
 struct DefaultsContext {

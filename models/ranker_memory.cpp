@@ -223,15 +223,6 @@ RankerMemory memory_of_clickgp(const RankerSettings& settings, const RankerLoad&
   return plan;
 }
 
-RankerMemory memory_of_intervention_aware(const RankerSettings& settings, const RankerLoad& load) {
-  RankerMemory plan = memory_of_score_model(settings, load);
-  const double of_doc = static_cast<double>(load.features) * kFloat +
-                        static_cast<double>(load.cutoff + 2) * kDouble;  // with its name and clicks
-  plan.bytes += whole_bytes(static_cast<double>(load.train_docs) * of_doc +
-                            static_cast<double>(load.rounds) * sizeof(std::int32_t));
-  return plan;
-}
-
 RankerMemory memory_of_fairco(const RankerSettings& settings, const RankerLoad& load) {
   RankerMemory plan = memory_of_score_model(settings, load);
   const auto features = static_cast<double>(load.features);

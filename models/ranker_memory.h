@@ -46,7 +46,6 @@ RankerMemory memory_of_confident_network(const RankerSettings& settings, const R
 RankerMemory memory_of_p2neurrank(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_toprank(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_clickgp(const RankerSettings& settings, const RankerLoad& load);
-RankerMemory memory_of_intervention_aware(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_fairco(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_external(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_score_model(const RankerSettings& settings, const RankerLoad& load);  // all others

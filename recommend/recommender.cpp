@@ -4,11 +4,6 @@
 
 #include "core/io/state_archive.h"
 #include "core/throw_error.h"
-#include "recommend/factors/bprmf.h"
-#include "recommend/factors/efm.h"
-#include "recommend/mter/mter.h"
-#include "recommend/trees/fact_training.h"
-#include "recommend/trees/fmf_training.h"
 
 namespace olrank {
 
@@ -45,7 +40,7 @@ class PopularRecommender : public Recommender {
 /// Counting takes one pass and nothing else.
 class PopularTraining : public RecommenderTraining {
  public:
-  explicit PopularTraining(const TrainingData& data)
+  PopularTraining(const RecommendSettings&, const TrainingData& data)
       : RecommenderTraining(1), data_(data), model_(counts()) {}
 
   TrainingPassReport advance(ExecutionContext&) override { return {.pass = ++passed_}; }
@@ -68,10 +63,6 @@ std::int64_t plan_popular(const RecommendSettings&, const ReviewCounts& counts, 
   return counts.items * static_cast<std::int64_t>(sizeof(float));
 }
 
-std::unique_ptr<RecommenderTraining> start_popular(const RecommendSettings&, const TrainingData& data) {
-  return std::make_unique<PopularTraining>(data);
-}
-
 std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts& counts) {
   std::vector<float> by_item(counts.items);
   state.get_into("popular.counts", std::span<float>(by_item));
@@ -81,34 +72,18 @@ std::unique_ptr<Recommender> read_popular(StateReader& state, const ReviewCounts
 using Key = std::string_view;
 
 const std::array kKinds = {
-    RecommenderKindRow{RecommenderKind::kMter,
-                       "tensors of preferences and phrases, with a core each, and pairs", 100, kMterKeys,
-                       true, nullptr, plan_mter, start_mter, read_mter},
-    RecommenderKindRow{RecommenderKind::kMterS, "mter with canonical decompositions, vectors partly shared",
-                       100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
-    RecommenderKindRow{RecommenderKind::kMterSa, "mter with canonical decompositions, all vectors shared",
-                       100, kMterCanonicalKeys, true, nullptr, plan_mter, start_mter, read_mter},
-    RecommenderKindRow{RecommenderKind::kFact,
-                       "two trees over what reviews mention, with factors in their leaves", 10, kFactKeys,
-                       true, nullptr, plan_fact, start_fact, read_fact},
-    RecommenderKindRow{RecommenderKind::kFmf, "a tree over what users rate, with factors in its leaves", 10,
-                       kFmfKeys, false, nullptr, plan_fmf, start_fmf, read_fmf},
-    RecommenderKindRow{RecommenderKind::kEfm,
-                       "explicit factors: ratings, users' attention and items' quality", 30, kEfmKeys, true,
-                       nullptr, plan_efm, start_efm, read_efm},
-    RecommenderKindRow{RecommenderKind::kBprmf, "matrix factorisation for pairs", 100, kBprmfKeys, false,
-                       set_bprmf_defaults, plan_bprmf, start_bprmf, read_product},
-    RecommenderKindRow{RecommenderKind::kNmf, "non-negative factorisation of ratings", 30, kNmfKeys, false,
-                       nullptr, plan_nmf, start_nmf, read_product},
-    RecommenderKindRow{RecommenderKind::kPopular,
-                       "the items with most reviews, the same for everybody",
-                       1,
-                       {},
-                       false,
-                       nullptr,
-                       plan_popular,
-                       start_popular,
-                       read_popular},
+    kMterKind,
+    kMterSKind,
+    kMterSaKind,
+    kFactKind,
+    kFmfKind,
+    kEfmKind,
+    kBprmfKind,
+    kNmfKind,
+    RecommenderKindRow{.about = "the items with most reviews, the same for everybody",
+                       .plan = plan_popular,
+                       .start = start_training<PopularTraining>,
+                       .read = read_popular},
 };
 
 bool lists(const RecommenderKindRow& row, Key key) {
@@ -150,6 +125,7 @@ RecommendSettings default_settings(RecommenderKind kind) {
 
 std::vector<std::string> recommender_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(kKinds));
   for (const RecommenderKindRow& row : kKinds) names.emplace_back(name_of(row.kind));
   return names;
 }
@@ -167,46 +143,31 @@ const Schema& RecommendSettings::schema() {
           .field("data", &S::data,
                  "file of reviews as JSON lines (plain, .gz, .zst), or `synth:factors?key=value&…` and "
                  "`synth:trees?…` for generated ones")
-          .field("scale", &S::scale, "highest rating of the scale, which begins at 1")
+          .field("scale", &S::scale, "highest rating of the scale, which begins at 1", above(1, 1000))
           .symbol("N")
-          .above(1)
-          .at_most(1000)
           .field("feature_support", &S::feature_support,
-                 "reviews that must mention a feature; others are left out")
-          .at_least(0)
-          .field("review_support", &S::review_support, "different features that a review must mention")
-          .at_least(0)
-          .field("item_support", &S::item_support, "reviews that an item must have")
-          .at_least(0)
-          .field("user_support", &S::user_support, "reviews that a user must have")
-          .at_least(0)
+                 "reviews that must mention a feature; others are left out", {0})
+          .field("review_support", &S::review_support, "different features that a review must mention", {0})
+          .field("item_support", &S::item_support, "reviews that an item must have", {0})
+          .field("user_support", &S::user_support, "reviews that a user must have", {0})
           .field("frequent_features", &S::frequent_features,
-                 "number of features to keep, those that most reviews mention; 0 keeps all")
-          .at_least(0)
+                 "number of features to keep, those that most reviews mention; 0 keeps all", {0})
           .field("split", &S::split,
                  "`reviews`: each user's reviews are split; `users`: some users are new in the test")
-          .field("train_share", &S::train_share, "share of the reviews for training")
-          .above(0)
-          .at_most(1)
+          .field("train_share", &S::train_share, "share of the reviews for training", above(0, 1))
           .field("validation_share", &S::validation_share,
-                 "share of the reviews for validation; the rest is the test part")
-          .between(0, 1)
-          .field("test_users", &S::test_users, "share of new users, with `split = users`")
-          .between(0, 1)
-          .field("seed", &S::seed, "seed of the split and of the training")
-          .at_least(0)
+                 "share of the reviews for validation; the rest is the test part", {0, 1})
+          .field("test_users", &S::test_users, "share of new users, with `split = users`", {0, 1})
+          .field("seed", &S::seed, "seed of the split and of the training", {0})
           .field("passes", &S::passes,
                  "passes of the training; depending on the kind, a pass takes as many entries as the "
-                 "tensors have, or fits both sides or both trees; 0 is the kind's default")
-          .at_least(0)
-          .field("eval_every", &S::eval_every, "passes between validations")
-          .at_least(1)
+                 "tensors have, or fits both sides or both trees; 0 is the kind's default",
+                 {0})
+          .field("eval_every", &S::eval_every, "passes between validations", {1})
           .field("patience", &S::patience,
-                 "validations without a better result after which training stops; 0 never stops early")
-          .at_least(0)
+                 "validations without a better result after which training stops; 0 never stops early", {0})
           .field("keep", &S::keep, "keep the model of the best validation, or of the last pass")
-          .field("cutoff", &S::cutoff, "cutoff of the validation NDCG")
-          .at_least(1)
+          .field("cutoff", &S::cutoff, "cutoff of the validation NDCG", {1})
           .field("gain", &S::gain, "gain of a held-out item in NDCG: 1, or 2^rating − 1")
           .include(&S::factors, FactorSettings::schema())
           .include(&S::trees, TreeSettings::schema())

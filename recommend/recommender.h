@@ -158,6 +158,16 @@ struct RecommenderKindRow {
   std::unique_ptr<Recommender> (*read)(StateReader&, const ReviewCounts&) = nullptr;
 };
 
+/// Those that are defined beside their trainings.
+extern const RecommenderKindRow kMterKind, kMterSKind, kMterSaKind, kFactKind, kFmfKind, kEfmKind,
+    kBprmfKind, kNmfKind;
+
+template <typename Training>
+std::unique_ptr<RecommenderTraining> start_training(const RecommendSettings& settings,
+                                                    const TrainingData& data) {
+  return std::make_unique<Training>(settings, data);
+}
+
 /// The table of kinds. Nothing else in the program tells kinds apart.
 std::span<const RecommenderKindRow> recommender_kinds();
 const RecommenderKindRow& recommender_kind(RecommenderKind kind);

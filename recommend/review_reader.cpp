@@ -13,12 +13,12 @@
 #include <span>
 #include <vector>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
 #include "core/io/json.h"
 #include "core/random/rng_stream.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -46,7 +46,7 @@ class ReviewLines final : public JsonHandler {
     parse_json_events(line, *this);
     column = line.find('{') + 1;
     for (int key = kUser; key <= kRating; ++key) {
-      if (!seen_[key]) fail(fmt::format("This review has no \"{}\".", kKeys[key]));
+      if (!seen_[key]) fail("This review has no \"{}\".", kKeys[key]);
     }
     reviews_.add(user_, item_, rating_, mentions_);
   }
@@ -81,10 +81,10 @@ class ReviewLines final : public JsonHandler {
     key_ = static_cast<int>(std::find(kKeys.begin(), kKeys.end(), name) - kKeys.begin());
     if (key_ == std::ssize(kKeys)) {
       const std::vector<std::string> known(kKeys.begin(), kKeys.end());
-      fail(fmt::format("A review has the keys user, item, rating and opinions, not \"{}\". {}", name,
-                       did_you_mean(name, known)));
+      fail("A review has the keys user, item, rating and opinions, not \"{}\". {}", name,
+           did_you_mean(name, known));
     }
-    if (seen_[key_]) fail(fmt::format("The key \"{}\" was given before on this line.", name));
+    if (seen_[key_]) fail("The key \"{}\" was given before on this line.", name);
     seen_[key_] = true;
     return true;
   }
@@ -109,8 +109,8 @@ class ReviewLines final : public JsonHandler {
   }
   void invalid(std::size_t byte, Fault fault) override {
     if (fault == Fault::kSyntax) column = byte;
-    fail(fault == Fault::kSyntax ? "The line is not valid JSON from here on."
-                                 : "The number is out of range.");
+    fail("{}", fault == Fault::kSyntax ? "The line is not valid JSON from here on."
+                                       : "The number is out of range.");
   }
 
  private:
@@ -118,21 +118,20 @@ class ReviewLines final : public JsonHandler {
   enum Key { kUser, kItem, kRating, kOpinions };
   static constexpr std::array<std::string_view, 4> kKeys = {"user", "item", "rating", "opinions"};
 
-  [[noreturn]] void fail(const std::string& sentence) const {
-    throw DataError(file_, number_, static_cast<std::int64_t>(column), sentence);
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> sentence, Args&&... args) const {
+    throw_data_error(file_, number_, static_cast<std::int64_t>(column), sentence,
+                     std::forward<Args>(args)...);
   }
-  [[noreturn]] void refuse() const {
-    fail(fmt::format("This value has no place here; a review is {}.", kShape));
-  }
+  [[noreturn]] void refuse() const { fail("This value has no place here; a review is {}.", kShape); }
 
   bool number(double value) {
     if (place_ == kReview && key_ == kRating) {
       if (!(value >= 1.0 && value <= reviews_.highest_rating))
-        fail(fmt::format("A rating must be at least 1 and at most {}, not {}.", reviews_.highest_rating,
-                         value));
+        fail("A rating must be at least 1 and at most {}, not {}.", reviews_.highest_rating, value);
       rating_ = static_cast<float>(value);
     } else if (place_ == kOpinion && part_ == 2) {
-      if (value != 1.0 && value != -1.0) fail(fmt::format("A sentiment must be 1 or -1, not {}.", value));
+      if (value != 1.0 && value != -1.0) fail("A sentiment must be 1 or -1, not {}.", value);
       mention_.sentiment = static_cast<std::int8_t>(value);
       ++part_;
     } else {

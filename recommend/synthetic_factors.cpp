@@ -304,31 +304,21 @@ const Schema& PlantedFactors::schema() {
   using S = PlantedFactors;
   static const Schema schema =
       SchemaBuilder<S>("factors", "Reviews with planted non-negative factors.")
-          .field("users", &S::users, "users")
-          .between(1, 10'000'000)
-          .field("items", &S::items, "items")
-          .between(2, 1'000'000)
-          .field("features", &S::features, "features")
-          .between(1, 10'000)
-          .field("phrases", &S::phrases, "phrases of each feature, half of them praise")
-          .between(2, 1000)
-          .field("reviews", &S::reviews, "reviews of all users together")
-          .between(1, 1'000'000'000)
-          .field("mentions", &S::mentions, "mentioned features of a review, on average")
-          .between(1, 50)
-          .field("dimension", &S::dimension, "length of the planted vectors")
-          .between(1, 64)
+          .field("users", &S::users, "users", {1, 10'000'000})
+          .field("items", &S::items, "items", {2, 1'000'000})
+          .field("features", &S::features, "features", {1, 10'000})
+          .field("phrases", &S::phrases, "phrases of each feature, half of them praise", {2, 1000})
+          .field("reviews", &S::reviews, "reviews of all users together", {1, 1'000'000'000})
+          .field("mentions", &S::mentions, "mentioned features of a review, on average", {1, 50})
+          .field("dimension", &S::dimension, "length of the planted vectors", {1, 64})
           .field("taste", &S::taste,
-                 "logits that a standard deviation of preference adds when users choose what to review")
-          .between(0, 100)
-          .field("popularity", &S::popularity, "exponent of the items' Zipf distribution")
-          .between(0, 10)
-          .field("praise", &S::praise, "logits that a standard deviation of preference adds to praise")
-          .between(0, 100)
-          .field("noise", &S::noise, "standard deviation of a rating's error")
-          .between(0, 100)
-          .field("seed", &S::seed, "seed")
-          .at_least(0)
+                 "logits that a standard deviation of preference adds when users choose what to review",
+                 {0, 100})
+          .field("popularity", &S::popularity, "exponent of the items' Zipf distribution", {0, 10})
+          .field("praise", &S::praise, "logits that a standard deviation of preference adds to praise",
+                 {0, 100})
+          .field("noise", &S::noise, "standard deviation of a rating's error", {0, 100})
+          .field("seed", &S::seed, "seed", {0})
           .build();
   return schema;
 }

@@ -323,34 +323,22 @@ const Schema& PlantedTrees::schema() {
   using S = PlantedTrees;
   static const Schema schema =
       SchemaBuilder<S>("trees", "Reviews with planted trees of users and of items.")
-          .field("users", &S::users, "users")
-          .between(1, 10'000'000)
-          .field("items", &S::items, "items")
-          .between(2, 1'000'000)
-          .field("features", &S::features, "features, Zipf-distributed")
-          .between(2, 10'000)
-          .field("phrases", &S::phrases, "phrases of each feature, half of them praise")
-          .between(2, 1000)
-          .field("reviews", &S::reviews, "reviews of all users together")
-          .between(1, 1'000'000'000)
-          .field("mentions", &S::mentions, "mentioned features of a review")
-          .between(1, 50)
-          .field("levels", &S::levels, "levels of questions in each planted tree")
-          .between(1, 6)
-          .field("dimension", &S::dimension, "length of the planted vectors")
-          .between(1, 64)
+          .field("users", &S::users, "users", {1, 10'000'000})
+          .field("items", &S::items, "items", {2, 1'000'000})
+          .field("features", &S::features, "features, Zipf-distributed", {2, 10'000})
+          .field("phrases", &S::phrases, "phrases of each feature, half of them praise", {2, 1000})
+          .field("reviews", &S::reviews, "reviews of all users together", {1, 1'000'000'000})
+          .field("mentions", &S::mentions, "mentioned features of a review", {1, 50})
+          .field("levels", &S::levels, "levels of questions in each planted tree", {1, 6})
+          .field("dimension", &S::dimension, "length of the planted vectors", {1, 64})
           .field("personal", &S::personal,
-                 "standard deviation of personal terms; the branches of a root have 1")
-          .between(0, 100)
+                 "standard deviation of personal terms; the branches of a root have 1", {0, 100})
           .field("taste", &S::taste,
-                 "logits that a standard deviation of preference adds when users choose what to review")
-          .between(0, 100)
-          .field("popularity", &S::popularity, "exponent of the items' Zipf distribution")
-          .between(0, 10)
-          .field("noise", &S::noise, "standard deviation of a rating's error")
-          .between(0, 100)
-          .field("seed", &S::seed, "seed")
-          .at_least(0)
+                 "logits that a standard deviation of preference adds when users choose what to review",
+                 {0, 100})
+          .field("popularity", &S::popularity, "exponent of the items' Zipf distribution", {0, 10})
+          .field("noise", &S::noise, "standard deviation of a rating's error", {0, 100})
+          .field("seed", &S::seed, "seed", {0})
           .build();
   return schema;
 }

@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/runtime/device.h"
+#include "core/runtime/log.h"
 #include "core/runtime/progress.h"
 #include "core/text/message_text.h"
 #include "report/markup.h"
@@ -304,11 +304,11 @@ std::string ExperimentResults::duration() const {
   for (const TrialResults& trial : trials) {
     if (!trial.finished) continue;
     sum += trial.seconds;
-    const auto end = utc_seconds(trial.ended_at);
+    const auto end = utc_milliseconds(trial.ended_at);
     if (!end) continue;
     ++known;
-    first = std::min(first, *end - static_cast<std::int64_t>(std::llround(trial.seconds)));
-    last = std::max(last, *end);
+    first = std::min(first, *end / 1000 - static_cast<std::int64_t>(std::llround(trial.seconds)));
+    last = std::max(last, *end / 1000);
   }
   if (finished == 0) return "";
   std::string text = fmt::format("{} in {}", readable_duration(sum), counted(finished, "trial"));

@@ -53,23 +53,18 @@ const Schema& ArmPlan::schema() {
               "`manual`: the shares are as given; `auto`: the learner climbs from 0 to 100 % of what the "
               "holdout leaves, and falls back to 0")
           .field("margin", &S::margin,
-                 "with promote=auto, the share of the incumbent's clicks that the learner may cost")
+                 "with promote=auto, the share of the incumbent's clicks that the learner may cost",
+                 above(0.0, 50.0))
           .unit("%")
-          .above(0.0)
-          .at_most(50.0)
           .field("holdout", &S::holdout,
-                 "with promote=auto, the share of traffic that the incumbent keeps, to compare with")
+                 "with promote=auto, the share of traffic that the incumbent keeps, to compare with",
+                 above(0.0, 50.0))
           .unit("%")
-          .above(0.0)
-          .at_most(50.0)
           .field("observe", &S::observe,
-                 "with promote=auto, the lists to learn from before the learner's own are shown")
-          .at_least(1)
-          .field("keep_top", &S::keep_top, "ranks that learner's lists have as the incumbent has them")
-          .at_least(0)
+                 "with promote=auto, the lists to learn from before the learner's own are shown", {1})
+          .field("keep_top", &S::keep_top, "ranks that learner's lists have as the incumbent has them", {0})
           .field("max_displacement", &S::max_displacement,
-                 "ranks that a document may move from its place in the incumbent order; 0: any number")
-          .at_least(0)
+                 "ranks that a document may move from its place in the incumbent order; 0: any number", {0})
           .field("models", &S::models, "fingerprints of the arms that are models")
           .build();
   return schema;

@@ -10,18 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "core/data/letor_reader.h"
-#include "core/runtime/execution_context.h"
-#include "core/throw_error.h"
-
 namespace olrank {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMostQueries = 20;
-constexpr std::int64_t kMostDocs = 100;  // of a query
-constexpr std::size_t kProducts = 40;    // of a category
+constexpr std::size_t kProducts = 40;  // of a category
 constexpr std::array<std::string_view, 8> kBrands = {"Alder", "Birch", "Cedar", "Hazel",
                                                      "Larch", "Maple", "Rowan", "Willow"};
 
@@ -131,38 +125,6 @@ DemoCatalogue product_catalogue(std::uint64_t seed) {
           {"about", "is a fan of Cedar and Rowan. No figure says so: only trying a product tells."}}}}},
       6,
       3};
-}
-
-DemoCatalogue letor_catalogue(const std::string& file) {
-  ThreadPool pool(available_threads());
-  const Dataset data = read_letor(file, {.layout = FeatureLayout::kDense}, pool);
-  json queries = json::array();
-  for (std::int64_t query = 0; query < data.queries() && std::ssize(queries) < kMostQueries; ++query) {
-    const std::int64_t count = std::min(data.docs_of(query), kMostDocs);
-    if (count < 2) continue;
-    json docs = json::array();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t doc = data.offset(query) + i;
-      const float* values = data.features_of(query).values + i * data.features();
-      const std::string_view name = data.doc_name(doc);
-      docs.push_back({{"id", fmt::format("{} {}", query, i)},
-                      {"name", name.empty() ? fmt::format("Document {}", i + 1) : std::string(name)},
-                      {"features", std::vector<float>(values, values + data.features())},
-                      {"grades", {data.grades_of(query)[i]}}});
-    }
-    queries.push_back({{"name", fmt::format("Query {}", data.qid(query))}, {"docs", docs}});
-  }
-  if (queries.empty()) throw_error<InvalidArgument>("{}: No query has two documents to order.", file);
-  json words = json::array();
-  for (int feature = 1; feature <= std::min<std::int64_t>(data.features(), 4); ++feature)
-    words.push_back(fmt::format("{}: #", feature));
-  return {{{"about", fmt::format("At most {} queries of the file, with at most {} documents of each.",
-                                 kMostQueries, kMostDocs)},
-           {"words", words},
-           {"queries", queries},
-           {"tastes", {{{"name", "The file"}, {"about", "likes what the grades of the file say."}}}}},
-          data.features(),
-          1};
 }
 
 }  // namespace olrank

@@ -19,10 +19,6 @@ struct DemoCatalogue {
 /// Generated products of three categories, and three people.
 DemoCatalogue product_catalogue(std::uint64_t seed);
 
-/// The first queries of a LETOR file with their first documents, and one person, whose taste is the file's
-/// grades. Throws InvalidArgument for a file without a list to order.
-DemoCatalogue letor_catalogue(const std::string& file);
-
 /// How often the game of a taste may start with rankers that have learned nothing.
 inline constexpr int kDemoStarts = 4;
 

@@ -316,14 +316,7 @@ EventWindow::Outcome EventWindow::add(const std::string& id, std::span<const Cli
     }
     bodies.push_back(events_body(id, events, places, settings_.utc()));
     list->claimed = true;
-    lock.unlock();
-    std::exception_ptr failure;
-    try {
-      journal->log.append_all(std::move(bodies));
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    lock.lock();
+    const auto failure = written_without(lock, [&] { journal->log.append_all(std::move(bodies)); });
     list->claimed = false;
     if (failure) {
       if (is_first) {
@@ -408,14 +401,7 @@ std::vector<ImpressionStore::Closed> EventWindow::close_due() {
     due.push_back(list);
   }
   if (due.empty()) return closed;
-  lock.unlock();
-  std::exception_ptr failure;
-  try {
-    log_.append_all(std::move(bodies));
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  lock.lock();
+  const auto failure = written_without(lock, [&] { log_.append_all(std::move(bodies)); });
   for (const OpenLists::Place& list : due) {
     list->claimed = false;
     if (!failure) erase(list);

@@ -93,28 +93,27 @@ void check_counter(const SchemaFeature& feature, const Refuse& refuse) {
 
 const Schema& SchemaFeature::schema() {
   using F = SchemaFeature;
-  static const Schema schema = SchemaBuilder<F>("feature", "A feature of a service.")
-                                   .field("name", &F::name, "its name in requests, logs and models")
-                                   .field("kind", &F::kind, "what requests send")
-                                   .field("default", &F::missing, "value of a document that lacks it")
-                                   .field("values", &F::values, "the values of a category")
-                                   .field("length", &F::length, "numbers of a vector")
-                                   .between(0, 10'000)
-                                   .field("query", &F::query, "whether the vector comes with the query")
-                                   .field("input", &F::input, "whether the model gets it")
-                                   .field("from", &F::from, "the feature that this one transforms")
-                                   .field("dot", &F::dot, "a vector of the query and one of the document")
-                                   .field("clip", &F::clip, "lowest and highest value")
-                                   .field("log1p", &F::log1p, "whether the logarithm of one more is taken")
-                                   .field("of", &F::of, "what a counter tells")
-                                   .field("by", &F::by, "whether it counts by document or by query")
-                                   .field("half_life", &F::half_life, "days in which a count halves")
-                                   .field("prior", &F::prior, "clicks and views that all begin with")
-                                   .field("limit", &F::limit, "entries that a counter remembers")
-                                   .between(1, 1'000'000'000)
-                                   .field("was", &F::was, "earlier names")
-                                   .repeated()
-                                   .build();
+  static const Schema schema =
+      SchemaBuilder<F>("feature", "A feature of a service.")
+          .field("name", &F::name, "its name in requests, logs and models")
+          .field("kind", &F::kind, "what requests send")
+          .field("default", &F::missing, "value of a document that lacks it")
+          .field("values", &F::values, "the values of a category")
+          .field("length", &F::length, "numbers of a vector", {0, 10'000})
+          .field("query", &F::query, "whether the vector comes with the query")
+          .field("input", &F::input, "whether the model gets it")
+          .field("from", &F::from, "the feature that this one transforms")
+          .field("dot", &F::dot, "a vector of the query and one of the document")
+          .field("clip", &F::clip, "lowest and highest value")
+          .field("log1p", &F::log1p, "whether the logarithm of one more is taken")
+          .field("of", &F::of, "what a counter tells")
+          .field("by", &F::by, "whether it counts by document or by query")
+          .field("half_life", &F::half_life, "days in which a count halves")
+          .field("prior", &F::prior, "clicks and views that all begin with")
+          .field("limit", &F::limit, "entries that a counter remembers", {1, 1'000'000'000})
+          .field("was", &F::was, "earlier names")
+          .repeated()
+          .build();
   return schema;
 }
 

@@ -13,9 +13,18 @@
 namespace olrank {
 namespace {
 
+/// Reads feedback, or of a request that deletes documents their IDs alone.
 class FeedbackReader final : public RequestReader {
  public:
-  explicit FeedbackReader(const RequestLimits& limits) : limits_(limits) {}
+  FeedbackReader(const RequestLimits& limits, bool ids_alone)
+      : limits_(limits), ids_alone_(ids_alone), most_(ids_alone ? 100'000 : limits.docs) {}
+
+  std::vector<std::string> finish_ids() {
+    if (seen_ == 0) throw ApiError(422, kNames[kIds], kMissing);
+    std::vector<std::string> ids;
+    for (ImpressionStore::Click& click : request_.clicks) ids.push_back(std::move(click.doc));
+    return ids;
+  }
 
   FeedbackRequest finish() {
     if ((seen_ >> kImpression & 1U) == 0) throw ApiError(422, "impression", kMissing);
@@ -47,9 +56,9 @@ class FeedbackReader final : public RequestReader {
   }
   bool key(std::string& name) override {
     if (place_ == kTop) {
-      if (name == kNames[kEvents] && !limits_.window)
+      if (!ids_alone_ && name == kNames[kEvents] && !limits_.window)
         throw ApiError(422, name, "This service has no events; it was started without --window.");
-      field_ = known_key([] { return std::string(); }, name, names(), seen_);
+      field_ = known_key([] { return std::string(); }, name, names(), seen_) + (ids_alone_ ? kIds : 0);
     } else {
       const auto parent = [&] { return fmt::format("events[{}].", request_.events.size() - 1); };
       event_field_ = known_key(parent, name, kEventNames, event_seen_);
@@ -87,6 +96,7 @@ class FeedbackReader final : public RequestReader {
   static inline const std::array<std::string, 4> kEventNames = {"id", "rank", "type", "at"};
 
   std::span<const std::string> names() const {
+    if (ids_alone_) return std::span(kNames).subspan(kIds, 1);
     return std::span(kNames).first(limits_.window ? kNames.size() : std::size_t{kEvents});
   }
   std::string field() const override {
@@ -139,16 +149,18 @@ class FeedbackReader final : public RequestReader {
   bool flag(bool) override { reject_type("boolean"); }
 
   void require_room(std::size_t taken, std::string_view what) const {
-    if (std::cmp_equal(taken, limits_.docs))
-      reject(fmt::format("A request may have at most {} {}.", limits_.docs, what), 413);
+    if (std::cmp_equal(taken, most_))
+      reject(fmt::format("A request may have at most {} {}.", most_, what), 413);
   }
   void add(ImpressionStore::Click click) {
-    require_room(request_.clicks.size(), "clicks");
+    require_room(request_.clicks.size(), ids_alone_ ? "IDs" : "clicks");
     click.list = kNames[field_];
     request_.clicks.push_back(std::move(click));
   }
 
   const RequestLimits& limits_;
+  const bool ids_alone_;
+  const std::int64_t most_;
   FeedbackRequest request_;
   Place place_ = kBody;
   int field_ = -1;
@@ -160,9 +172,15 @@ class FeedbackReader final : public RequestReader {
 }  // namespace
 
 FeedbackRequest parse_feedback_request(std::string_view body, const RequestLimits& limits) {
-  FeedbackReader reader(limits);
+  FeedbackReader reader(limits, false);
   parse_json_events(body, reader);
   return reader.finish();
+}
+
+std::vector<std::string> parse_document_ids(std::string_view body, const RequestLimits& limits) {
+  FeedbackReader reader(limits, true);
+  parse_json_events(body, reader);
+  return reader.finish_ids();
 }
 
 }  // namespace olrank

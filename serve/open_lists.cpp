@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <exception>
 #include <utility>
 
 #include "core/runtime/log.h"
@@ -271,14 +270,7 @@ ImpressionStore::Outcome FirstAnswers::add(const std::string& id, std::span<cons
   FeedbackRecord& record = list->record;
   record.clicks = clicks_on(std::span(record.docs).first(list->shown), clicks);
   list->claimed = true;
-  lock.unlock();
-  std::exception_ptr failure;
-  try {
-    record.round = log_.append(record);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  lock.lock();
+  const auto failure = written_without(lock, [&] { record.round = log_.append(record); });
   list->claimed = false;
   if (failure) std::rethrow_exception(failure);
   Outcome outcome{false, false, record.round, record.clicks, record.arm};

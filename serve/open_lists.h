@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <list>
 #include <map>
@@ -44,6 +45,20 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
 std::int64_t utc_milliseconds();
 /// Returns the milliseconds of a clock that never goes back.
 std::int64_t steady_milliseconds();
+
+/// Writes without the lock, and returns what that throws.
+template <class Write>
+std::exception_ptr written_without(std::unique_lock<std::mutex>& lock, const Write& write) {
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    write();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  return failure;
+}
 
 struct EventJournal;
 

@@ -698,54 +698,6 @@ class RankReader final : public RequestReader {
   std::vector<const Name*> name_after_;  // by named_, in an earlier document: most have one order
 };
 
-class IdsReader final : public RequestReader {
- public:
-  explicit IdsReader(const RequestLimits& limits) : limits_(limits) {}
-
-  std::vector<std::string> finish() {
-    if (seen_ == 0) throw ApiError(422, kNames[0], kMissing);
-    return std::move(ids_);
-  }
-
-  bool start_object() override {
-    if (depth_ != 0) reject_type("object");
-    return ++depth_ > 0;
-  }
-  bool key(std::string& name) override { return known_key(no_parent, name, kNames, seen_) == 0; }
-  bool end_object() override { return --depth_ == 0; }
-  bool start_array() override {
-    if (depth_ != 1) reject_type("array");
-    return ++depth_ > 0;
-  }
-  bool end_array() override { return --depth_ == 1; }
-
- private:
-  std::string field() const override { return depth_ < 2 ? "ids" : fmt::format("ids[{}]", ids_.size()); }
-  bool text(std::string& value) override {
-    if (depth_ != 2) reject_type("string");
-    check_text(value, limits_.text_bytes);
-    return add(value);
-  }
-  bool number(double, std::optional<std::int64_t> whole) override {
-    if (depth_ != 2 || !whole) reject_type("number");
-    return add(fmt::format("{}", *whole));
-  }
-  bool flag(bool) override { reject_type("boolean"); }
-  bool add(std::string id) {
-    constexpr std::size_t kMost = 100'000;
-    if (ids_.size() == kMost)
-      throw ApiError(413, "ids", fmt::format("A request may have at most {} IDs.", kMost));
-    ids_.push_back(std::move(id));
-    return true;
-  }
-
-  inline static const std::string kNames[] = {"ids"};
-  const RequestLimits& limits_;
-  std::vector<std::string> ids_;
-  unsigned seen_ = 0;
-  int depth_ = 0;
-};
-
 }  // namespace
 
 std::string ApiError::json() const {
@@ -824,12 +776,6 @@ std::string document_json(const StoredDocument& document, const RequestLimits& l
   if (limits.schema) return out + limits.schema->fields_json(document.fields, document.times) + "}";
   append_numbers(out, document.columns);
   return out + "}";
-}
-
-std::vector<std::string> parse_document_ids(std::string_view body, const RequestLimits& limits) {
-  IdsReader reader(limits);
-  parse_json_events(body, reader);
-  return reader.finish();
 }
 
 }  // namespace olrank

@@ -33,15 +33,13 @@ const Schema& ServiceIdentity::schema() {
   using S = ServiceIdentity;
   static const Schema schema =
       SchemaBuilder<S>("service", "The settings that a service's state depends on.")
-          .field("features", &S::features, "number of raw features per document")
-          .at_least(1)
+          .field("features", &S::features, "number of raw features per document", {1})
           .field("feature_names", &S::feature_names, "their names")
           .field("feature_origins", &S::feature_origins, "where a search answer has them")
           .field("schema", &S::feature_schema, "what requests send, and how it becomes features")
           .field("first_names", &S::first_names, "the features of records without names")
           .field("normalisation", &S::normalisation, "how raw features become model inputs")
-          .field("cutoff", &S::cutoff, "default number of documents to show")
-          .at_least(1)
+          .field("cutoff", &S::cutoff, "default number of documents to show", {1})
           .field("seed", &S::seed, "seed for initialisation, exploration and noise")
           .field("normalise_query", &S::normalise_query, "whether texts of queries are made alike")
           .field("model", &S::model, "fingerprint of the initial model")
@@ -116,9 +114,8 @@ std::string identity_difference(const ServiceIdentity& stored, const ServiceIden
 }
 
 ServiceIdentity with_changes(ServiceIdentity stored, const ServiceIdentity& requested) {
-  // This ranker learns an examination for each rank of the cutoff, and groups have one for each.
-  const bool has_ranks = stored.ranker.kind == RankerKind::kInterventionAware ||
-                         (stored.groups && requested.cutoff > std::ssize(stored.groups->examination));
+  // Groups have an examination for each rank of the cutoff.
+  const bool has_ranks = stored.groups && requested.cutoff > std::ssize(stored.groups->examination);
   if (!has_ranks) stored.cutoff = requested.cutoff;
   stored.feature_origins = requested.feature_origins;
   stored.normalise_query = requested.normalise_query;

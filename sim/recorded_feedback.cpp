@@ -13,7 +13,6 @@
 
 #include "core/data/join.h"
 #include "core/data/letor_reader.h"
-#include "core/error.h"
 #include "core/feedback/feedback_record.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
@@ -21,6 +20,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -43,7 +43,7 @@ class LineResolver {
   std::int64_t query(const std::string& qid, std::int64_t number, std::int64_t column) {
     const auto known = queries_.find(qid);
     if (known == queries_.end())
-      fail(number, column, fmt::format("The training data has no query {}.", olrank::quoted(qid)));
+      throw_data_error(file_, number, column, "The training data has no query {}.", olrank::quoted(qid));
     return known->second;
   }
 
@@ -58,18 +58,15 @@ class LineResolver {
       const auto at = static_cast<std::size_t>(doc);
       if (at >= shown_in_.size()) shown_in_.resize(at + 1, 0);
       if (shown_in_[at] == number) {
-        fail(
-            number, column,
-            fmt::format("Document {} of query {} is shown twice.", doc, olrank::quoted(train_.qid(query))));
+        throw_data_error(file_, number, column, "Document {} of query {} is shown twice.", doc,
+                         olrank::quoted(train_.qid(query)));
       }
       shown_in_[at] = number;
       shown.push_back(doc);
     }
   }
 
-  [[noreturn]] void fail(std::int64_t line, std::int64_t column, const std::string& sentence) const {
-    throw DataError(file_, line, column, sentence);
-  }
+  const std::string& file() const { return file_; }
 
  private:
   std::int32_t by_index(const std::string& called, std::int64_t query, std::int64_t number,
@@ -78,9 +75,9 @@ class LineResolver {
     std::int64_t index = 0;
     std::from_chars(called.data(), called.data() + called.size(), index);
     if (index < 0 || index >= docs) {
-      fail(number, column,
-           fmt::format("Query {} has {} documents, so an index must be between 0 and {}, not {}.",
-                       olrank::quoted(train_.qid(query)), docs, docs - 1, index));
+      throw_data_error(file_, number, column,
+                       "Query {} has {} documents, so an index must be between 0 and {}, not {}.",
+                       olrank::quoted(train_.qid(query)), docs, docs - 1, index);
     }
     return static_cast<std::int32_t>(index);
   }
@@ -89,15 +86,15 @@ class LineResolver {
                        std::int64_t column) {
     const std::int32_t doc = names_.by_name(query, called);
     if (doc == DocFinder::kAmbiguous) {
-      fail(number, column,
-           fmt::format("Query {} has several documents named {}. Use indices instead, from 0.",
-                       olrank::quoted(train_.qid(query)), olrank::quoted(called)));
+      throw_data_error(file_, number, column,
+                       "Query {} has several documents named {}. Use indices instead, from 0.",
+                       olrank::quoted(train_.qid(query)), olrank::quoted(called));
     }
     if (doc == DocFinder::kUnknown) {
-      fail(number, column,
-           fmt::format("Query {} has no document named {}. Use the index, a number from 0, for a document "
+      throw_data_error(file_, number, column,
+                       "Query {} has no document named {}. Use the index, a number from 0, for a document "
                        "without a name.",
-                       olrank::quoted(train_.qid(query)), olrank::quoted(called)));
+                       olrank::quoted(train_.qid(query)), olrank::quoted(called));
     }
     return doc;
   }
@@ -139,11 +136,12 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
     for (std::string_view text = block.text; !text.empty();) {
       const std::size_t end = std::min(text.find('\n'), text.size());
       if (++number == 1 && is_later_segment(text.substr(0, end)))
-        resolver.fail(1, 1,
-                      "Earlier rounds of this log are in other files beside it: make one file of them with "
-                      "'olrank log cut --log FOLDER --from-round 1 --out FILE', and replay that.");
+        throw DataError(
+            resolver.file(), 1, 1,
+            "Earlier rounds of this log are in other files beside it: make one file of them with "
+            "'olrank log cut --log FOLDER --from-round 1 --out FILE', and replay that.");
       if (const auto failure = parse_replay_line(text.substr(0, end), line, columns)) {
-        resolver.fail(number, failure->column, failure->message);
+        throw DataError(resolver.file(), number, failure->column, failure->message);
       }
       text.remove_prefix(std::min(end + 1, text.size()));
       if (line.docs.empty()) continue;
@@ -161,12 +159,11 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
       }
       recorded.offsets_.push_back(std::ssize(recorded.shown_));
       if (moved + recorded.bytes() > most) {
-        resolver.fail(
-            number, 1,
-            fmt::format("The first {} rounds need {} of memory, but --max-memory allows {}. Raise "
-                        "--max-memory, or replay fewer rounds.",
-                        recorded.rounds(), readable_bytes(static_cast<double>(moved + recorded.bytes())),
-                        readable_bytes(static_cast<double>(limit))));
+        throw_data_error(resolver.file(), number, 1,
+                         "The first {} rounds need {} of memory, but --max-memory allows {}. Raise "
+                         "--max-memory, or replay fewer rounds.",
+                         recorded.rounds(), readable_bytes(static_cast<double>(moved + recorded.bytes())),
+                         readable_bytes(static_cast<double>(limit)));
       }
       if (store != nullptr && recorded.bytes() > std::max(limit, kLeastInMemory)) {
         if (moved == 0) {
@@ -180,10 +177,11 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
       }
     }
     if (block.failure) {
-      resolver.fail(number + 1, static_cast<std::int64_t>(block.cut_off) + 1, *block.failure);
+      throw DataError(resolver.file(), number + 1, static_cast<std::int64_t>(block.cut_off) + 1,
+                      *block.failure);
     }
   }
-  if (recorded.rounds() == 0) resolver.fail(1, 1, "The file has no rounds to replay.");
+  if (recorded.rounds() == 0) throw DataError(resolver.file(), 1, 1, "The file has no rounds to replay.");
   if (store != nullptr) recorded.add_missing_rewards(*store);
   return recorded;
 }

@@ -26,27 +26,26 @@ const Schema& ClickSettings::schema() {
           .one_of({"dependent", "cascade", "position", "dbn", "ubm"})
           .field("stop", &S::stop,
                  "whether a `dependent` user may stop only after a click or after every document")
-          .field("noise", &S::noise, "probability that the click on an examined document is flipped")
-          .between(0, 1)
+          .field("noise", &S::noise, "probability that the click on an examined document is flipped",
+                 {0, 1})
           .field("position_bias", &S::position_bias,
                  "exponent of 1/rank, with ranks from 1, in the probability that a `position` user "
                  "examines the document at a rank; a `ubm` user has the distance to the last click in "
-                 "place of the rank")
+                 "place of the rank",
+                 {0})
           .symbol("η")
-          .at_least(0)
           .field("perseverance", &S::perseverance,
-                 "probability that a `dbn` user who is not satisfied examines the next document")
+                 "probability that a `dbn` user who is not satisfied examines the next document", {0, 1})
           .symbol("γ")
-          .between(0, 1)
           .field("grades", &S::grades,
                  "number of grades in the built-in users' tables: 2, 3 or 5; 0 derives it from the largest "
-                 "grade in the data")
-          .between(0, 5)
+                 "grade in the data",
+                 {0, 5})
           .field(
               "grade_map", &S::grade_map,
               "grade of the built-in users' tables for each grade of the data, from grade 0: `[0, 0, 1, 1, "
-              "2]` gives data of five grades the tables of three; if empty, every grade stays as it is")
-          .between(0, 4)
+              "2]` gives data of five grades the tables of three; if empty, every grade stays as it is",
+              {0, 4})
           .build();
   return schema;
 }
@@ -69,49 +68,48 @@ const Schema& UserSettings::schema() {
                  "name used in `clicks.models` and in the folders of its trials; must be unique")
           .field("kind", &S::kind, "click model; default: that of `[clicks]`")
           .field("click", &S::click,
-                 "P(click | grade) for grades 0, 1, …; must cover every grade in the data")
-          .between(0, 1)
+                 "P(click | grade) for grades 0, 1, …; must cover every grade in the data", {0, 1})
           .field("stop", &S::stop,
                  "P(stop | grade) for kind `dependent`, of the same length as `click`; if empty, the user "
-                 "never stops")
-          .between(0, 1)
+                 "never stops",
+                 {0, 1})
           .field("examination", &S::examination,
                  "P(examined) by rank from the top for kind `position`, by distance to the last click for "
-                 "kind `ubm`; 0 beyond the end of the list; if empty, `position_bias` applies")
-          .between(0, 1)
+                 "kind `ubm`; 0 beyond the end of the list; if empty, `position_bias` applies",
+                 {0, 1})
           .field("stop_draw", &S::stop_draw,
                  "whether the user may stop only after a click or after every document; default: `stop` of "
                  "`[clicks]`")
           .field(
               "noise", &S::noise,
-              "probability that the click on an examined document is flipped; default: that of `[clicks]`")
-          .between(0, 1)
+              "probability that the click on an examined document is flipped; default: that of `[clicks]`",
+              {0, 1})
           .field("position_bias", &S::position_bias,
                  "exponent of 1/rank for kind `position`, of 1/distance for kind `ubm`; default: that of "
-                 "`[clicks]`")
+                 "`[clicks]`",
+                 {0})
           .symbol("η")
-          .at_least(0)
           .field(
               "satisfaction", &S::satisfaction,
               "P(satisfied | clicked, grade) for kind `dbn`, of the same length as `click`; if empty, the "
-              "user is never satisfied")
-          .between(0, 1)
+              "user is never satisfied",
+              {0, 1})
           .field("perseverance", &S::perseverance,
                  "probability that a `dbn` user who is not satisfied examines the next document; default: "
-                 "that of `[clicks]`")
+                 "that of `[clicks]`",
+                 {0, 1})
           .symbol("γ")
-          .between(0, 1)
           .field(
               "browsing", &S::browsing,
               "P(examined) for kind `ubm`, rank by rank: for rank r, the r probabilities for a last click "
-              "at rank 0 (none), 1, …, r − 1; 0 beyond the last rank; replaces `examination`")
-          .between(0, 1)
+              "at rank 0 (none), 1, …, r − 1; 0 beyond the last rank; replaces `examination`",
+              {0, 1})
           .field("intents", &S::intents,
                  "users whose behaviour a user of kind `changing` takes, one after another; none of them "
                  "`changing`")
-          .field("change_every", &S::change_every, "rounds until a `changing` user takes the next intent")
+          .field("change_every", &S::change_every, "rounds until a `changing` user takes the next intent",
+                 {0})
           .unit("rounds")
-          .at_least(0)
           .field("repeat", &S::repeat,
                  "whether a `changing` user starts again after the last intent, or keeps it")
           .build();
@@ -226,29 +224,24 @@ const Schema& ProtocolSettings::schema() {
                  "`recommended` has the settings that serve best, `paper` follows the papers' text, "
                  "`reference` their authors' code; sets the defaults of other keys")
           .flag("protocol")
-          .field("rounds", &S::rounds, "rounds per trial")
+          .field("rounds", &S::rounds, "rounds per trial", {0, 4294967295.0})
           .symbol("T")
-          .between(0, 4294967295.0)
           .flag("rounds")
-          .field("cutoff", &S::cutoff, "documents shown per round; also the k of NDCG@k")
+          .field("cutoff", &S::cutoff, "documents shown per round; also the k of NDCG@k", {1})
           .symbol("k")
-          .at_least(1)
           .flag("cutoff")
-          .field("eval_every", &S::eval_every, "rounds between evaluations")
+          .field("eval_every", &S::eval_every, "rounds between evaluations", {1})
           .symbol("E")
           .unit("rounds")
-          .at_least(1)
           .flag("eval-every")
-          .field("seeds", &S::seeds, "seeds; one trial per seed, ranker, user and fold")
-          .at_least(0)
+          .field("seeds", &S::seeds, "seeds; one trial per seed, ranker, user and fold", {0})
           .flag("seeds")
           .field(
               "empty_queries", &S::empty_queries,
               "how queries without relevant documents count in offline metrics: as 0, as 1, or not at all")
-          .field("discount", &S::discount, "discount factor per round of the online metric, cNDCG")
+          .field("discount", &S::discount, "discount factor per round of the online metric, cNDCG",
+                 above(0, 1))
           .symbol("γ")
-          .above(0)
-          .at_most(1)
           .field("cosine", &S::cosine,
                  "`offline` reports the model's cosine similarity to a linear RankNet trained on all "
                  "labels of the fold")

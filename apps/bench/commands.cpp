@@ -27,7 +27,7 @@
 namespace olrank {
 namespace {
 
-const std::vector<std::string> kAxes = {"n", "V", "m", "d", "p", "N", "threads", "trials"};
+const std::vector<std::string> kAxes = {"n", "V", "m", "d", "p", "N", "threads"};
 
 /// The even width whose network has the closest number of parameters.
 std::int64_t width_for(const RoundSizes& sizes, std::int64_t parameters) {
@@ -47,7 +47,6 @@ RoundSizes with(RoundSizes sizes, const std::string& axis, std::int64_t value) {
   if (axis == "p") sizes.width = width_for(sizes, value);
   if (axis == "N") sizes.structure = fmt::format("ensemble-{}", value);
   if (axis == "threads") sizes.threads = static_cast<int>(value);
-  if (axis == "trials") sizes.trials = value;
   return sizes;
 }
 
@@ -97,7 +96,7 @@ class BenchRoundCommand : public Command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("--over", axis_,
-                   "vary one size, n, V, m, d, p, N, threads or trials, and fit exponents [default: none]");
+                   "vary one size, n, V, m, d, p, N or threads, and fit exponents [default: none]");
     app.add_option("--values", values_, "with --over: two or more values of that size")->delimiter(',');
     round_.declare(app);
     flags_.declare(app);
@@ -335,10 +334,7 @@ void RoundFlags::declare(CLI::App& app) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   declare_sizes(app, sizes_);
-  app.add_option("--threads", sizes_.threads, "CPU threads per trial [default: 1]")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--trials", sizes_.trials, "trials to run in parallel [default: 1]")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", sizes_.threads, "CPU threads [default: 1]")->check(CLI::PositiveNumber);
   app.add_option("--device", device_, "auto, cpu, cuda or cuda:N; auto means the CPU [default: auto]");
   app.add_option(
          "--rounds", sizes_.rounds,
@@ -381,10 +377,9 @@ std::vector<RoundSizes> RoundFlags::all_sizes() const {
 std::string RoundFlags::command_line() const {
   const RetrainingRule& training = sizes_.training;
   return fmt::format(
-      " --structure {}{} --pairs {} --docs {} --width {} --depth {} --features {} --threads {} --trials "
-      "{}{}",
+      " --structure {}{} --pairs {} --docs {} --width {} --depth {} --features {} --threads {}{}",
       sizes_.structure, sizes_.module.empty() ? "" : " --module " + sizes_.module, fmt::join(pairs_, ","),
-      sizes_.docs, sizes_.width, sizes_.depth, sizes_.features, sizes_.threads, sizes_.trials,
+      sizes_.docs, sizes_.width, sizes_.depth, sizes_.features, sizes_.threads,
       retrain_ == name_of(Retrain::kEveryRound)
           ? ""
           : fmt::format(" --retrain {} --retrain-growth {} --replay-steps {} --replay-pairs {}", retrain_,

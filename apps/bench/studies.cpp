@@ -20,7 +20,7 @@
 #include "jobs/experiment_setup.h"
 #include "jobs/settings/configuration.h"
 #include "models/ranker_kinds.h"
-#include "studies/generalisation/generalisation_run.h"
+#include "studies/generalisation/generalisation_findings.h"
 
 namespace olrank {
 namespace {

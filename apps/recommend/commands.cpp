@@ -15,7 +15,7 @@
 #include "core/text/text_table.h"
 #include "core/throw_error.h"
 #include "jobs/recommending/recommender_file.h"
-#include "jobs/recommending/recommender_study.h"
+#include "jobs/recommending/recommender_run.h"
 #include "recommend/ranking_figures.h"
 #include "recommend/review_reader.h"
 #include "recommend/reviews.h"

@@ -23,8 +23,8 @@ struct OpSizes {
   int threads = 1;
 };
 
-/// Every operation of core/ops as "stem/function", with its counts and ceiling, and the pair widths built
-/// on them. Used by `olrank bench ops` and bench/ops_bench.cpp.
+/// The operations of core/ops as "stem/function", with their counts and ceilings, and the pair widths built
+/// on them.
 std::vector<BenchCase> op_cases(const OpSizes& sizes);
 
 }  // namespace olrank

@@ -101,16 +101,6 @@ void add_width_cases(CaseList& list) {
   const double square = real(count * count);
   const double diagonal = diagonal_operations(Documents(shape, count, 1, 1));
   add_diagonal(list, diagonal);
-  list.add("pair_width/row_distance_sq", {{"V", count}, {"columns", shape.inputs}},
-           {CeilingKind::kGemmDouble,
-            real(shape.inputs) * real(count * (count + 1)),
-            {kDouble * real(count * shape.inputs), 0.0, kDouble * square}},
-           [count, columns = shape.inputs] {
-             return [count, columns, h = uniform_doubles(count * columns, 5),
-                     distance_sq = std::vector<double>(length(count * count))]() mutable {
-               row_distance_sq(count, columns, h.data(), distance_sq.data());
-             };
-           });
   list.add("pair_width/pair_width_sq", {{"V", count}},
            {CeilingKind::kMemory, 1.5 * square, {kDouble * 0.5 * square, 0.0, kDouble * square}},
            [context = list.context(), count] {
@@ -177,18 +167,6 @@ CaseList::Body appending(const std::shared_ptr<GrownFactor>& grown) {
   };
 }
 
-/// Appends repeatedly as appending() does, with L⁻¹ cross already known.
-CaseList::Body appending_solved(const std::shared_ptr<GrownFactor>& grown) {
-  const std::int64_t added = std::min(kRoundPairs, grown->factor.room() - 1);
-  std::vector<double> u = uniform_doubles(grown->factor.size() * added, 6);
-  for (double& value : u) value *= 1e-3;
-  return [grown, added, u, corner = std::vector<double>(length(added * added))]() mutable {
-    fill_corner(corner, added);
-    InverseFactor copy = grown->factor;
-    append_solved(*grown->context, copy, added, u.data(), added, corner.data(), added);
-  };
-}
-
 }  // namespace
 
 void add_factor_cases(CaseList& list) {
@@ -207,14 +185,6 @@ void add_factor_cases(CaseList& list) {
                      y = std::vector<double>(length(pairs * docs)),
                      docs]() mutable { apply(*of->context, of->factor, docs, x.data(), y.data(), docs); };
            });
-  // One row, as in a drift check.
-  list.add(
-      "inverse_factor/apply_from_right", {{"n", pairs}, {"rows", 1}},
-      {CeilingKind::kMemory, n * (n + 1.0), {triangle + kDouble * n, 0.0, kDouble * n}}, [grown, pairs] {
-        return
-            [of = grown(), x = uniform_doubles(pairs, 3), y = std::vector<double>(length(pairs)),
-             pairs]() mutable { apply_from_right(*of->context, of->factor, 1, x.data(), y.data(), pairs); };
-      });
   list.add("inverse_factor/subtract_gram", {{"n", pairs}, {"V", docs}},
            {CeilingKind::kGemmDouble,
             n * real(docs * (docs + 1)),
@@ -230,26 +200,6 @@ void add_factor_cases(CaseList& list) {
             n * (n + 1.0) * real(kRoundPairs),
             {triangle + kDouble * n * real(kRoundPairs), 0.0, kDouble * n * real(kRoundPairs)}},
            [grown] { return appending(grown()); });
-  list.add("inverse_factor/append_solved", {{"n", pairs}, {"k", kRoundPairs}},
-           {CeilingKind::kMemory,
-            real(kRoundPairs * kRoundPairs * kRoundPairs) / 3.0,
-            {kDouble * n * real(kRoundPairs), 0.0, kDouble * n * real(kRoundPairs)}},
-           [grown] { return appending_solved(grown()); });
-  // All rows of a block except one.
-  constexpr std::int64_t kOpen = InverseFactor::kBlock - 1;
-  const std::int64_t inverted = pairs / InverseFactor::kBlock * InverseFactor::kBlock;
-  const double n0 = real(inverted);
-  list.add(
-      "inverse_factor/invert_open_rows", {{"n", inverted}, {"k", kOpen}},
-      {CeilingKind::kGemmDouble,
-       n0 * (n0 + real(kOpen)) * real(kOpen),
-       {kDouble * 0.5 * n0 * (n0 + 1.0) + kDouble * n0 * real(kOpen), 0.0, kDouble * n0 * real(kOpen)}},
-      [context, inverted] {
-        return [of = std::make_shared<GrownFactor>(context(), inverted + kOpen)] {
-          InverseFactor copy = of->factor;
-          invert_open_rows(*of->context, copy);
-        };
-      });
 }
 
 namespace {
@@ -266,19 +216,11 @@ void add_inverse_cases(CaseList& list) {
   const NetworkShape shape = list.narrow();
   const std::int64_t parameters = shape.parameters();
   const std::int64_t count = list.sizes().docs;
-  const std::int64_t pairs = list.sizes().pairs;
   const double scale = 1.0 / real(shape.width);
   const double p = real(parameters);
   const double square = p * p;
   const auto fresh = list.docs(shape, 2 * kRoundPairs);
   const auto docs = list.docs(shape, count);
-  const auto history = list.docs(shape, 2 * pairs, 2);
-  list.add("inverse_covariance/set_inverse_covariance", {{"p", parameters}},
-           {CeilingKind::kMemory, 0.0, {0.0, 0.0, kDouble * square}}, [shape] {
-             return [shape, inverse = prior_inverse(shape)]() mutable {
-               set_inverse_covariance(shape.parameters(), 10.0, inverse.data());
-             };
-           });
   // A⁻¹ is read for P; then one half of it is updated and the other written.
   list.add("inverse_covariance/update_inverse_covariance", {{"k", kRoundPairs}, {"p", parameters}},
            {CeilingKind::kMemory,
@@ -287,16 +229,6 @@ void add_inverse_cases(CaseList& list) {
            [fresh, shape, scale] {
              return [data = fresh(), inverse = prior_inverse(shape), scale]() mutable {
                update_inverse_covariance(data->context, data->shape, data->rows(), scale, inverse.data());
-             };
-           });
-  // Half of ΓᵀΓ, the factor and its inverse, half of L⁻ᵀL⁻¹.
-  list.add("inverse_covariance/inverse_covariance_of", {{"n", pairs}, {"p", parameters}},
-           {CeilingKind::kGemmDouble,
-            square * real(pairs) + square * p,
-            {kFloat * real(2 * pairs * shape.factors()), 0.0, kDouble * square}},
-           [history, shape, scale] {
-             return [data = history(), inverse = prior_inverse(shape), scale]() mutable {
-               inverse_covariance_of(data->context, data->shape, data->rows(), 10.0, scale, inverse.data());
              };
            });
   // Half of the symmetric A⁻¹ is multiplied.

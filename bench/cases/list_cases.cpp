@@ -148,7 +148,6 @@ void add_kernel_cases(CaseList& list) {
   const double row = kFloat * real(shape.factors());
   const auto docs = list.docs(shape, count);
   const auto history = list.docs(shape, 2 * pairs, 2);
-  const auto fresh = list.docs(shape, 2 * kRoundPairs);
   // A symmetric matrix: one triangle is needed.
   list.add("tangent_kernel/doc_kernel", list.of_docs(),
            {CeilingKind::kGemmDouble,
@@ -170,20 +169,6 @@ void add_kernel_cases(CaseList& list) {
                      count]() mutable {
                pair_doc_kernel(data->context, data->shape, seen->rows(), data->rows(), 1.0, kernel.data(),
                                count);
-             };
-           });
-  // Few columns: the history's factors are read for a few products each, so memory is the limit.
-  parameters = list.of_pairs();
-  parameters.insert(parameters.begin() + 1, {"k", kRoundPairs});
-  list.add("tangent_kernel/pair_kernel", parameters,
-           {CeilingKind::kMemory,
-            real(2 * pairs * kRoundPairs) * pair_doc_operations(shape),
-            {row * real(2 * pairs + 2 * kRoundPairs), 0.0, kDouble * real(pairs * kRoundPairs)}},
-           [fresh, history, pairs] {
-             return [data = fresh(), seen = history(),
-                     kernel = std::vector<double>(length(pairs * kRoundPairs))]() mutable {
-               pair_kernel(data->context, data->shape, seen->rows(), data->rows(), 1.0, kernel.data(),
-                           kRoundPairs);
              };
            });
 }

@@ -134,12 +134,6 @@ void add_linear(CaseList& list) {
                folded_pair_gradient(*of, history.pairs(), history.theta, history.gradient, {});
              };
            });
-  list.add("folded_pair_gradient/folded_pair_loss", sizes, {CeilingKind::kMemory, inner, rows},
-           [pairs, features] {
-             return [history = LinearHistory(pairs, features)] {
-               folded_pair_loss(history.pairs(), history.theta);
-             };
-           });
 }
 
 }  // namespace
@@ -150,72 +144,32 @@ void add_training_cases(CaseList& list) {
   add_linear(list);
 }
 
-namespace {
-
-/// Written-out gradients: one multiplication per number for a document, three and a subtraction for a pair.
-void add_expansions(CaseList& list) {
-  const NetworkShape shape = list.shape();
-  const std::int64_t p = shape.parameters();
-  const std::int64_t count = list.sizes().docs;
-  const std::int64_t pairs = (count + 1) / 2;
-  const auto docs = list.docs(shape, 2 * pairs);
-  list.add("tangent_factors/expand_docs", list.of_docs(),
-           {CeilingKind::kMemory,
-            real(count * p),
-            {kFloat * real(count * shape.factors()), 0.0, kDouble * real(count * p)}},
-           [docs, count, p] {
-             return [data = docs(), count, p, rows = std::vector<double>(length(count * p))]() mutable {
-               expand_docs(data->shape, {data->factors.data(), count}, 1.0, 0, p, rows.data(), p);
-             };
-           });
-  list.add("tangent_factors/expand_pairs", {{"k", pairs}, {"m", shape.width}, {"d", shape.inputs}},
-           {CeilingKind::kMemory,
-            4.0 * real(pairs * p),
-            {kFloat * real(2 * pairs * shape.factors()), 0.0, kDouble * real(pairs * p)}},
-           [docs, pairs, p] {
-             return [data = docs(), p, rows = std::vector<double>(length(pairs * p))]() mutable {
-               expand_pairs(data->shape, data->rows(), 1.0, 0, p, rows.data(), p);
-             };
-           });
-}
-
 /// Products of gradients with a vector, and sums of gradients: a multiplication and an addition per
 /// parameter and document.
-void add_contractions(CaseList& list, const CaseList::Parameters& parameters, std::int64_t docs_count,
-                      bool of_pairs) {
+void add_gradient_cases(CaseList& list) {
   const NetworkShape shape = list.shape();
   const std::int64_t p = shape.parameters();
-  const std::int64_t rows = of_pairs ? docs_count / 2 : docs_count;
-  const std::string prefix = of_pairs ? "gradient_products/pair_" : "gradient_products/";
+  const std::int64_t rows = list.sizes().pairs;
+  const std::int64_t docs_count = 2 * rows;
   const double operations = 2.0 * real(docs_count * p);
   const double read = kFloat * real(docs_count * shape.factors());
   const auto docs = list.docs(shape, docs_count);
-  const auto multiply = of_pairs ? pair_gradient_products : gradient_products;
-  const auto add_up = of_pairs ? pair_gradient_sum : gradient_sum;
-  list.add(prefix + "gradient_products", parameters,
+  list.add("gradient_products/pair_gradient_products", list.of_pairs(),
            {CeilingKind::kGemmDouble, operations, {read + kDouble * real(p), 0.0, kDouble * real(rows)}},
-           [docs, multiply, rows, p] {
-             return [data = docs(), multiply, v = uniform_doubles(p, 2),
+           [docs, rows, p] {
+             return [data = docs(), v = uniform_doubles(p, 2),
                      products = std::vector<double>(length(rows))]() mutable {
-               multiply(data->context, data->shape, data->rows(), v, products);
+               pair_gradient_products(data->context, data->shape, data->rows(), v, products);
              };
            });
-  list.add(prefix + "gradient_sum", parameters,
+  list.add("gradient_products/pair_gradient_sum", list.of_pairs(),
            {CeilingKind::kGemmDouble, operations, {read + kDouble * real(rows), 0.0, kDouble * real(p)}},
-           [docs, add_up, rows, p] {
-             return [data = docs(), add_up, weights = uniform_doubles(rows, 2),
+           [docs, rows, p] {
+             return [data = docs(), weights = uniform_doubles(rows, 2),
                      sum = std::vector<double>(length(p))]() mutable {
-               add_up(data->context, data->shape, data->rows(), weights, sum);
+               pair_gradient_sum(data->context, data->shape, data->rows(), weights, sum);
              };
            });
-}
-
-}  // namespace
-
-void add_gradient_cases(CaseList& list) {
-  add_expansions(list);
-  add_contractions(list, list.of_docs(), list.sizes().docs, false);
-  add_contractions(list, list.of_pairs(), 2 * list.sizes().pairs, true);
 }
 
 namespace {
@@ -244,29 +198,6 @@ void add_passes(CaseList& list) {
                               hidden_of_factors(data->shape, data->factors.data()));
              };
            });
-  list.add("relu_layers/forward_output", sizes,
-           {CeilingKind::kMemory, 2.0 * units, {kFloat * units, 0.0, kFloat * real(count)}}, [docs, count] {
-             return [data = docs(), scores = std::vector<float>(length(count))]() mutable {
-               forward_output(data->shape, data->theta.data(), data->features.data(),
-                              hidden_of_factors(data->shape, data->factors.data()), data->docs,
-                              scores.data(), nullptr);
-             };
-           });
-  // Deltas below the last layer are an outer product, those below other layers a matrix product.
-  const double multiplied = 2.0 * units * real(shape.width * (shape.depth - 2));
-  list.add("relu_layers/backward_deltas", sizes,
-           {shape.depth == 2 ? CeilingKind::kMemory : CeilingKind::kGemmFloat,
-            units + multiplied,
-            {kFloat * units, 0.0, kFloat * units}},
-           [docs] {
-             return [data = docs()] {
-               const float one = 1.0F;
-               float* factors = data->factors.data();
-               backward_deltas(data->shape, data->theta.data(), &one, 0, data->docs,
-                               hidden_of_factors(data->shape, factors),
-                               deltas_of_factors(data->shape, factors));
-             };
-           });
 }
 
 }  // namespace
@@ -276,13 +207,6 @@ void add_network_cases(CaseList& list) {
   const std::int64_t count = list.sizes().docs;
   const double operations = forward_operations(shape, count);
   const auto docs = list.docs(shape, count);
-  list.add("relu_network/initialise", {{"p", shape.parameters()}},
-           {CeilingKind::kMemory, 0.0, {0.0, 0.0, kFloat * real(shape.parameters())}}, [shape] {
-             return [shape, theta = std::vector<float>(length(shape.parameters()))]() mutable {
-               initialise(shape, Initialisation::kSymmetric,
-                          make_key({.seed = 1, .purpose = Purpose::kInitialisation}), theta);
-             };
-           });
   add_passes(list);
   list.add("relu_network/score_docs", list.of_docs(),
            {CeilingKind::kGemmFloat, operations, forward_traffic(shape, count, kFloat * real(count))},

@@ -114,11 +114,15 @@ void profile_once(const std::function<void()>& work) {
   OLRANK_CUDA_CHECK(cudaProfilerStop());
 }
 
-Spread device_seconds(const std::function<void()>& work) {
-  const std::int64_t calls = calls_a_repeat(work);
+Spread device_seconds(const std::function<void()>& work, const std::function<void()>& refresh) {
+  const std::int64_t found = calls_a_repeat(work);
+  const std::int64_t calls = refresh ? 1 : found;
   at::cuda::CUDAGraph graph;
   capture(graph, calls, work);
-  return repeated(calls, [&] { return seconds_of([&] { graph.replay(); }); });
+  return repeated(calls, [&] {
+    if (refresh) refresh();
+    return seconds_of([&] { graph.replay(); });
+  });
 }
 
 Spread started_seconds(const std::function<void()>& work) {

@@ -29,8 +29,9 @@ void wait_for_device();
 void profile_once(const std::function<void()>& work);
 
 /// Device seconds per call of `work`. Many calls are captured as a graph on LibTorch's current stream and
-/// replayed between two events, so that launch overhead and host work are excluded.
-Spread device_seconds(const std::function<void()>& work);
+/// replayed between two events, so that launch overhead and host work are excluded. With a `refresh` the
+/// graph has one call, and the refresh ends before the first event.
+Spread device_seconds(const std::function<void()>& work, const std::function<void()>& refresh = {});
 
 /// Times work that cannot be captured in a graph, call after call.
 Spread started_seconds(const std::function<void()>& work);

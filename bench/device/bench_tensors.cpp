@@ -18,22 +18,13 @@ double disagreement_of(const at::Tensor& found, const at::Tensor& expected) {
   return (a - b).abs().max().item<double>() / b.abs().max().item<double>();
 }
 
-DeviceWork alone(std::function<void(Stream)> own) {
-  DeviceWork work;
-  work.own = std::move(own);
-  return work;
-}
-
 DeviceWork compared(const std::function<void(Stream)>& own, const std::function<at::Tensor()>& form,
                     const std::function<double(const at::Tensor&)>& differs, double tolerance) {
-  DeviceWork work = alone(own);
-  work.libtorch = [form] { form(); };
-  work.disagreement = [=](Stream on) {
+  const auto disagreement = [=](Stream on) {
     own(on);
     return differs(form());
   };
-  work.tolerance = tolerance;
-  return work;
+  return {.own = own, .libtorch = form, .disagreement = disagreement, .tolerance = tolerance};
 }
 
 DeviceWork compared(const std::function<void(Stream)>& own, const std::function<at::Tensor()>& form,

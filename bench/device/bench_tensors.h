@@ -77,7 +77,9 @@ struct Operands {
 double disagreement_of(const at::Tensor& found, const at::Tensor& expected);
 
 /// Work without a form in LibTorch calls.
-DeviceWork alone(std::function<void(Stream)> own);
+inline DeviceWork alone(std::function<void(Stream)> own) {
+  return {.own = std::move(own)};
+}
 /// Work with a LibTorch form, whose result `differs` compares with that of `own`.
 DeviceWork compared(const std::function<void(Stream)>& own, const std::function<at::Tensor()>& form,
                     const std::function<double(const at::Tensor&)>& differs, double tolerance);

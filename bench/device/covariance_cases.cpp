@@ -116,14 +116,14 @@ DeviceWork whole_widths(const std::shared_ptr<Query>& query) {
     query->gram(on);
     query->finish(on);
   };
-  DeviceWork work = alone(own);
-  work.libtorch = [=] { query->finish_in_libtorch(query->gram_in_libtorch()); };
-  work.disagreement = [=](Stream on) {
-    own(on);
-    return query->disagreement(query->gram_in_libtorch());
-  };
-  work.tolerance = kGramTolerance;
-  return work;
+  return {.own = own,
+          .libtorch = [=] { query->finish_in_libtorch(query->gram_in_libtorch()); },
+          .disagreement =
+              [=](Stream on) {
+                own(on);
+                return query->disagreement(query->gram_in_libtorch());
+              },
+          .tolerance = kGramTolerance};
 }
 
 // --- the diagonal covariance ----------------------------------------------------------------------
@@ -267,19 +267,17 @@ double query_kernels_operations(const NetworkShape& shape, double pairs, double 
 DeviceWork query_kernels_work(const DeviceSizes& sizes, Stream stream, std::int64_t n) {
   const auto query = std::make_shared<Dual>(sizes, stream, std::max<std::int64_t>(n, 1));
   const auto own = [=](Stream on) { query->make_kernels(on, n); };
-  DeviceWork work = alone(own);
-  work.libtorch = [=] {
+  const auto form = [=] {
     query->doc_kernel_in_libtorch();
     if (n > 0) query->kernel_in_libtorch();
   };
-  work.disagreement = [=](Stream on) {
+  const auto disagreement = [=](Stream on) {
     own(on);
     const double of_docs = query->gram_disagreement(query->doc_kernel_in_libtorch());
     return n == 0 ? of_docs
                   : std::max(of_docs, disagreement_of(query->kernel.t, query->kernel_in_libtorch()));
   };
-  work.tolerance = 1e-12;
-  return work;
+  return {.own = own, .libtorch = form, .disagreement = disagreement, .tolerance = 1e-12};
 }
 
 DeviceWork dual_gram_work(const DeviceSizes& sizes, Stream stream, std::int64_t n) {
@@ -287,15 +285,15 @@ DeviceWork dual_gram_work(const DeviceSizes& sizes, Stream stream, std::int64_t 
   const at::Tensor before = query->doc_kernel_in_libtorch();
   query->m.t.copy_(before);
   const auto form = [=] { return libtorch::dual_gram(before, query->s.t, kLambda); };
-  DeviceWork work = alone([=](Stream on) { query->finish_gram(on); });
-  work.libtorch = [=] { form(); };
-  work.disagreement = [=](Stream on) {
+  const auto disagreement = [=](Stream on) {
     query->m.t.copy_(before);  // overwritten by each call
     query->finish_gram(on);
     return query->gram_disagreement(form());
   };
-  work.tolerance = kGramTolerance;
-  return work;
+  return {.own = [=](Stream on) { query->finish_gram(on); },
+          .libtorch = [=] { form(); },
+          .disagreement = disagreement,
+          .tolerance = kGramTolerance};
 }
 
 /// Every call writes the same rows, beyond those that it reads. With M = I, I + ΔMΔᵀ = 3I.
@@ -426,9 +424,13 @@ void add_dual(Launches& table, std::int64_t n) {
 
 // --- the full covariance in the primal form, A⁻¹ --------------------------------------------------
 
+/// A⁻¹ as rounds find it: half of the rows that correct it are there.
 struct Primal : Query {
+  static constexpr std::int64_t kAll = device::DelayedInverse::kRows;
+  static constexpr std::int64_t kRows = kAll / 2;
+
   Array<double> inverse;
-  Array<double> tail;
+  Array<double> tail;  // kRows rows, and zeros
   Array<double> w;
   Array<double> gram_work;
   device::ProductPlans plans;
@@ -436,58 +438,65 @@ struct Primal : Query {
 
   Primal(const DeviceSizes& of, Stream stream)
       : Query(of, stream),
-        tail(make.empty<double>({device::DelayedInverse::kRows, p})),
+        tail(make.full<double>({kAll, p}, 0.0)),
         w(make.empty<double>({of.docs, p})),
         gram_work(make.empty<double>({device::inverse_gram_workspace(shape, of.docs)})),
         products(plans, stream) {
     const at::Tensor seen = make.randn<double>({p, 4}).t * (0.1 / std::sqrt(real(p)));
     inverse.t = at::mm(seen, seen.t());
     inverse.t.diagonal().add_(1.0 / kLambda);
+    q().copy_(rows_of_q(kRows));
     gram(stream);
   }
 
   void gram(Stream /*on*/) override {
-    device::inverse_covariance_gram(products, shape, docs->view(), scale, {inverse, tail, 0}, gram_work, w,
-                                    m);
+    device::inverse_covariance_gram(products, shape, docs->view(), scale, {inverse, tail, kRows}, gram_work,
+                                    w, m);
+  }
+  at::Tensor q() const { return tail.t.narrow(0, 0, kRows); }
+  /// Small beside A⁻¹, as what single pairs take out of it.
+  at::Tensor rows_of_q(std::int64_t count) const {
+    return make.randn<double>({count, p}).t * (0.01 / std::sqrt(real(p)));
   }
   at::Tensor gram_in_libtorch() const override {
-    return libtorch::inverse_gram(shape, rows(), inverse.t, scale).m;
+    return libtorch::inverse_gram(shape, rows(), inverse.t, q(), scale).m;
   }
 };
 
 DeviceWork close_work(const DeviceSizes& sizes, Stream stream) {
   const auto query = std::make_shared<Primal>(sizes, stream);
-  const at::Tensor q = query->make.randn<double>({device::DelayedInverse::kRows, query->p}).t * 1e-3;
+  const at::Tensor q = query->rows_of_q(Primal::kAll);
   const auto close = [=] {
-    device::DelayedInverse a{query->inverse, query->tail, device::DelayedInverse::kRows};
+    device::DelayedInverse a{query->inverse, query->tail, Primal::kAll};
     device::close_inverse(query->products, query->p, a);
   };
-  DeviceWork work = alone([=](Stream) { close(); });
   const at::Tensor other = query->inverse.t.clone();
-  work.libtorch = [=] { other.addmm_(q.t(), q, 1.0, -1.0); };
-  work.disagreement = [=](Stream) {
-    query->tail.t.copy_(q);
+  const auto disagreement = [=](Stream) {
     const at::Tensor before = query->inverse.t.clone();
     close();
     return disagreement_of(query->inverse.t - before, at::mm(q.t(), q).neg());
   };
-  work.tolerance = 1e-9;
-  return work;
+  return {.own = [=](Stream) { close(); },
+          .libtorch = [=] { other.addmm_(q.t(), q, 1.0, -1.0); },
+          .refresh = [=] { query->tail.t.copy_(q); },  // a close leaves zeros
+          .disagreement = disagreement,
+          .tolerance = 1e-9};
 }
 
 void add_primal(Launches& table) {
   const DeviceSizes sizes = table.sizes;
   const double p = real(table.p), square = p * p, docs = real(sizes.docs);
   const CaseParameters parameters{{"V", sizes.docs}, {"p", table.p}};
-  const LeastWork gram{2.0 * square * docs + p * docs * (docs + 1.0),
-                       kDoubleBytes * square + 4.0 * kDoubleBytes * p * docs};
+  const double corrected = real(Primal::kRows);
+  const LeastWork gram{2.0 * square * docs + 4.0 * corrected * p * docs + p * docs * (docs + 1.0),
+                       kDoubleBytes * p * (p + corrected + 4.0 * docs)};
   table.add("inverse_covariance/inverse_covariance_gram", parameters, gram, gram_of<Primal>(sizes),
             {kWantedShare});
   table.add("widths/full-primal", parameters, gram,
             [=](Stream stream) { return whole_widths(std::make_shared<Primal>(sizes, stream)); },
             {kWantedShare, kWantedWidthRatio});
-  const double rows = real(device::DelayedInverse::kRows);
-  table.add("inverse_covariance/close_inverse", {{"k", device::DelayedInverse::kRows}, {"p", table.p}},
+  const double rows = real(Primal::kAll);
+  table.add("inverse_covariance/close_inverse", {{"k", Primal::kAll}, {"p", table.p}},
             {2.0 * rows * square, 2.0 * kDoubleBytes * square},
             [=](Stream stream) { return close_work(sizes, stream); }, {kWantedShare});
 }
@@ -515,23 +524,20 @@ DeviceWork pair_kernel_work(const DeviceSizes& sizes, Stream stream, std::int64_
 /// A k × k factor and its inverse, a third of k³ products each. With M = I, disjoint pairs have
 /// I + ΔMΔᵀ = 3I.
 void add_corner(Launches& table) {
-  const Operands make{table.sizes};
-  const std::int64_t docs = table.sizes.docs;
+  const DeviceSizes sizes = table.sizes;
   const double square = real(kRoundPairs * kRoundPairs);
-  table.add("pair_corner/factor_pair_corner", {{"k", kRoundPairs}, {"V", docs}},
-            {square * real(kRoundPairs), 2.0 * kDoubleBytes * square}, [=](Stream) {
-              std::vector<PreferencePair> made(kRoundPairs);
-              for (std::int32_t i = 0; i < kRoundPairs; ++i) made[i] = {2 * i, 2 * i + 1};
-              const Array<double> m{at::eye(docs, make.options<double>())};
-              const auto pairs = make.these(made);
-              const auto corner = make.empty<double>({kRoundPairs, kRoundPairs});
-              const auto inverse = make.empty<double>({kRoundPairs, kRoundPairs});
-              const auto status = make.these(std::vector<device::CovarianceStatus>(1));
+  table.add("pair_corner/factor_pair_corner", {{"k", kRoundPairs}, {"V", sizes.docs}},
+            {square * real(kRoundPairs), 2.0 * kDoubleBytes * square}, [=](Stream stream) {
+              const auto query = std::make_shared<Diagonal>(sizes, stream);
+              query->m.t.copy_(at::eye(sizes.docs, query->m.t.options()));
+              const auto corner = query->make.empty<double>({kRoundPairs, kRoundPairs});
+              const auto inverse = query->make.empty<double>({kRoundPairs, kRoundPairs});
               return compared(
                   [=](Stream on) {
-                    device::factor_pair_corner(on, docs, m, pairs, kRoundPairs, corner, inverse, status);
+                    device::factor_pair_corner(on, sizes.docs, query->m, query->pairs, kRoundPairs, corner,
+                                               inverse, query->status);
                   },
-                  [=] { return at::eye(kRoundPairs, m.t.options()) / std::sqrt(3.0); },
+                  [=] { return at::eye(kRoundPairs, inverse.t.options()) / std::sqrt(3.0); },
                   [=](const at::Tensor& other) { return disagreement_of(at::tril(inverse.t), other); },
                   1e-14);
             });

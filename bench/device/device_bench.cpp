@@ -41,6 +41,7 @@ std::string identity_of(const DeviceCase& one) {
 /// Compares the results before anything is timed.
 double checked_disagreement(const DeviceCase& one, const DeviceWork& work, Stream stream) {
   if (!work.disagreement) return 0.0;
+  if (work.refresh) work.refresh();
   const double found = work.disagreement(stream);
   if (!(found <= work.tolerance)) {
     throw_error<NumericError>(
@@ -103,7 +104,7 @@ class DeviceBench {
     measurement.ceiling = ceiling.name;
     measurement.ceiling_value = ceiling.value;
     const auto own = [&] { work.own(stream_); };
-    measurement.seconds = device_seconds(own);
+    measurement.seconds = device_seconds(own, work.refresh);
     measurement.share = ceiling.least_time / measurement.seconds.median;
     if (one.wanted.share > 0.0)
       row.verdicts.push_back({"share of " + ceiling.name, measurement.share, one.wanted.share});
@@ -134,6 +135,7 @@ void start_once(const std::vector<DeviceCase>& cases, Stream stream) {
     wait_for_device();
     fmt::print("{}\n", identity_of(one));
     std::fflush(stdout);  // in order with what a profiler prints
+    if (work.refresh) work.refresh();
     profile_once([&] { work.own(stream); });
   }
 }

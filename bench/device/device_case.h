@@ -29,11 +29,14 @@ enum class Arithmetic { kFloat, kTf32x3, kDouble };
 
 /// An operation that is ready to run repeatedly.
 struct DeviceWork {
-  std::function<void(Stream)> own;
-  std::function<void()>
-      libtorch;  // the same in LibTorch calls, on its current stream; empty if there is no such form
+  std::function<void(Stream)> own = {};
+  /// The same in LibTorch calls, on its current stream; empty if there is no such form.
+  std::function<void()> libtorch = {};
+  /// Writes the inputs again that `own` uses up, before each of its calls; no time is counted for it. Empty
+  /// where every call finds the same inputs.
+  std::function<void()> refresh = {};
   /// Runs both and returns their largest difference, relative to the largest number.
-  std::function<double(Stream)> disagreement;
+  std::function<double(Stream)> disagreement = {};
   double tolerance = 0.0;
 };
 

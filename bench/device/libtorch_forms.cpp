@@ -124,40 +124,10 @@ at::Tensor dual_gram(const at::Tensor& kernel, const at::Tensor& s, double lambd
 }
 
 InverseGram inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
-                         double scale) {
+                         const at::Tensor& q, double scale) {
   const at::Tensor g = gradients(shape, rows);
-  const at::Tensor w = at::mm(g, inverse);
+  const at::Tensor w = at::addmm(at::mm(g, inverse), at::mm(g, q.t()), q, 1.0, -1.0);
   return {w, at::mm(w, g.t()) * scale};
-}
-
-at::Tensor curvature_product(const NetworkShape& shape, const at::Tensor& rows, const Terms& terms,
-                             const at::Tensor& v) {
-  const auto deltas_of = [&](const NetworkLayer& layer) { return rows.narrow(1, layer.delta, layer.rows); };
-  const auto inputs_of = [&](const NetworkLayer& layer) {
-    return rows.narrow(1, layer.input, layer.columns);
-  };
-  at::Tensor products = at::zeros({rows.size(0)}, rows.options());
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    at::Tensor along =
-        at::mm(inputs_of(layer),
-               v.narrow(0, layer.weight, layer.rows * layer.columns).view({layer.rows, layer.columns}).t());
-    if (layer.has_bias()) along = along + v.narrow(0, layer.bias, layer.rows);
-    products = products + (deltas_of(layer) * along).sum(1);
-  }
-  const at::Tensor weighted =
-      terms.weights * (products.index_select(0, terms.first) - products.index_select(0, terms.second));
-  const at::Tensor of_docs =
-      at::zeros_like(products).index_add(0, terms.first, weighted).index_add(0, terms.second, -weighted);
-  at::Tensor sum = at::zeros_like(v);
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    const at::Tensor deltas = deltas_of(layer) * of_docs.unsqueeze(1);
-    sum.narrow(0, layer.weight, layer.rows * layer.columns)
-        .copy_(at::mm(deltas.t(), inputs_of(layer)).reshape({-1}));
-    if (layer.has_bias()) sum.narrow(0, layer.bias, layer.rows).copy_(deltas.sum(0));
-  }
-  return sum;
 }
 
 at::Tensor certain_by_width(const at::Tensor& m, const at::Tensor& scores, const at::Tensor& magnitudes,

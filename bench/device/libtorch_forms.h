@@ -28,24 +28,13 @@ at::Tensor pair_doc_kernel(const NetworkShape& shape, const at::Tensor& pairs, c
 /// (K_VV − sᵀs)/λ.
 at::Tensor dual_gram(const at::Tensor& kernel, const at::Tensor& s, double lambda);
 
-/// w = G A⁻¹ and m = scale · w Gᵀ.
+/// w = G A⁻¹ and m = scale · w Gᵀ, where A⁻¹ = inverse − qᵀq.
 struct InverseGram {
   at::Tensor w;
   at::Tensor m;
 };
 InverseGram inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
-                         double scale);
-
-/// Terms of the pair loss: documents as 64-bit numbers, and a weight.
-struct Terms {
-  at::Tensor first;
-  at::Tensor second;
-  at::Tensor weights;
-};
-/// Σ_t w_t (g_first − g_second)(g_first − g_second)·v, in float32, where v is [p]: what an iteration for
-/// the largest curvature computes.
-at::Tensor curvature_product(const NetworkShape& shape, const at::Tensor& rows, const Terms& terms,
-                             const at::Tensor& v);
+                         const at::Tensor& q, double scale);
 
 /// Certain orders by place, from a full M.
 at::Tensor certain_by_width(const at::Tensor& m, const at::Tensor& scores, const at::Tensor& magnitudes,

@@ -66,16 +66,16 @@ void add_factors(Launches& table) {
                 const auto form = [made] {
                   return libtorch::tangent_factors(made->shape, made->theta.t, made->features.t);
                 };
-                DeviceWork work = alone(own);
-                work.libtorch = [=] { form(); };
-                work.disagreement = [=](Stream on) {
+                const auto disagreement = [=](Stream on) {
                   own(on);
                   const libtorch::Factors other = form();
                   return std::max(disagreement_of(made->rows.t, other.rows),
                                   disagreement_of(made->scores.t, other.scores));
                 };
-                work.tolerance = 1e-4;  // sums in float32
-                return work;
+                return DeviceWork{.own = own,
+                                  .libtorch = [=] { form(); },
+                                  .disagreement = disagreement,
+                                  .tolerance = 1e-4};  // sums in float32
               });
   }
 }

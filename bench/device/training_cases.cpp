@@ -18,6 +18,7 @@ namespace olrank {
 namespace {
 
 constexpr std::int64_t kStepsOfTraining = 20;
+constexpr double kFloatTolerance = 1e-4;  // sums over all documents in float32
 
 /// Pairs (2s, 2s + 1), every other one won by its second document.
 std::vector<PairTerm> made_terms(std::int64_t n) {
@@ -85,14 +86,10 @@ struct Training {
     return gradient.t;
   }
 
-  libtorch::Terms terms_in_libtorch() const {
-    const at::Tensor even = at::arange(0, 2 * n, 2, make.options<std::int64_t>());
-    return {even, even + 1, at::ones({n}, make.options<float>())};
-  }
   libtorch::TrainingStep in_libtorch() const {
-    const libtorch::Terms those = terms_in_libtorch();
+    const at::Tensor even = at::arange(0, 2 * n, 2, make.options<std::int64_t>());
     return {docs->shape,
-            {docs->features.t, those.first, those.second, those.weights,
+            {docs->features.t, even, even + 1, at::ones({n}, make.options<float>()),
              (1 - at::arange(n, make.options<std::int64_t>()).remainder(2)).to(at::kFloat), centre.t,
              prior_weight()}};
   }
@@ -114,16 +111,17 @@ DeviceWork step_work(const DeviceSizes& sizes, Stream stream, std::int64_t n, st
   const auto training = std::make_shared<Training>(sizes, stream, n, members);
   const libtorch::TrainingStep other = training->in_libtorch();
   const at::Tensor theta = training->docs->theta.t.clone();
-  DeviceWork work = alone([=](Stream on) {
+  const auto own = [=](Stream on) {
     training->forward(on);
     training->move(on);
-  });
-  work.libtorch = [=] { other.take(theta, 1e-15); };
-  work.disagreement = [=](Stream on) {
+  };
+  const auto disagreement = [=](Stream on) {
     return disagreement_of(training->gradient_in(on), other.gradient(theta));
   };
-  work.tolerance = 1e-4;  // sums in float32
-  return work;
+  return {.own = own,
+          .libtorch = [=] { other.take(theta, 1e-15); },
+          .disagreement = disagreement,
+          .tolerance = kFloatTolerance};
 }
 
 void add_steps(Launches& table, std::int64_t n, std::int64_t members) {
@@ -200,16 +198,17 @@ void add_one_kernel(Launches& table, std::int64_t n, std::int64_t members) {
         const auto kept = std::make_shared<OneKernel>(sizes, stream, n, members);
         const libtorch::TrainingStep other = kept->in_libtorch();
         const at::Tensor theta = kept->docs->theta.t.clone();
-        DeviceWork work =
-            alone([=](Stream on) { device::train_persistently(on, kept->whole(kStepsOfTraining)); });
-        work.libtorch = [=] {
+        const auto form = [=] {
           for (std::int64_t number = 0; number < kStepsOfTraining; ++number) other.take(theta, 1e-15);
         };
-        work.disagreement = [=](Stream on) {
+        const auto disagreement = [=](Stream on) {
           return disagreement_of(kept->first_gradient(on), other.gradient(theta));
         };
-        work.tolerance = 1e-4;  // sums in float32
-        return work;
+        return DeviceWork{
+            .own = [=](Stream on) { device::train_persistently(on, kept->whole(kStepsOfTraining)); },
+            .libtorch = form,
+            .disagreement = disagreement,
+            .tolerance = kFloatTolerance};
       },
       {0.0, kWantedTrainingRatio});
 }
@@ -227,21 +226,9 @@ DeviceWork curvature_work(const DeviceSizes& sizes, Stream stream, std::int64_t 
   const device::CurvatureTask task{
       shape, training->docs->view(), training->terms, n, training->incidence(), -1.0, vector};
   device::begin_curvature(stream, task, vector, state);
-  const auto own = [=](Stream on) { device::iterate_curvature(on, task, vector, scratch, state); };
-  const libtorch::Terms terms = training->terms_in_libtorch();
-  const auto form = [=](const at::Tensor& v) {
-    return libtorch::curvature_product(shape, training->docs->first_rows(), terms,
-                                       (v / v.norm()).to(at::kFloat));
-  };
-  DeviceWork work = alone(own);
-  work.libtorch = [=] { form(vector.t); };
-  work.disagreement = [=](Stream on) {
-    const at::Tensor before = vector.t.clone();
-    own(on);
-    return disagreement_of(vector.t, form(before));
-  };
-  work.tolerance = 1e-4;  // sums over all documents in float32
-  return work;
+  return alone([=, kept = training](Stream on) {  // whose arrays the task names
+    device::iterate_curvature(on, task, vector, scratch, state);
+  });
 }
 
 void add_curvature(Launches& table, std::int64_t n) {

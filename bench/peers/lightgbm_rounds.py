@@ -23,20 +23,16 @@ except ImportError as error:
     sys.exit(0)
 
 
+FIRST, GROWTH, TREES = 50, 1.3, 100  # the round of the first training, that of the next over that of the latest, and trees
+SETTINGS = {"objective": "lambdarank", "num_leaves": 15, "learning_rate": 0.1, "min_data_in_leaf": 20, "num_threads": 1, "deterministic": True,
+            "force_row_wise": True, "verbosity": -1, "lambdarank_position_bias_regularization": 0.1}
+
+
 class BoostedTrees:
     """LambdaMART on the clicks so far. Everything follows from the trial's seed and feedback."""
 
-    def __init__(self, *, features, cutoff, seed, fold, debiased, first, growth, trees, leaves, regularisation):
-        self.seed, self.fold = seed, fold
-        self.debiased, self.growth = debiased, growth
-        self.due = first
-        self.parameters = {
-            "objective": "lambdarank", "num_leaves": leaves, "learning_rate": 0.1, "min_data_in_leaf": 20, "num_threads": 1,
-            "seed": seed, "deterministic": True, "force_row_wise": True, "verbosity": -1,
-            "lambdarank_position_bias_regularization": regularisation,
-        }
-        self.trees = trees
-        self.model = None
+    def __init__(self, *, features, cutoff, seed, fold, debiased):
+        self.seed, self.fold, self.debiased, self.due, self.model = seed, fold, debiased, FIRST, None
         self.docs, self.clicks, self.ranks = [], [], []
 
     def rank(self, query, round):
@@ -49,14 +45,14 @@ class BoostedTrees:
         self.ranks.append(np.arange(len(shown)))
         if round >= self.due and any(clicked.any() for clicked in self.clicks):
             self.train()
-            self.due = max(round + 1, int(round * self.growth))
+            self.due = max(round + 1, int(round * GROWTH))
 
     def train(self):
         data = lightgbm.Dataset(
             np.concatenate(self.docs), np.concatenate(self.clicks), group=[len(docs) for docs in self.docs],
             position=np.concatenate(self.ranks) if self.debiased else None, free_raw_data=True,
         )
-        self.model = lightgbm.train(self.parameters, data, self.trees)
+        self.model = lightgbm.train({**SETTINGS, "seed": self.seed}, data, TREES)
 
     def score(self, X):
         if self.model is None:
@@ -79,19 +75,8 @@ def main():
     parser.add_argument("--data", help="where the configuration's data are")
     parser.add_argument("--clicks", help="users, by commas; else all of the configuration")
     parser.add_argument("--seeds", type=numbers, help="such as 1-5; else those of the configuration")
-    parser.add_argument("--first", type=int, default=50, help="round of the first training")
-    parser.add_argument("--growth", type=float, default=1.3, help="round of the next training over that of the latest")
-    parser.add_argument("--trees", type=int, default=100)
-    parser.add_argument("--leaves", type=int, default=15)
-    parser.add_argument("--regularisation", type=float, default=0.1, help="lambdarank_position_bias_regularization")
     options = parser.parse_args()
-    if options.first < 1 or options.growth <= 1.0:
-        parser.error("--first must be at least 1 and --growth above 1.")
-    boosted = {
-        name: functools.partial(BoostedTrees, debiased=debiased, first=options.first, growth=options.growth, trees=options.trees,
-                                leaves=options.leaves, regularisation=options.regularisation)
-        for name, debiased in (("lightgbm", False), ("lightgbm-debiased", True))
-    }
+    boosted = {name: functools.partial(BoostedTrees, debiased=debiased) for name, debiased in (("lightgbm", False), ("lightgbm-debiased", True))}
     config = tomllib.loads(Path(options.config).read_text())
     config |= {"ranker": [], "run": {"jobs": 1, "threads": 1}}
     if options.data:

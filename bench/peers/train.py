@@ -20,7 +20,29 @@ except ImportError:
     print("skipped: this Python has no torch; install it, or use a Python that has it")
     sys.exit(0)
 
-from compare import letor_queries, normalised, program
+
+def program(arguments, *more):
+    ran = subprocess.run([arguments.olrank, *map(str, more)], capture_output=True, text=True)
+    if ran.returncode != 0:
+        sys.exit(f"{' '.join(map(str, more))} failed: {ran.stderr.strip()}")
+    return ran.stdout
+
+
+def letor_queries(path):
+    queries = {}
+    for line in path.read_text().splitlines():
+        fields = line.split("#")[0].split()
+        values = [float(field.split(":")[1]) for field in fields[2:]]
+        queries.setdefault(fields[1].split(":")[1], []).append(values)
+    return queries
+
+
+def normalised(rows):
+    """query-minmax: scales each feature of a query to [0, 1]."""
+    docs = torch.tensor(rows, dtype=torch.float32)
+    low, high = docs.min(0).values, docs.max(0).values
+    span = torch.where(high > low, high - low, torch.ones_like(high))
+    return (docs - low) / span
 
 
 def grades_of(path):

@@ -3,8 +3,8 @@
 
 All play the same queries for the same users on one core and take turns of a few rounds. Of Vowpal Wabbit in process,
 predict() and learn() of examples that were parsed before are timed, of olrank rank() and learn(), both in processor
-seconds; of its daemon and of our service, requests on loopback by the clock. Then the parts of the service's own time,
-each beside a floor. Run it where olrank and vowpalwabbit are installed; BIN is the folder of olrank and service_bench."""
+seconds; of its daemon and of our service, requests on loopback by the clock. Run it where olrank and vowpalwabbit are
+installed; BIN is the folder of the program."""
 
 import argparse
 import datetime
@@ -25,7 +25,6 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported
 try:
     import numpy as np
     import pylibvw  # of vowpalwabbit, too
-    import simdjson
     import vowpalwabbit
 
     import olrank
@@ -43,7 +42,6 @@ WABBIT = "Vowpal Wabbit"
 DAEMON = f"{WABBIT}, daemon"
 # With names of documents the most clicks at both sizes together, among about twenty settings of rate, exploration and learner.
 TUNED = "-l 1 --adaptive --invariant --epsilon 0.02"
-CALLS = 201  # of which a median is taken
 
 
 class World:
@@ -257,7 +255,7 @@ class Daemon(OverTheWire):
 
 class Service(OverTheWire):
     def __init__(self, world, kind, seed, bin, state):
-        self.name, self.state = f"{kind}, service", state
+        self.name = f"{kind}, service"
         self.process = subprocess.Popen(
             [bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", kind, "--features", str(world.X.shape[2]), "--cutoff",
              str(SHOWN), "--seed", str(seed)], stdout=subprocess.PIPE, stderr=state.with_suffix(".log").open("w"), text=True)
@@ -334,113 +332,6 @@ def play(world, players):
     return found
 
 
-def median_us(work, clock=time.process_time):
-    times = []
-    for _ in range(CALLS):
-        begin = clock()
-        work()
-        times.append(clock() - begin)
-    return 1e6 * statistics.median(times)
-
-
-def echo_us(request, answer):
-    """Bytes there and back between two processes by sockets alone, on this core."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        child = os.fork()
-        if child == 0:
-            connection, _ = server.accept()
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            left = len(request)
-            while more := connection.recv(1 << 16):
-                left -= len(more)
-                if left == 0:
-                    connection.sendall(answer)
-                    left = len(request)
-            os._exit(0)
-        connection = Connection(server.getsockname()[1])
-        taken = median_us(lambda: connection.ask_until(request, lambda got: len(got) == len(answer)), time.perf_counter)
-        connection.socket.close()
-        os.waitpid(child, 0)
-        return taken
-
-
-def flush_us(folder, record):
-    """A write and a flush of these bytes, as the log has them."""
-    with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as file:
-        def work():
-            file.write(record)
-            os.fdatasync(file.fileno())
-        return median_us(work, time.perf_counter)
-
-
-def parts_of(options, world, service, ranker):
-    """Microseconds of each part of a list and of its feedback; service and ranker have learned equally many rounds."""
-    ask = service.connection.ask
-    queries = np.random.default_rng(1).integers(len(world.X), size=CALLS)
-    lists, clicks, ranks = [], [], []
-    first = np.arange(SHOWN) == 0
-    for query in queries:
-        request = request_of("/v1/rank", service.bodies[query])
-        begin = time.perf_counter()
-        answer = ask(request)
-        lists.append(time.perf_counter() - begin)
-        feedback = request_of("/v1/feedback", json.dumps({"impression": json.loads(answer)["impression"], "clicks": [0]}).encode())
-        begin = time.perf_counter()
-        ask(feedback)
-        clicks.append(time.perf_counter() - begin)
-        service.rounds += 1
-        service.settle()
-    for query in queries:
-        begin = time.perf_counter()
-        shown = ranker.rank(world.X[query], qid=query)
-        ranks.append(time.perf_counter() - begin)
-        ranker.learn(shown, first)
-    found = {name: 1e6 * statistics.median(times) for name, times in (("list", lists), ("feedback", clicks), ("rank", ranks))}
-    for name, body in (("http", service.bodies[0]), ("feedback_http", b"x" * 50)):
-        no_json = request_of("/v1/rank", b"!" * len(body))  # is read and answered as all are, by an error
-        found |= {name: median_us(lambda: service.connection.ask_until(no_json, is_whole_answer), time.perf_counter),
-                  f"{name}_floor": echo_us(no_json, answer)}
-    record = (service.state / "feedback.jsonl").read_bytes().splitlines(keepends=True)[-1]
-    found |= {"log": found["feedback"] - found["feedback_http"], "log_floor": flush_us(service.state, record), "record_bytes": len(record)}
-    service.close()
-    with tempfile.NamedTemporaryFile() as body:
-        body.write(service.bodies[0])
-        body.flush()
-        told = json.loads(subprocess.run([options.bin / "service_bench", service.state, body.name], capture_output=True, check=True).stdout)
-    parser = simdjson.Parser()
-    found |= {"json": 1e3 * told["parse_ms"], "json_floor": median_us(lambda: parser.parse(service.bodies[0]), time.perf_counter),
-              "body_bytes": len(service.bodies[0]), "bench_rank": 1e3 * told["rank_ms"]}
-    X = world.X[0]
-    weights = np.ones(ranker.parameters, dtype=np.float32)
-    inputs = np.ones((len(X), len(weights)), dtype=np.float32)
-    scores = inputs @ weights
-    wide, square = inputs.astype(np.float64), np.ones((len(weights), len(weights)))
-
-    def order():
-        """The products of certain orders, which pairrank alone knows for all documents, and sorting."""
-        if ranker.kind == "pairrank":
-            whitened = wide @ square
-            whitened @ whitened.T
-        np.argsort(-scores, kind="stable")
-
-    found |= {"scores": median_us(lambda: ranker.score(X)), "scores_floor": median_us(lambda: inputs @ weights)}
-    found |= {"order": found["rank"] - found["scores"], "order_floor": median_us(order)}
-    return found
-
-
-def half_load(options, kind, cores):
-    """Eight clients at half load, by bench/service.py load, on all cores."""
-    os.sched_setaffinity(0, cores)
-    times = []
-    for _ in range(options.repeats):
-        with tempfile.NamedTemporaryFile("r") as file:
-            subprocess.run([sys.executable, pathlib.Path(__file__).resolve().parents[1] / "service.py", "load", options.bin, "--ranker", kind,
-                            "--docs", "20", "--features", "20", "--seconds", str(options.seconds), "--json", file.name], check=True)
-            times.append(json.load(file)["half_load"])
-    return {"ranker": kind, **{figure: statistics.median(one[figure] for one in times) for figure in times[0] if figure != "requests"},
-            "least": min(one["p99_over_p50"] for one in times), "most": max(one["p99_over_p50"] for one in times)}
-
-
 def players_of(world, seed, bin, folder):
     return [Wabbit(world, WABBIT, "", False, seed), Wabbit(world, f"{WABBIT}, tuned", TUNED, True, seed),
             Daemon(world, DAEMON, "", False, seed), *(Olrank(world, kind, seed) for kind in KINDS),
@@ -454,7 +345,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=3000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--noise", type=float, default=0.5, help="of a document's worth, over the spread of what its features explain")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement at half load")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     cores = os.sched_getaffinity(0)
@@ -481,13 +371,8 @@ def main():
                 for player in players:
                     if isinstance(player, OverTheWire):
                         plays[-1][player.name]["processor"] = 1e6 * player.processor_seconds() / options.rounds
-                parts = [{"ranker": kind} | parts_of(options, world, service, player.ranker)
-                         for kind in KINDS if seed == options.repeats
-                         for service in players if service.name == f"{kind}, service"
-                         for player in players if player.name == kind]
                 for player in players:
-                    if not (parts and isinstance(player, Service)):
-                        player.close()
+                    player.close()
             print(f"{docs} documents of {features} features, repeat {seed}: " + "; ".join(
                 f"{name} {sum(one[part] for part in ('rank', 'learn')):.0f} µs, {quality[-1][name]['clicks']:.3f}"
                 for name, one in plays[-1].items()), flush=True)
@@ -500,8 +385,7 @@ def main():
                          "over_wabbit": statistics.median(over),
                          **{figure: statistics.median(float(one[name][figure]) for one in quality) for figure in ("ndcg", "clicks")}})
         told["sizes"].append({"docs": docs, "features": features, "daemon_shows_the_same": float(min(same)),
-                              **{end: statistics.median(float(one[end]) for one in ends) for end in ends[0]}, "players": rows, "parts": parts})
-    told["half_load"] = [half_load(options, kind, cores) for kind in KINDS]
+                              **{end: statistics.median(float(one[end]) for one in ends) for end in ends[0]}, "players": rows})
     told["machine"]["load"] = max(told["machine"]["load"], round(os.getloadavg()[0], 2))
     if options.json:
         options.json.write_text(json.dumps(told, indent=1) + "\n")

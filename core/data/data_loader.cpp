@@ -136,13 +136,12 @@ class PartLoader {
     const bool wide = options_.refuse_wide && is_too_wide(bytes, text);
     const bool stored = options_.store != nullptr && bytes <= options_.store->most_bytes_of(text);
     if (wide || (more > static_cast<double>(options_.max_bytes) && !stored)) {
-      throw DataError(
-          joined(files), 0, 0,
-          fmt::format("With feature {} of {}, {} documents become a dense matrix of {}, {}. Renumber the "
-                      "features, or {} --max-memory.",
-                      features, widest, docs, readable_bytes(bytes),
-                      wide ? "nearly all zeros" : "more than --max-memory allows",
-                      wide ? "give" : "raise"));
+      throw_data_error(joined(files), 0, 0,
+                       "With feature {} of {}, {} documents become a dense matrix of {}, {}. Renumber the "
+                       "features, or {} --max-memory.",
+                       features, widest, docs, readable_bytes(bytes),
+                       wide ? "nearly all zeros" : "more than --max-memory allows",
+                       wide ? "give" : "raise");
     }
     options_.max_bytes = std::max<std::int64_t>(0, options_.max_bytes - static_cast<std::int64_t>(more));
   }
@@ -158,11 +157,10 @@ Dataset fitted(Dataset part, const Dataset& train, std::string_view name, const 
   if (train.is_sparse()) part = as_sparse(part, context.pool());
   const std::int64_t surplus = part.features() - train.features();
   if (surplus > 0) {
-    throw DataError(
-        joined(files), 0, 0,
-        fmt::format("The {} part has {} features, but the training part has only {}. A model cannot use "
-                    "features that it was not trained on: remove them.",
-                    name, part.features(), train.features()));
+    throw_data_error(joined(files), 0, 0,
+                     "The {} part has {} features, but the training part has only {}. A model cannot use "
+                     "features that it was not trained on: remove them.",
+                     name, part.features(), train.features());
   }
   if (surplus == 0) return part;
   log_info("The {} part has {} features, {} fewer than the training part's {}; the missing ones are 0.",
@@ -216,8 +214,8 @@ std::optional<std::string> find_file(const std::filesystem::path& folder, const 
   }
   if (found.empty()) return std::nullopt;
   if (found.size() > 1) {
-    throw DataError(folder.string(), 0, 0,
-                    fmt::format("Found {}. Remove or rename all but one of them.", joined(found)));
+    throw_data_error(folder.string(), 0, 0, "Found {}. Remove or rename all but one of them.",
+                     joined(found));
   }
   return found.front();
 }
@@ -245,9 +243,8 @@ std::optional<std::array<std::string, kFolds>> find_numbered_parts(const std::fi
   }
   if (std::ssize(missing) == kFolds) return std::nullopt;
   if (!missing.empty()) {
-    throw DataError(folder.string(), 0, 0,
-                    fmt::format("{} {} missing; folds are made from all five parts S1 to S5.",
-                                joined(missing), missing.size() == 1 ? "is" : "are"));
+    throw_data_error(folder.string(), 0, 0, "{} {} missing; folds are made from all five parts S1 to S5.",
+                     joined(missing), missing.size() == 1 ? "is" : "are");
   }
   return parts;
 }

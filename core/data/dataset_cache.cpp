@@ -10,10 +10,10 @@
 #include "core/data/dataset_file.h"
 #include "core/data/doc_table.h"
 #include "core/data/query_weights.h"
-#include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/io/folder.h"
 #include "core/runtime/log.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -87,11 +87,11 @@ Dataset with_all_zeros(const Dataset& sparse, const std::string& path, const Let
   const auto columns = static_cast<double>(sparse.features());
   const double bytes = static_cast<double>(sparse.docs()) * columns * sizeof(float);
   if (bytes > options.most_bytes_of(text_bytes_of(path))) {
-    throw DataError(path, 0, 0,
-                    fmt::format("The file holds sparse features of {} documents. As dense ones, which are "
-                                "needed here, they take {:.0f} bytes, but --max-memory allows {}. Raise "
-                                "--max-memory.",
-                                sparse.docs(), bytes, options.max_bytes));
+    throw_data_error(path, 0, 0,
+                     "The file holds sparse features of {} documents. As dense ones, which are "
+                     "needed here, they take {:.0f} bytes, but --max-memory allows {}. Raise "
+                     "--max-memory.",
+                     sparse.docs(), bytes, options.max_bytes);
   }
   OwnedFeatures made{sparse.features(),
                      feature_memory(options.store.get(), sparse.docs(), sparse.features())};
@@ -114,10 +114,10 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
   if (is_dataset_file(MappedMemory::of_file(path).text())) {
     Dataset data = read_dataset_file(path, pool);
     if (exceeds(data, options, path)) {
-      throw DataError(path, 0, 0,
-                      fmt::format("The matrix of {} documents and {} features needs {:.0f} bytes, but "
-                                  "--max-memory allows {}. Raise --max-memory.",
-                                  data.docs(), data.features(), matrix_bytes(data), options.max_bytes));
+      throw_data_error(path, 0, 0,
+                       "The matrix of {} documents and {} features needs {:.0f} bytes, but "
+                       "--max-memory allows {}. Raise --max-memory.",
+                       data.docs(), data.features(), matrix_bytes(data), options.max_bytes);
     }
     if (data.is_sparse() && options.layout == FeatureLayout::kDense)
       data = with_all_zeros(data, path, options, pool);

@@ -14,8 +14,8 @@
 #include "core/data/doc_table.h"
 #include "core/data/letor_parser.h"
 #include "core/data/query_weights.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -268,7 +268,7 @@ Dataset read_dataset_file(const std::filesystem::path& path, ThreadPool& pool) {
 
 Dataset read_dataset_memory(MappedMemory memory, const std::string& name, ThreadPool& pool) {
   const auto refuse = [&](std::string_view why) {
-    throw DataError(name, 0, 0, fmt::format("This is not a valid olrank data file: {}.", why));
+    throw_data_error(name, 0, 0, "This is not a valid olrank data file: {}.", why);
   };
   Header header;
   if (const char* why = load_header(memory.text(), header)) refuse(why);

@@ -237,11 +237,10 @@ Dataset stored_by(std::shared_ptr<FeatureStore> store, Dataset data, const std::
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const std::int64_t bytes = data.rows_of(query).bytes();
     if (bytes <= store->max_bytes()) continue;
-    throw DataError(
-        name, 0, 0,
-        fmt::format("The {} documents of query '{}' need {}, but --max-memory allows {}. Raise "
-                    "--max-memory: a query must fit into it.",
-                    data.docs_of(query), data.qid(query), readable(bytes), readable(store->max_bytes())));
+    throw_data_error(name, 0, 0,
+                     "The {} documents of query '{}' need {}, but --max-memory allows {}. Raise "
+                     "--max-memory: a query must fit into it.",
+                     data.docs_of(query), data.qid(query), readable(bytes), readable(store->max_bytes()));
   }
   Dataset::Contents contents = data.contents();
   contents.store = std::move(store);

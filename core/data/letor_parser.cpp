@@ -121,6 +121,12 @@ class BlockParser {
     return false;
   }
 
+  template <class... Args>
+  requires(sizeof...(Args) > 0) bool fail(const char* p, fmt::format_string<Args...> sentence,
+                                          Args&&... args) {
+    return fail(p, fmt::format(sentence, std::forward<Args>(args)...));
+  }
+
   // From here on every reader may look at *line_end_, which is a line feed or carriage return and so ends
   // any number, word or stretch of blanks.
   bool parse_line() {
@@ -150,8 +156,8 @@ class BlockParser {
   const char* parse_grade(const char* p, int& grade) {
     const char* const word = p;
     const auto refuse = [&](const char* at, std::string_view why) {
-      fail(at, fmt::format("The grade '{}' {}; a grade must be an integer from 0 to {}.",
-                           shown_word(word, line_end_), why, kLargestGrade));
+      fail(at, "The grade '{}' {}; a grade must be an integer from 0 to {}.", shown_word(word, line_end_),
+           why, kLargestGrade);
       return nullptr;
     };
     if (*p == '+') ++p;
@@ -187,8 +193,7 @@ class BlockParser {
     const char* const begin = p;
     while (p < line_end_ && !is_blank(*p) && *p != '#') {
       if (static_cast<unsigned char>(*p) < 0x20 || *p == 0x7F) {
-        fail(p,
-             fmt::format("The query ID '{}' contains a control character.", shown_word(begin, line_end_)));
+        fail(p, "The query ID '{}' contains a control character.", shown_word(begin, line_end_));
         return nullptr;
       }
       ++p;
@@ -228,12 +233,11 @@ class BlockParser {
     const std::string shown = shown_word(word, line_end_);
     const bool negative = *word == '-' && digit_of(word[1]) <= 9;
     if (negative || (p != word && *p == ':')) {
-      fail(word,
-           fmt::format("The feature number of '{}' must be between 1 and {}.", shown, kLargestFeature));
+      fail(word, "The feature number of '{}' must be between 1 and {}.", shown, kLargestFeature);
     } else if (p != word) {
-      fail(p, fmt::format("The feature number in '{}' must be followed by a colon and a value.", shown));
+      fail(p, "The feature number in '{}' must be followed by a colon and a value.", shown);
     } else {
-      fail(word, fmt::format("Expected a feature as number:value, not '{}'.", shown));
+      fail(word, "Expected a feature as number:value, not '{}'.", shown);
     }
   }
 
@@ -260,13 +264,13 @@ class BlockParser {
     const std::string shown = shown_word(word, line_end_);
     const char* rest = parse_float(p, value);
     if (names_no_finite_number(line_rest)) {
-      fail(word, fmt::format("The value '{}' is not finite.", shown));
+      fail(word, "The value '{}' is not finite.", shown);
     } else if (rest != nullptr && !std::isfinite(value)) {
-      fail(word, fmt::format("The value '{}' is too large for a 32-bit float.", shown));
+      fail(word, "The value '{}' is too large for a 32-bit float.", shown);
     } else if (word == line_end_ || is_blank(*word) || *word == '#') {
       fail(word, "The value after the colon is missing.");
     } else {
-      fail(word, fmt::format("The value '{}' is not a number.", shown));
+      fail(word, "The value '{}' is not a number.", shown);
     }
     return nullptr;
   }
@@ -320,8 +324,7 @@ class BlockParser {
       if (twice == nullptr || entries[i].word < twice->word) twice = &entries[i];
     }
     if (twice != nullptr) {
-      fail(twice->word,
-           fmt::format("Feature {} appears twice in this line.", std::int64_t{twice->index} + 1));
+      fail(twice->word, "Feature {} appears twice in this line.", std::int64_t{twice->index} + 1);
       return nullptr;
     }
     begin_doc();
@@ -392,8 +395,8 @@ class BlockParser {
       const char* const begin = q;
       while (q < line_end_ && !is_blank(*q)) {
         if (static_cast<unsigned char>(*q) < 0x20 || *q == 0x7F) {
-          return fail(q, fmt::format("The document name '{}' contains a control character.",
-                                     shown_word(begin, line_end_)));
+          return fail(q, "The document name '{}' contains a control character.",
+                      shown_word(begin, line_end_));
         }
         ++q;
       }

@@ -19,12 +19,12 @@
 #include "core/data/letor_blocks.h"
 #include "core/data/letor_parser.h"
 #include "core/data/query_weights.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
 #include "core/io/text_lines.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -126,15 +126,14 @@ class ParsedBlocks {
     const double bytes = bytes_of_features();
     const bool too_wide = options_.refuse_wide && is_too_wide(bytes, static_cast<double>(text_bytes_));
     if (too_wide || (is_sparse() && seen_.largest_feature > kMostSparseColumns)) {
-      throw DataError(
+      throw_data_error(
           name_, seen_.widest.line, seen_.widest.column,
-          fmt::format(
-              "With feature {}, {} documents of {} of text become {} of {}. Renumber the features{}.",
-              seen_.largest_feature, seen_.docs, readable_bytes(static_cast<double>(text_bytes_)),
-              is_sparse() ? "a sparse matrix and a model" : "a dense matrix", readable_bytes(bytes),
-              seen_.largest_feature > kMostSparseColumns
-                  ? ""
-                  : ", or give --max-memory to read the data as they are"));
+          "With feature {}, {} documents of {} of text become {} of {}. Renumber the features{}.",
+          seen_.largest_feature, seen_.docs, readable_bytes(static_cast<double>(text_bytes_)),
+          is_sparse() ? "a sparse matrix and a model" : "a dense matrix", readable_bytes(bytes),
+          seen_.largest_feature > kMostSparseColumns
+              ? ""
+              : ", or give --max-memory to read the data as they are");
     }
   }
 

@@ -149,9 +149,8 @@ class LetorStream::Reader {
     }
     if (block.largest_feature > features_) {
       const TextPlace place = seen_.in_text(block.largest_feature_place);
-      throw DataError(
-          name_, place.line, place.column,
-          fmt::format("Feature {} exceeds the limit of {} features.", block.largest_feature, features_));
+      throw_data_error(name_, place.line, place.column, "Feature {} exceeds the limit of {} features.",
+                       block.largest_feature, features_);
     }
     seen_.add(block);
   }
@@ -171,10 +170,10 @@ class LetorStream::Reader {
         sparse_ ? static_cast<double>(piece.rows.matrix(features_).bytes())
                 : static_cast<double>(piece.docs()) * static_cast<double>(features_) * sizeof(float);
     if (bytes > static_cast<double>(max_bytes_)) {
-      throw DataError(name_, seen_.lines, 0,
-                      fmt::format("The {} documents that must be in memory at once need {:.0f} bytes, but "
-                                  "--max-memory allows {}. Raise --max-memory.",
-                                  piece.docs(), bytes, max_bytes_));
+      throw_data_error(name_, seen_.lines, 0,
+                       "The {} documents that must be in memory at once need {:.0f} bytes, but "
+                       "--max-memory allows {}. Raise --max-memory.",
+                       piece.docs(), bytes, max_bytes_);
     }
     if (sparse_) return;
     piece.values.resize(piece.docs() * features_);
@@ -190,12 +189,11 @@ class LetorStream::Reader {
       if (piece.qids.empty() || piece.qids.back() != name) {
         seen_bytes_ += name.size() + kPerQuery;
         if (seen_bytes_ > std::max<std::uint64_t>(max_bytes_, kLeastSeenBytes)) {
-          throw DataError(
+          throw_data_error(
               name_, seen_.lines, 0,
-              fmt::format(
-                  "The IDs of the first {} queries need {} bytes, but --max-memory allows {}. Raise "
-                  "--max-memory.",
-                  seen_queries_.size(), seen_bytes_, max_bytes_));
+              "The IDs of the first {} queries need {} bytes, but --max-memory allows {}. Raise "
+              "--max-memory.",
+              seen_queries_.size(), seen_bytes_, max_bytes_);
         }
         if (!seen_queries_.emplace(name).second) {
           throw ScatteredQueries(

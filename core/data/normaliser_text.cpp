@@ -42,7 +42,7 @@ class Parser {
 
  private:
   void require(bool holds, std::string_view sentence) const {
-    if (!holds) throw DataError(origin_, 0, 0, fmt::format("Its normalisation is invalid. {}", sentence));
+    if (!holds) throw_data_error(origin_, 0, 0, "Its normalisation is invalid. {}", sentence);
   }
 
   Normalisation kind() const {

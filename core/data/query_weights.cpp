@@ -39,9 +39,8 @@ std::vector<float> weights_of_docs(const std::string& file) {
     const char* const line_end = line.data() + line.size();
     const auto [end, error] = std::from_chars(line.data(), line_end, weight);
     if (error != std::errc() || end != line_end || !is_weight(weight)) {
-      throw DataError(
-          file, std::ssize(weights) + 1, 0,
-          fmt::format("A weight must be a finite number of at least 0, not '{}'.", excerpt(line)));
+      throw_data_error(file, std::ssize(weights) + 1, 0,
+                       "A weight must be a finite number of at least 0, not '{}'.", excerpt(line));
     }
     weights.push_back(static_cast<float>(weight));
   }
@@ -65,11 +64,10 @@ std::string weights_file_of(const std::string& path) {
 std::vector<float> read_weights(const std::string& file, const DocTable& docs, const std::string& path) {
   const std::vector<float> of_docs = weights_of_docs(file);
   if (std::ssize(of_docs) != docs.docs()) {
-    throw DataError(
-        file, 0, 0,
-        fmt::format("The file has {} weights, and {} has {} documents: give one weight for each, "
-                    "on a line of its own.",
-                    of_docs.size(), path, docs.docs()));
+    throw_data_error(file, 0, 0,
+                     "The file has {} weights, and {} has {} documents: give one weight for each, "
+                     "on a line of its own.",
+                     of_docs.size(), path, docs.docs());
   }
   std::vector<float> weights(docs.qids.size(), -1.0F);
   std::size_t doc = 0;
@@ -78,11 +76,10 @@ std::vector<float> read_weights(const std::string& file, const DocTable& docs, c
     if (weight < 0.0F) weight = of_docs[doc];
     for (std::uint32_t i = 0; i < run.docs; ++i, ++doc) {
       if (of_docs[doc] == weight) continue;
-      throw DataError(
-          file, static_cast<std::int64_t>(doc) + 1, 0,
-          fmt::format("Query '{}' has documents of the weights {} and {}: give them one weight, "
-                      "that of the query's list, or rename the file.",
-                      docs.qids[run.query], weight, of_docs[doc]));
+      throw_data_error(file, static_cast<std::int64_t>(doc) + 1, 0,
+                       "Query '{}' has documents of the weights {} and {}: give them one weight, "
+                       "that of the query's list, or rename the file.",
+                       docs.qids[run.query], weight, of_docs[doc]);
     }
   }
   return weights;

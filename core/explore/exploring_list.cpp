@@ -111,11 +111,9 @@ void ExploringList::arrange(std::span<const std::int32_t> by_score, const OrderB
   propensity_.clear();
   switch (rule_) {
     case ListRule::kGreedy:
-    case ListRule::kSample:  // PosteriorOrder makes their lists, for arrange_as()
-    case ListRule::kUcb:
       places_.resize(by_score.size());
       std::iota(places_.begin(), places_.end(), 0);
-      if (rule_ == ListRule::kGreedy) propensity_.assign(places_.size(), 1.0);
+      propensity_.assign(places_.size(), 1.0);
       break;
     // Blocks follow from certain orders, so that a list that agrees with all of them keeps the blocks.
     case ListRule::kCertain:
@@ -224,29 +222,22 @@ const Schema& ExplorationSettings::schema() {
   using S = ExplorationSettings;
   static const Schema schema =
       SchemaBuilder<S>("ranker", "When an order counts as certain, and how uncertain orders are explored.")
-          .field("alpha", &S::alpha,
-                 "an order is certain if its margin exceeds alpha × width; also the factor of the "
-                 "deviations that `sample` and `ucb` add")
+          .field("alpha", &S::alpha, "an order is certain if its margin exceeds alpha × width", {0})
           .symbol("α")
-          .at_least(0)
           .field("alpha_schedule", &S::alpha_schedule,
                  "constant α, or the theoretical α_t computed from log det A")
-          .field("c1", &S::c1, "first coefficient of the theoretical α_t")
+          .field("c1", &S::c1, "first coefficient of the theoretical α_t", {0})
           .symbol("c₁")
-          .at_least(0)
-          .field("c2", &S::c2, "second coefficient of the theoretical α_t")
+          .field("c2", &S::c2, "second coefficient of the theoretical α_t", {0})
           .symbol("c₂")
-          .at_least(0)
           .field("delta", &S::delta,
                  "failure probability of the theoretical α_t; for clickgp, an order is certain from the "
-                 "probability 1 − delta on")
+                 "probability 1 − delta on",
+                 above(0, 1))
           .symbol("δ")
-          .above(0)
-          .at_most(1)
           .field("list", &S::list,
                  "how the shown list is built from scores and certain orders; `blocks-certain` gives the "
-                 "lists of `certain`; `sample` (posterior sampling) sorts by scores that are drawn with α "
-                 "times their standard deviations, `ucb` by score + α × standard deviation")
+                 "lists of `certain`")
           .field("refine", &S::refine,
                  "take the transitive closure of the certain orders before forming blocks")
           .build();

@@ -40,8 +40,8 @@ class AvailablePlaces {
   std::vector<std::uint64_t> nodes_;  // the root is 1, the children of i are 2i and 2i + 1, then the rows
 };
 
-/// How a list is built from scores and certain orders, or from a posterior of the scores.
-enum class ListRule { kCertain, kBlocks, kBlocksCertain, kGreedy, kSample, kUcb };
+/// How a list is built from scores and certain orders.
+enum class ListRule { kCertain, kBlocks, kBlocksCertain, kGreedy };
 enum class AlphaSchedule { kConstant, kTheory };
 
 /// When an order counts as certain, and how uncertain orders are explored.
@@ -60,13 +60,8 @@ struct ExplorationSettings {
 template <>
 struct EnumNames<ListRule> {
   static constexpr std::array values =
-      names_in_order<ListRule>("certain", "blocks", "blocks-certain", "greedy", "sample", "ucb");
+      names_in_order<ListRule>("certain", "blocks", "blocks-certain", "greedy");
 };
-
-/// Whether a list follows from the scores' posterior, not from certain orders.
-inline bool follows_posterior(ListRule rule) {
-  return rule == ListRule::kSample || rule == ListRule::kUcb;
-}
 
 template <>
 struct EnumNames<AlphaSchedule> {

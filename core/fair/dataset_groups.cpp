@@ -44,13 +44,10 @@ GroupLine parse_group_line(const TextLines& lines, std::size_t groups) {
   const std::string_view digits = fields[1];
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), line.doc);
   if (error != std::errc() || end != digits.data() + digits.size() || line.doc < 0) {
-    lines.fail(digits, fmt::format("The document must be its number within the query, from 0, not {}.",
-                                   quoted(digits)));
+    lines.fail(digits, "The document must be its number within the query, from 0, not {}.", quoted(digits));
   }
   const auto group = group_named(fields[2], groups);
-  if (!group)
-    lines.fail(fields[2],
-               fmt::format("The group must be {}, not {}.", letters_of(groups), quoted(fields[2])));
+  if (!group) lines.fail(fields[2], "The group must be {}, not {}.", letters_of(groups), quoted(fields[2]));
   line.group = *group;
   return line;
 }
@@ -69,17 +66,15 @@ std::vector<DocGroup> read_groups(const std::string& file, const Dataset& part, 
     if (query == query_of.end()) continue;
     const std::int64_t docs = part.docs_of(query->second);
     if (line.doc >= docs) {
-      lines.fail(lines.line(),
-                 fmt::format("Query {} has the documents 0 to {}, so there is no document {}.",
-                             quoted(line.qid), docs - 1, line.doc));
+      lines.refuse("Query {} has the documents 0 to {}, so there is no document {}.", quoted(line.qid),
+                   docs - 1, line.doc);
     }
     const std::int64_t doc = part.offset(query->second) + line.doc;
     if (line_of[doc] != 0 && groups[doc] != line.group) {
-      lines.fail(lines.line(),
-                 fmt::format("Document {} of query {} is in group {} here, but in group {} in "
-                             "line {}.",
-                             line.doc, quoted(line.qid), letter_of(line.group), letter_of(groups[doc]),
-                             line_of[doc]));
+      lines.refuse(
+          "Document {} of query {} is in group {} here, but in group {} in "
+          "line {}.",
+          line.doc, quoted(line.qid), letter_of(line.group), letter_of(groups[doc]), line_of[doc]);
     }
     groups[doc] = line.group;
     line_of[doc] = lines.number();
@@ -87,9 +82,9 @@ std::vector<DocGroup> read_groups(const std::string& file, const Dataset& part, 
   for (std::int64_t query = 0; query < part.queries(); ++query) {
     for (std::int64_t doc = part.offset(query); doc < part.offset(query + 1); ++doc) {
       if (line_of[doc] != 0) continue;
-      throw DataError(file, lines.number(), 0,
-                      fmt::format("The file ends without a group for document {} of query {}.",
-                                  doc - part.offset(query), quoted(part.qid(query))));
+      throw_data_error(file, lines.number(), 0,
+                       "The file ends without a group for document {} of query {}.",
+                       doc - part.offset(query), quoted(part.qid(query)));
     }
   }
   return groups;
@@ -133,8 +128,7 @@ GroupRule::GroupRule(const GroupSettings& settings, const Dataset& train) : sett
     if (train_.summaries[group].docs > 0) continue;
     const char letter = letter_of(static_cast<DocGroup>(group));
     if (!settings.file.empty()) {
-      throw DataError(settings.file, 0, 0,
-                      fmt::format("No document of the training part is in group {}.", letter));
+      throw_data_error(settings.file, 0, 0, "No document of the training part is in group {}.", letter);
     }
     // The group has the values between the thresholds around its place.
     std::string where;
@@ -295,15 +289,15 @@ const Schema& GroupSettings::schema() {
           "Groups of documents, A, B and up to four more, whose exposure is measured and may be "
           "kept in balance (docs/FAIRNESS.md); off without a feature or a file.")
           .field("feature", &S::feature,
-                 "the feature that decides a document's group by its raw value, counted from 1; 0 for none")
-          .at_least(0)
+                 "the feature that decides a document's group by its raw value, counted from 1; 0 for none",
+                 {0})
           .field("threshold", &S::threshold,
                  "the value that separates the groups A and B, or an increasing list of the values that "
                  "separate more groups; `auto` computes it from `quantile`")
           .field("quantile", &S::quantile,
                  "the share of the training part's values that are at most the threshold, or an increasing "
-                 "list of shares; `auto` leaves the choice to `threshold`")
-          .between(0.0, 1.0)
+                 "list of shares; `auto` leaves the choice to `threshold`",
+                 {0.0, 1.0})
           .field(
               "file", &S::file,
               "a CSV file `qid,doc,group` instead of a feature: `doc` counts the documents of a query from "
@@ -311,21 +305,19 @@ const Schema& GroupSettings::schema() {
           .field("beta", &S::beta,
                  "the fair ratio of A's exposure to B's; for more groups, a list of the ratios of A to B, "
                  "A to C and so on, from which the ratios of the other pairs follow; `auto`: the ratios of "
-                 "the groups' mean grades in the training part")
+                 "the groups' mean grades in the training part",
+                 above(0.0, 1e6))
           .symbol("β")
-          .above(0.0)
-          .at_most(1e6)
-          .field("epsilon", &S::epsilon, "the unfairness of two groups that is still fair")
+          .field("epsilon", &S::epsilon, "the unfairness of two groups that is still fair", {0.0})
           .unit("P(1)")
           .symbol("ε")
-          .at_least(0.0)
           .field("exposure", &S::exposure,
                  "a shown document's exposure: its rank's probability of examination (`position`), or 1 if "
                  "the simulated user examined it (`examined`)")
           .field("examination", &S::examination,
                  "probability that each rank is examined, from the first rank on; if empty, the simulated "
-                 "user's probabilities")
-          .between(0.0, 1.0)
+                 "user's probabilities",
+                 {0.0, 1.0})
           .build();
   return schema;
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <compare>
 #include <limits>
 
 #include "core/throw_error.h"
@@ -117,9 +118,9 @@ const Schema& FairSettings::schema() {
           .field("template_search", &S::template_search,
                  "how FairExp finds the list of a template: the paper's greedy `fairswap`, or `exact`, "
                  "which violates as few certain orders as any list and is for two groups only")
-          .field("fair_gain", &S::fair_gain, "increase of a score for each unit of unfairness in FairCo")
+          .field("fair_gain", &S::fair_gain, "increase of a score for each unit of unfairness in FairCo",
+                 {0.0})
           .symbol("λ_c")
-          .at_least(0.0)
           .build();
   return schema;
 }
@@ -234,7 +235,7 @@ std::optional<std::int64_t> ExactSearch::finish(const State& from, TemplatePatte
     std::sort(next_.begin(), next_.end(), [&](const State& a, const State& b) {
       const auto order = std::lexicographical_compare_three_way(sets(a).begin(), sets(a).end(),
                                                                 sets(b).begin(), sets(b).end());
-      return order < 0 || (order == 0 && a.cost < b.cost);
+      return std::is_lt(order) || (std::is_eq(order) && a.cost < b.cost);
     });
     next_.erase(
         std::unique(next_.begin(), next_.end(),

@@ -91,7 +91,7 @@ class RecordReader final : public JsonHandler {
   bool finish() {
     if (replay_ != nullptr && !seen_[kQid] && has_config_) return true;
     for (const Field required : {kQid, kShown, kClicks}) {
-      if (!seen_[required]) return fail(fmt::format("'{}' is missing.", kNames[required]));
+      if (!seen_[required]) return fail("'{}' is missing.", kNames[required]);
     }
     column = shown_column_;
     if (shown_.empty()) return fail("'shown' is empty; list at least one document.");
@@ -115,8 +115,8 @@ class RecordReader final : public JsonHandler {
     record_.given.clear();
     if (!seen_[kInputs]) return true;
     if (rows_ != std::ssize(record_.docs)) {
-      return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
-                              counted(record_.docs.size(), "document"), counted(rows_, "list")));
+      return fail("The line has {} and {} of inputs; give one list per document.",
+                  counted(record_.docs.size(), "document"), counted(rows_, "list"));
     }
     return check_groups() && check_unique_docs();
   }
@@ -195,7 +195,7 @@ class RecordReader final : public JsonHandler {
       has_config_ = has_config_ || name == "config";
       if (field_ != kQid && field_ != kShown && field_ != kClicks && field_ != kRewards) field_ = kOther;
     }
-    if (field_ != kOther && seen_[field_]) return fail(fmt::format("'{}' appears twice.", name));
+    if (field_ != kOther && seen_[field_]) return fail("'{}' appears twice.", name);
     seen_[field_] = true;
     return true;
   }
@@ -221,8 +221,8 @@ class RecordReader final : public JsonHandler {
     if (field_ == kInputs && depth_ == 3) {
       const std::int64_t columns = std::ssize(record_.inputs) - row_begin_;
       if (rows_ > 0 && columns != record_.columns) {
-        return fail(fmt::format("A document has {}, but the previous one has {}.",
-                                counted(columns, "input"), record_.columns));
+        return fail("A document has {}, but the previous one has {}.", counted(columns, "input"),
+                    record_.columns);
       }
       record_.columns = columns;
       ++rows_;
@@ -277,6 +277,10 @@ class RecordReader final : public JsonHandler {
     if (!failure_) failure_ = RecordFailure{static_cast<std::int64_t>(column), std::move(message)};
     return false;
   }
+  template <class... Args>
+  requires(sizeof...(Args) > 0) bool fail(fmt::format_string<Args...> sentence, Args&&... args) {
+    return fail(fmt::format(sentence, std::forward<Args>(args)...));
+  }
   std::string not_an_object() const {
     return replay_ == nullptr
                ? kNotAnObject
@@ -295,14 +299,11 @@ class RecordReader final : public JsonHandler {
                              : "A reward must be a number of at least 0.";
   }
   bool fail_count(std::size_t values, Field field, std::string_view one) {
-    return fail(fmt::format("'shown' has {} and '{}' has {}; give one {} per document.",
-                            counted(shown_.size(), "document"), kNames[field], counted(values, "value"),
-                            one));
+    return fail("'shown' has {} and '{}' has {}; give one {} per document.",
+                counted(shown_.size(), "document"), kNames[field], counted(values, "value"), one);
   }
   bool is_too_long(std::size_t values) const { return replay_ != nullptr && values == kMostReplayed; }
-  bool fail_too_long() {
-    return fail(fmt::format("A list of more than {} documents was never shown.", kMostReplayed));
-  }
+  bool fail_too_long() { return fail("A list of more than {} documents was never shown.", kMostReplayed); }
   bool leave() {
     --depth_;
     return true;
@@ -330,7 +331,7 @@ class RecordReader final : public JsonHandler {
   }
   bool add_propensity(double value) {
     if (!(value > 0.0 && value <= 1.0))
-      return fail(fmt::format("A propensity must be above 0 and at most 1, not {}.", value));
+      return fail("A propensity must be above 0 and at most 1, not {}.", value);
     record_.propensity.push_back(value);
     return true;
   }
@@ -403,20 +404,19 @@ class RecordReader final : public JsonHandler {
   }
   bool check_groups() {
     if (!seen_[kGroups] || record_.groups.size() == record_.docs.size()) return true;
-    return fail(fmt::format("The line has {} and {} of 'groups'; give one letter per document.",
-                            counted(record_.docs.size(), "document"),
-                            counted(record_.groups.size(), "letter")));
+    return fail("The line has {} and {} of 'groups'; give one letter per document.",
+                counted(record_.docs.size(), "document"), counted(record_.groups.size(), "letter"));
   }
   bool check_versions() {
     const std::size_t docs = record_.docs.size() + record_.rest.size();
     if (record_.versions.size() != docs) {
-      return fail(fmt::format("The line has {} and {}; give one per document.", counted(docs, "document"),
-                              counted(record_.versions.size(), "version")));
+      return fail("The line has {} and {}; give one per document.", counted(docs, "document"),
+                  counted(record_.versions.size(), "version"));
     }
     for (const FeedbackRecord::GivenNumber& one : record_.given) {
       if (std::cmp_greater_equal(one.doc, docs))
-        return fail(fmt::format("The line gives numbers for document {}, but has {}.", one.doc,
-                                counted(docs, "document")));
+        return fail("The line gives numbers for document {}, but has {}.", one.doc,
+                    counted(docs, "document"));
     }
     return true;
   }
@@ -424,8 +424,7 @@ class RecordReader final : public JsonHandler {
     std::unordered_set<std::string_view> names;
     for (const auto* ids : {&record_.docs, &record_.rest}) {
       for (const DocId& id : *ids) {
-        if (!names.insert(id.text).second)
-          return fail(fmt::format("Document '{}' appears twice.", excerpt(id.text)));
+        if (!names.insert(id.text).second) return fail("Document '{}' appears twice.", excerpt(id.text));
       }
     }
     return true;

@@ -127,17 +127,13 @@ const Schema& PairSettings::schema() {
                  "uses a random matching for the covariance and, for the loss, all pairs weighted by their "
                  "probability of being matched")
           .field("examined_after", &PairSettings::examined_after,
-                 "how many unclicked documents behind the last click count as examined")
+                 "how many unclicked documents behind the last click count as examined", {0})
           .symbol("l")
-          .at_least(0)
-          .field(
-              "debias", &PairSettings::debias,
-              "probability that users examine each rank, from the first rank on; the last value holds "
-              "for all ranks below, too; a pair has the weight 1/probability of its winner's rank, at "
-              "most 10; if empty, every pair has the weight 1; intervention-aware learns the probabilities "
-              "instead")
-          .above(0.0)
-          .at_most(1.0)
+          .field("debias", &PairSettings::debias,
+                 "probability that users examine each rank, from the first rank on; the last value holds "
+                 "for all ranks below, too; a pair has the weight 1/probability of its winner's rank, at "
+                 "most 10; if empty, every pair has the weight 1",
+                 above(0.0, 1.0))
           .build();
   return schema;
 }

@@ -243,11 +243,9 @@ void require_compression_of_name(const std::string& name, std::string_view first
     return;
   if (!is_binary(first_bytes) && !first_bytes.starts_with('<')) return;
   const std::string_view kind = promised == Compression::kGzip ? "gzip" : "zstd";
-  throw DataError(
+  throw_data_error(
       name, 0, 0,
-      fmt::format(
-          "The name says {0}, but this is neither {0} data nor text. Get the file again, or rename it.",
-          kind));
+      "The name says {0}, but this is neither {0} data nor text. Get the file again, or rename it.", kind);
 }
 
 ByteSource memory_source(std::string_view bytes) {

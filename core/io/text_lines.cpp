@@ -186,8 +186,7 @@ void TextLines::take_fields(std::span<std::string_view> words, std::string_view 
     if (count == words.size()) wrong = word;
     ++count;
   }
-  if (count != words.size())
-    fail(wrong, fmt::format("A line of {}, but this line has {} fields.", shape, count));
+  if (count != words.size()) fail(wrong, "A line of {}, but this line has {} fields.", shape, count);
 }
 
 void TextLines::fail(std::string_view part, const std::string& sentence) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/interface.h"
@@ -67,6 +70,17 @@ class TextLines {
   }
   /// Throws DataError at a part of this line.
   [[noreturn]] void fail(std::string_view part, const std::string& sentence) const;
+  template <class... Args>
+  requires(sizeof...(Args) > 0)
+      [[noreturn]] void fail(std::string_view part, fmt::format_string<Args...> sentence,
+                             Args&&... args) const {
+    fail(part, fmt::format(sentence, std::forward<Args>(args)...));
+  }
+  /// Throws DataError for this line.
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> sentence, Args&&... args) const {
+    fail(line_, fmt::format(sentence, std::forward<Args>(args)...));
+  }
 
  private:
   TextLines(std::unique_ptr<TextBlocks> blocks, std::string file)

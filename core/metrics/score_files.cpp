@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "core/data/join.h"
-#include "core/error.h"
 #include "core/math/dcg.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -25,9 +25,9 @@ double parse_score(std::string_view word, const TextLines& lines) {
   double score = 0.0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), score);
   if (error == std::errc::result_out_of_range)
-    lines.fail(word, fmt::format("The score {} is out of range for a double.", quoted(word)));
+    lines.fail(word, "The score {} is out of range for a double.", quoted(word));
   if (error != std::errc() || end != digits.data() + digits.size())
-    lines.fail(word, fmt::format("{} is not a number.", quoted(word)));
+    lines.fail(word, "{} is not a number.", quoted(word));
   if (std::isnan(score)) lines.fail(word, "The score is NaN; documents cannot be ranked by it.");
   return score;
 }
@@ -62,22 +62,19 @@ class RunReader {
   void add(const TextLines& lines) {
     const RunLine line = parse_run_line(lines);
     const auto known = queries_.find(line.qid);
-    if (known == queries_.end())
-      lines.fail(line.qid, fmt::format("The data has no query {}.", quoted(line.qid)));
+    if (known == queries_.end()) lines.fail(line.qid, "The data has no query {}.", quoted(line.qid));
     const std::int64_t query = known->second;
     const std::int32_t doc = docs_.by_label(query, line.docno);
     if (doc == DocFinder::kUnknown)
-      lines.fail(line.docno,
-                 fmt::format("Query {} has no document {}.", quoted(line.qid), quoted(line.docno)));
+      lines.fail(line.docno, "Query {} has no document {}.", quoted(line.qid), quoted(line.docno));
     if (doc == DocFinder::kAmbiguous) {
-      lines.fail(line.docno,
-                 fmt::format("Query {} has several documents named {}, which a run cannot distinguish.",
-                             quoted(line.qid), quoted(line.docno)));
+      lines.fail(line.docno, "Query {} has several documents named {}, which a run cannot distinguish.",
+                 quoted(line.qid), quoted(line.docno));
     }
     const std::int64_t place = data_.offset(query) + doc;
     if (line_of_[place] > 0) {
-      lines.fail(line.docno, fmt::format("Document {} of query {} is already on line {}.",
-                                         quoted(line.docno), quoted(line.qid), line_of_[place]));
+      lines.fail(line.docno, "Document {} of query {} is already on line {}.", quoted(line.docno),
+                 quoted(line.qid), line_of_[place]);
     }
     line_of_[place] = lines.number();
     run_.scores[place] = line.score;
@@ -114,8 +111,7 @@ QrelsLine parse_qrels_line(const TextLines& lines) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), grade);
   const bool whole = error == std::errc() && end == word.data() + word.size();
   if (!whole || grade > kHighestGrade) {
-    lines.fail(word, fmt::format("The grade must be an integer of at most {}, not {}.", kHighestGrade,
-                                 quoted(word)));
+    lines.fail(word, "The grade must be an integer of at most {}, not {}.", kHighestGrade, quoted(word));
   }
   return {query, docno, std::max(grade, 0)};
 }
@@ -125,8 +121,8 @@ using LinesOfDocs = std::unordered_map<std::string, std::int64_t>;
 
 void refuse_second(const TextLines& lines, std::string_view docno, std::string_view qid, std::int64_t first,
                    std::string_view verb) {
-  lines.fail(docno, fmt::format("Document {} of query {} is already {} on line {}.", quoted(docno),
-                                quoted(qid), verb, first));
+  lines.fail(docno, "Document {} of query {} is already {} on line {}.", quoted(docno), quoted(qid), verb,
+             first);
 }
 
 /// The documents of one query: judged, then others.
@@ -177,17 +173,16 @@ ExternalScores read_scores(TextLines lines, const Dataset& data) {
     if (word.empty() || word.front() == '#') continue;
     const double score = parse_score(word, lines);
     if (const std::string_view more = take_word(rest); !more.empty())
-      lines.fail(more, fmt::format("A line must have one score, but {} follows it.", quoted(more)));
+      lines.fail(more, "A line must have one score, but {} follows it.", quoted(more));
     if (std::ssize(read.scores) == data.docs()) {
-      lines.fail(word, fmt::format("This score has no document: the data has {} documents.", data.docs()));
+      lines.fail(word, "This score has no document: the data has {} documents.", data.docs());
     }
     read.scores.push_back(score);
   }
   if (std::ssize(read.scores) != data.docs()) {
-    throw DataError(
-        lines.file(), 0, 0,
-        fmt::format("The file has {} scores, but the data has {} documents; each document needs one.",
-                    read.scores.size(), data.docs()));
+    throw_data_error(lines.file(), 0, 0,
+                     "The file has {} scores, but the data has {} documents; each document needs one.",
+                     read.scores.size(), data.docs());
   }
   return read;
 }

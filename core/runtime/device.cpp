@@ -72,8 +72,6 @@ std::vector<GpuRange> parse_gpu_list(std::string_view list, std::string_view who
   return gpus;
 }
 
-constexpr const char* kFormat = "%Y-%m-%dT%H:%M:%SZ";
-
 }  // namespace
 
 DeviceRequest parse_device(std::string_view text) {
@@ -119,15 +117,8 @@ std::string utc_now() {
   std::tm parts{};
   ::gmtime_r(&now, &parts);
   char text[32];
-  std::strftime(text, sizeof text, kFormat, &parts);
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
-}
-
-std::optional<std::int64_t> utc_seconds(const std::string& text) {
-  std::tm parts{};
-  const char* end = ::strptime(text.c_str(), kFormat, &parts);
-  if (end == nullptr || *end != '\0') return std::nullopt;
-  return ::timegm(&parts);
 }
 
 }  // namespace olrank

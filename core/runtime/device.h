@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,7 +39,5 @@ std::string cpu_model();
 
 /// Now, as "2026-01-31T23:59:59Z".
 std::string utc_now();
-/// The seconds since 1970 of such a time; nothing for any other text.
-std::optional<std::int64_t> utc_seconds(const std::string& text);
 
 }  // namespace olrank

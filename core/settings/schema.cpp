@@ -32,7 +32,10 @@ void check_number(const Setting& setting, double number, std::string_view shown,
 void check_text(const Setting& setting, const std::string& text, std::string_view origin) {
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return;
-  if (const auto dropped = dropped_sentence(text)) throw_error<InvalidArgument>("{}: {}", origin, *dropped);
+  for (const std::string& name : {setting.key + " = " + text, text}) {
+    if (const auto dropped = dropped_sentence(name))
+      throw_error<InvalidArgument>("{}: {}", origin, *dropped);
+  }
   throw_error<InvalidArgument>("{} {}", setting_subject(origin, setting.key),
                                must_be_one_of(text, choices));
 }

@@ -17,14 +17,20 @@ namespace olrank {
 
 /// Bounds of a number, or of each number in a list.
 struct SettingBounds {
-  std::optional<double> lowest;
-  std::optional<double> highest;
+  std::optional<double> lowest = std::nullopt;
+  std::optional<double> highest = std::nullopt;
   bool above_lowest = false;   // `lowest` itself is not allowed
   bool below_highest = false;  // nor `highest`
 
   bool contain(double value) const;
   std::string text() const;  // "at least 1 and at most 10", empty without bounds
 };
+inline SettingBounds above(double lowest, std::optional<double> highest = {}) {
+  return {lowest, highest, true};
+}
+inline SettingBounds below(double lowest, double highest) {
+  return {lowest, highest, false, true};
+}
 
 /// One setting of a component: its name, its allowed values and its member in the component's struct.
 /// Flags, TOML keys, the printed configuration and the reference page are all derived from it.
@@ -126,7 +132,7 @@ void from_value(T& member, const SettingValue& value) {
 
 }  // namespace detail
 
-/// Describes struct `Settings`, field by field; unit(), bounds and so on apply to the last field.
+/// Describes struct `Settings`, field by field; unit(), symbol() and so on apply to the last field.
 template <class Settings>
 class SchemaBuilder {
  public:
@@ -136,8 +142,9 @@ class SchemaBuilder {
   }
 
   template <class T>
-  SchemaBuilder& field(std::string key, T Settings::*member, std::string help) {
+  SchemaBuilder& field(std::string key, T Settings::*member, std::string help, SettingBounds bounds = {}) {
     Setting setting;
+    setting.bounds = bounds;
     setting.key = std::move(key);
     setting.kind = detail::setting_kind<T>();
     setting.help = std::move(help);
@@ -179,18 +186,7 @@ class SchemaBuilder {
     latest().has_only_flag = true;
     return this->flag(flag);
   }
-  SchemaBuilder& at_least(double lowest) { return set(latest().bounds.lowest, lowest); }
-  SchemaBuilder& above(double lowest) {
-    latest().bounds.above_lowest = true;
-    return at_least(lowest);
-  }
-  SchemaBuilder& at_most(double highest) { return set(latest().bounds.highest, highest); }
   SchemaBuilder& one_of(const std::vector<std::string>& choices) { return set(latest().choices, choices); }
-  SchemaBuilder& below(double highest) {
-    latest().bounds.below_highest = true;
-    return at_most(highest);
-  }
-  SchemaBuilder& between(double lowest, double highest) { return at_least(lowest).at_most(highest); }
   Schema build() { return std::move(schema_); }
 
  private:

@@ -71,7 +71,20 @@ constexpr std::array kDroppedNames = {
     DroppedName{"rank --explore",
                 "--explore is gone: 'rank' writes lists by score, and olrank.Ranker.load of the trial's "
                 "folder in Python, like a service, makes lists that explore."},
-    DroppedName{"prpo", "kind 'prpo' is gone: take \"pdgd\", or \"intervention-aware\"."},
+    DroppedName{"prpo", "kind 'prpo' is gone: take \"pdgd\"."},
+    DroppedName{
+        "intervention-aware",
+        "kind 'intervention-aware' is gone: take \"clickgp\", or learn from a log with 'olrank train "
+        "--log FILE --estimator ips'."},
+    DroppedName{
+        "bench round --trials",
+        "--trials is gone: 'olrank run --jobs N' plays several trials at once, and summary.json has "
+        "the seconds of each."},
+    DroppedName{"eval --latex", "--latex is gone: --json has the figures of every comparison."},
+    DroppedName{"tune --per",
+                "--per is gone: tune each fold and user by itself, with --fold and --clicks."},
+    DroppedName{"list = sample", "list = \"sample\" is gone: clickgp draws its lists from its posterior."},
+    DroppedName{"list = ucb", "list = \"ucb\" is gone: clickgp explores by a draw of its posterior."},
     DroppedName{"lambdarank-step", "kind 'lambdarank-step' is gone: take \"lambdarank-labels\"."},
     DroppedName{"--share-members",
                 "--share-members is gone, as an ensemble trains in one process: use --shard I/N, or "
@@ -100,12 +113,18 @@ inline constexpr std::array kDroppedSettings = {
     DroppedSetting{
         "ranker", "history_limit", "0",
         "is gone, and the history keeps all pairs: retrain = \"growth\" bounds what a round costs."},
+    DroppedSetting{"ranker", "module_state", "\"refuse\"",
+                   "is gone: write a module whose forward() changes no buffer and no attribute."},
+    DroppedSetting{"train", "module_state", "\"refuse\"",
+                   "is gone: write a module whose forward() changes no buffer and no attribute."},
     DroppedSetting{"ranker", "slack", "0.0",
                    "is gone: a larger alpha asks for more evidence before an order is certain."},
     DroppedSetting{"ranker", "noise_subgaussian", "0.5",
                    "is fixed at 0.5, as clicks lie in [0, 1]: scale the bound with c1."},
     DroppedSetting{"ranker", "temperature", "3.0",
                    "is fixed at 3, the value of probabilistic interleaving."},
+    DroppedSetting{"ranker", "refresh_rounds", "10",
+                   "is gone with the kind intervention-aware: remove it."},
     DroppedSetting{"ranker", "exposure_clip", "1.2", "is gone with the kind prpo: remove it."},
     DroppedSetting{"groups", "examination_lists", "100000",
                    "is fixed at 100000 lists: give the probabilities with examination."},

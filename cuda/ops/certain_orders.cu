@@ -145,14 +145,14 @@ void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std
 
 namespace {
 
-constexpr unsigned kAlphaThreads = 256;
+constexpr unsigned kAlphaThreads = 1024;
 
 __device__ void set_theory_alpha_kernel(const Grid& /*grid*/, const TheoryAlpha& theory,
                                         const double* log_det, CertaintyRule* rule) {
   if (threadIdx.x == 0) rule->alpha = theory.at(*log_det);
 }
 
-// One block: each thread adds every 256th logarithm, then the threads' sums are added in order.
+// One block: each thread adds every 1,024th logarithm, then the threads' sums are added in order.
 __device__ void diagonal_log_det_kernel(const Grid& /*grid*/, std::int64_t parameters,
                                         const double* diagonal, double lambda, double* log_det) {
   double sum = 0.0;

@@ -143,42 +143,54 @@ def request(shop, query, person, sent):
     return docs, {name: [round(value, 4) for value in numbers] for name, numbers in vectors.items() if f'"{name}"' in sent}
 
 
-def learn(program, way, seed, lists):
-    """The clicks that the last quarter of the lists may expect, of the learner, of the shop's own order, and of the best one. Says what a
-    list costs."""
-    shop, expected, typing = Shop(seed), [], numpy.random.default_rng(seed)
-    times = numpy.zeros((lists, 2))
+class Described:
+    """The users of a shop whose requests describe products in one way."""
+
+    def __init__(self, way, seed):
+        self.shop, self.schema, self.way = Shop(seed), schema(way), way
+        self.random, self.typing, self.own_order = self.shop.random, numpy.random.default_rng(seed), self.shop.own_order
+
+    def stored(self):
+        return catalogue(self.shop, self.schema)
+
+    def visit(self):
+        """A query and what is typed for it, its documents and vectors, and the probability of a click on each document that is read."""
+        query, person, likes = self.shop.visit()
+        typed = f"query {query}"
+        if self.way.endswith("four ways"):
+            typed = [typed, typed.upper(), typed.title(), f" {typed} "][self.typing.integers(4)]
+        return query, typed, *request(self.shop, query, person, self.schema), likes
+
+
+def learn(program, users, lists, seed, flags=(), counters=""):
+    """The clicks that the last quarter of the lists may expect, of the learner, of the own order, and of the best one. Says what a list costs."""
+    expected, times = [], numpy.zeros((lists, 2))
     with tempfile.TemporaryDirectory() as folder:
-        sent = schema(way)
-        pathlib.Path(folder, "schema.toml").write_text(sent)
-        service = subprocess.Popen([program, "serve", "--state", f"{folder}/state", "--schema", f"{folder}/schema.toml", "--port", "0",
-                                    "--seed", str(seed), "--cutoff", str(SHOWN)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        pathlib.Path(folder, "schema.toml").write_text(users.schema + counters)
+        service = subprocess.Popen([program, "serve", "--state", f"{folder}/state", "--schema", f"{folder}/schema.toml", "--port", "0", "--seed", str(seed),
+                                    "--cutoff", str(SHOWN), *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             with Client(service.stdout.readline().strip()) as client:
-                client.put_docs(catalogue(shop, sent))
+                client.put_docs(users.stored())
                 for one in range(lists):
-                    query, person, likes = shop.visit()
-                    typed = f"query {query}"
-                    if way.endswith("four ways"):
-                        typed = [typed, typed.upper(), typed.title(), f" {typed} "][typing.integers(4)]
-                    docs, vectors = request(shop, query, person, sent)
+                    query, typed, docs, vectors, likes = users.visit()
                     begin = time.perf_counter()
                     answer = client.rank(typed, docs, query_features=vectors or None)
                     times[one, 0] = time.perf_counter() - begin
-                    places = {int(product): place for place, product in enumerate(shop.candidates[query])}
+                    places = {doc["id"]: place for place, doc in enumerate(docs)}
                     shown = [places[doc["id"]] for doc in answer["docs"]]
-                    clicked = shop.random.random(SHOWN) < READ * likes[shown]
+                    clicked = users.random.random(len(shown)) < READ[:len(shown)] * likes[shown]
                     begin = time.perf_counter()
                     client.feedback(answer["impression"], ranks=[int(rank) for rank in numpy.flatnonzero(clicked)])
                     times[one, 1] = time.perf_counter() - begin
                     if one >= lists * 3 // 4:
-                        expected.append([READ @ likes[order[:SHOWN]] for order in (shown, shop.own_order(query), numpy.argsort(-likes))])
+                        expected.append([READ @ likes[order[:SHOWN]] for order in (shown, users.own_order(query), numpy.argsort(-likes))])
         finally:
             service.send_signal(signal.SIGTERM)
             service.wait()
         ranked, fed = 1000 * numpy.median(times, axis=0)
         size = pathlib.Path(folder, "state/feedback.jsonl").stat().st_size / lists
-        print(f"{way}, shop {seed}: rank() {ranked:.2f} ms, feedback() {fed:.2f} ms, log {size:,.0f} bytes a list", file=sys.stderr)
+        print(f"seed {seed}: rank() {ranked:.2f} ms, feedback() {fed:.2f} ms, log {size:,.0f} bytes a list", file=sys.stderr)
     return [round(float(value), 4) for value in numpy.mean(expected, axis=0)]
 
 
@@ -186,6 +198,14 @@ def mean(values, form):
     """With the interval of Student's t for so many seeds."""
     half = STUDENT * numpy.std(values, ddof=1) / len(values) ** 0.5
     return f"{format(numpy.mean(values), form)} ± {half:.3f}".replace("-", "−")
+
+
+def write(path, name, origin, lists, header, rows):
+    """Adds a table to a file of tables."""
+    tables = json.loads(path.read_text()) if path.exists() else {"tables": {}}
+    tables["tables"][name] = {"origin": f"{origin}, the last {lists // 4:,} of {lists:,} lists, 95 % t intervals",
+                              "recorded": datetime.date.today().isoformat(), "header": header, "rows": rows}
+    path.write_text(json.dumps(tables, ensure_ascii=False))
 
 
 def main():
@@ -200,17 +220,15 @@ def main():
         parser.error(f"there is no way '{min(unknown)}'" if unknown else f"a record has {SEEDS} seeds")
     program, rows, found = os.environ.get("OLRANK_PROGRAM", "olrank"), [], {}
     for way in options.ways or WAYS:
-        trials = numpy.array([learn(program, way, seed, options.lists) for seed in range(1, options.seeds + 1)])
+        trials = numpy.array([learn(program, Described(way, seed), options.lists, seed) for seed in range(1, options.seeds + 1)])
         learned, own, best = trials.mean(axis=0)
         print(f"{way:48} {learned:.3f} clicks a list; own order {own:.3f}, best possible {best:.3f}", flush=True)
         found[way], without = trials[:, 0], WAYS[way][2]
         rows.append([way, mean(found[way], ".3f"), mean(found[way] - found[without], "+.3f") if without in found else "–"])
     if options.record:
         rows += [["the shop's own order", mean(trials[:, 1], ".3f"), "–"], ["the best order of each person", mean(trials[:, 2], ".3f"), "–"]]
-        origin = f"`examples/shop/shop.py`, {SEEDS} shops, the last {options.lists // 4:,} of {options.lists:,} lists, 95 % t intervals"
-        table = {"origin": origin, "recorded": datetime.date.today().isoformat(),
-                 "header": ["what the shop sends", "clicks a list", "more than without"], "rows": rows}
-        pathlib.Path(options.record).write_text(json.dumps({"tables": {"ways": table}}, ensure_ascii=False))
+        write(pathlib.Path(options.record), "ways", f"`examples/shop/shop.py`, {SEEDS} shops", options.lists,
+              ["what the shop sends", "clicks a list", "more than without"], rows)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 
 #include "core/settings/schema.h"
 #include "core/settings/setting_sources.h"
+#include "core/text/text_table.h"
 #include "jobs/recommending/recommender_file.h"
 #include "jobs/trial_job.h"
 #include "recommend/ranking_figures.h"
@@ -102,5 +103,18 @@ std::string print_recommend_settings(const RecommendSettings& settings);
 /// Each recommender after the first against the first, over the same users: by figure `difference`, `p` of
 /// Student's paired test, and `p_holm` after Holm's correction over all figures of all these recommenders.
 std::vector<nlohmann::ordered_json> compared_with_first(std::span<const RankingFigures> judged);
+
+struct RecommenderStudyRequest {
+  std::string file;
+  std::string out;
+  int threads = available_threads();
+  bool choose = false;   // whatever the file says
+  bool dry_run = false;  // only says what it would train
+};
+
+bool is_recommend_study(const std::filesystem::path& file);
+/// Trains what the folder lacks, then writes and prints the table. Returns the exit code.
+int run_recommender_study(const RecommenderStudyRequest& request, const std::string& command,
+                          const OutputForm& form, const TextSink& print);
 
 }  // namespace olrank

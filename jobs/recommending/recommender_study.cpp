@@ -1,5 +1,3 @@
-#include "jobs/recommending/recommender_study.h"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -64,8 +62,7 @@ const Schema& RecommendStudySettings::schema() {
           .field("kinds", &S::kinds, "kinds of recommenders")
           .field("data", &S::data,
                  "sources of reviews; `{seed}` in one is the seed; `recommend.data` if empty")
-          .field("seeds", &S::seeds, "seeds; each has its split and its training")
-          .at_least(0)
+          .field("seeds", &S::seeds, "seeds; each has its split and its training", {0})
           .field("sweep", &S::sweep, "a key of [recommend] that takes several values")
           .field("values", &S::values, "these values")
           .field("baseline", &S::baseline, "the kind that others are tested against")

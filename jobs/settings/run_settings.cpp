@@ -21,22 +21,19 @@ const Schema& RunSettings::schema() {
                  "`auto`, `cpu`, `cuda`, `cuda:N`, or GPUs that share the trials: `cuda:all`, `cuda:0-3`, "
                  "`cuda:1,3`; `auto` means the faster one of the CPU and one GPU")
           .flag("device")
-          .field("threads", &S::threads, "CPU threads shared by all trials; 0 uses every core")
-          .between(0, 4096)
+          .field("threads", &S::threads, "CPU threads shared by all trials; 0 uses every core", {0, 4096})
           .flag("threads")
-          .field("jobs", &S::jobs, "trials to run in parallel; at least one on each GPU")
-          .between(1, 4096)
+          .field("jobs", &S::jobs, "trials to run in parallel; at least one on each GPU", {1, 4096})
           .flag("jobs")
           .field("same_bits_on", &S::same_bits_on,
                  "`any-cpu` gives the same bits on every x86-64 CPU, without LibTorch also on ARM, at less "
                  "than half the speed")
           .flag("same-bits-on")
-          .field("checkpoint_every", &S::checkpoint_every, "rounds between checkpoints")
+          .field("checkpoint_every", &S::checkpoint_every, "rounds between checkpoints", {1})
           .unit("rounds")
-          .at_least(1)
           .field("keep_checkpoints", &S::keep_checkpoints,
-                 "checkpoints that a trial keeps; a damaged one is passed over for the one before it")
-          .between(1, 9)
+                 "checkpoints that a trial keeps; a damaged one is passed over for the one before it",
+                 {1, 9})
           .field("out", &S::out, "output folder of the experiment")
           .flag("out")
           .build();
@@ -50,11 +47,10 @@ const Schema& SearchSettings::schema() {
                        "How `olrank tune` takes points from a `[sweep]`; other commands refuse this table.")
           .field("draws", &S::draws,
                  "points drawn at random for each ranker, where ranges may be swept; 0 tries every "
-                 "combination")
-          .between(0, 100000)
+                 "combination",
+                 {0, 100000})
           .flag("draws")
-          .field("seed", &S::seed, "random seed of the draws; more draws keep the first ones")
-          .at_least(0)
+          .field("seed", &S::seed, "random seed of the draws; more draws keep the first ones", {0})
           .build();
   return schema;
 }
@@ -68,24 +64,21 @@ const Schema& StudySettings::schema() {
                  "covariances, `inducing-N` with N as the budget, and `ensemble-N`; each is compared with "
                  "`full`")
           .flag("structures")
-          .field("widths", &S::widths, "network widths")
+          .field("widths", &S::widths, "network widths", {1})
           .symbol("m")
-          .at_least(1)
           .flag("widths")
-          .field("depths", &S::depths, "network depths, in layers of weights")
-          .at_least(2)
+          .field("depths", &S::depths, "network depths, in layers of weights", {2})
           .flag("depths")
-          .field("noise_variances", &S::noise_variances, "ensemble noise variances; all combinations run")
+          .field("noise_variances", &S::noise_variances, "ensemble noise variances; all combinations run",
+                 {0})
           .symbol("ν²")
-          .at_least(0)
           .flag("noise-variances")
           .field("alpha", &S::alpha,
                  "`given` uses the ranker's own α for every structure; `matched` chooses α so that each "
                  "structure is wrong as often as `full`; also `--alpha matched`")
           .field("calibration_rounds", &S::calibration_rounds,
-                 "rounds per value of α, on queries of the validation set")
+                 "rounds per value of α, on queries of the validation set", {1})
           .unit("rounds")
-          .at_least(1)
           .field(
               "exact_widths", &S::exact_widths,
               "also maintain the full covariance in every trial, and compare widths and decisions with it")

@@ -137,7 +137,6 @@ void find_worst_gains(const std::vector<GridPoint>& grid, const TrialList& trial
   for (const TrialResults* trial : trials) places[{trial->identity.fold, trial->identity.user}].add(*trial);
   for (TriedPoint* tried : candidates) {
     for (const auto& [name, place] : places) {
-      if (tried->place && *tried->place != FoldAndUser{name.first, name.second}) continue;
       const double gain = place.low_gain(grid[tried->point].settings.name);
       if (!(tried->worst_gain <= gain)) tried->worst_gain = gain;
     }
@@ -149,11 +148,7 @@ double criterion_of(const TriedPoint& tried, SweepCriterion by) {
   return tried.moments.area(by).mean;
 }
 
-std::string scope_text(const std::optional<FoldAndUser>& place) {
-  return place ? fmt::format(" on fold {} with user '{}'", place->fold, place->user) : "";
-}
-
-/// Marks the best point of one ranker, and of one fold and user where each has its own choice.
+/// Marks the best point of one ranker.
 void mark_best(std::vector<TriedPoint*>& candidates, std::size_t trials, SweepCriterion by,
                const std::string& ranker) {
   TriedPoint* best = nullptr;
@@ -163,8 +158,8 @@ void mark_best(std::vector<TriedPoint*>& candidates, std::size_t trials, SweepCr
     if (best == nullptr || criterion_of(*tried, by) > criterion_of(*best, by)) best = tried;
   }
   if (best == nullptr) {
-    throw_error<Error>("No grid point of ranker '{}' finished all {} trials{}, so none can be chosen.",
-                       ranker, trials, scope_text(candidates.front()->place));
+    throw_error<Error>("No grid point of ranker '{}' finished all {} trials, so none can be chosen.",
+                       ranker, trials);
   }
   best->chosen = true;
 }
@@ -237,14 +232,10 @@ std::vector<GridPoint> grid_of(const Configuration& configuration) {
   return grid;
 }
 
-TrialMoments trial_moments(const TrialList& trials, const std::string& name,
-                           const std::optional<FoldAndUser>& place) {
+TrialMoments trial_moments(const TrialList& trials, const std::string& name) {
   TrialList own;
   for (const TrialResults* trial : trials) {
-    const TrialIdentity& identity = trial->identity;
-    if (identity.ranker != name) continue;
-    if (place && (identity.fold != place->fold || identity.user != place->user)) continue;
-    own.push_back(trial);
+    if (trial->identity.ranker == name) own.push_back(trial);
   }
   const auto moments = [&own](auto figure) {
     std::vector<double> values;
@@ -277,14 +268,6 @@ const MeanInterval& TrialMoments::area(SweepCriterion by) const {
   return both_areas;
 }
 
-std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trials) {
-  std::vector<std::optional<FoldAndUser>> places;
-  for (const std::int64_t fold : trials.folds) {
-    for (const std::string& user : trials.users) places.emplace_back(FoldAndUser{fold, user});
-  }
-  return places;
-}
-
 TrialList trials_within(const TrialList& trials, const TrialMatrix& matrix) {
   TrialList own;
   std::copy_if(trials.begin(), trials.end(), std::back_inserter(own), [&](const TrialResults* trial) {
@@ -296,21 +279,13 @@ TrialList trials_within(const TrialList& trials, const TrialMatrix& matrix) {
 }
 
 std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const TrialList& trials,
-                               const TrialMatrix& matrix, const ChoiceRule& rule) {
+                               const TrialMatrix& matrix, SweepCriterion by) {
   std::map<std::string, TrialList> counted;
   for (const TrialResults* trial : trials_within(trials, matrix))
     counted[trial->identity.ranker].push_back(trial);
-  std::vector<std::optional<FoldAndUser>> places;
-  std::size_t trials_of_place = matrix.seeds.size();
-  if (rule.per == ChoicePer::kRanker) {
-    places.emplace_back(std::nullopt);
-    trials_of_place *= matrix.folds.size() * matrix.users.size();
-  } else {
-    places = folds_and_users(matrix);
-  }
-
+  const std::size_t expected = matrix.seeds.size() * matrix.folds.size() * matrix.users.size();
   std::vector<TriedPoint> tried;
-  tried.reserve(grid.size() * places.size());  // the candidates point into it
+  tried.reserve(grid.size());  // the candidates point into it
   for (std::size_t begin = 0; begin < grid.size();) {
     std::size_t end = begin;
     while (end < grid.size() && grid[end].ranker == grid[begin].ranker) ++end;
@@ -319,16 +294,14 @@ std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const TrialLi
       const TrialList& own = counted[grid[point].settings.name];
       of_ranker.insert(of_ranker.end(), own.begin(), own.end());
     }
-    for (const std::optional<FoldAndUser>& place : places) {
-      std::vector<TriedPoint*> candidates;
-      for (std::size_t point = begin; point < end; ++point) {
-        const std::string& name = grid[point].settings.name;
-        tried.push_back({point, place, trial_moments(counted[name], name, place)});
-        candidates.push_back(&tried.back());
-      }
-      find_worst_gains(grid, of_ranker, candidates);
-      mark_best(candidates, trials_of_place, rule.by, grid[begin].ranker);
+    std::vector<TriedPoint*> candidates;
+    for (std::size_t point = begin; point < end; ++point) {
+      const std::string& name = grid[point].settings.name;
+      tried.push_back({point, trial_moments(counted[name], name)});
+      candidates.push_back(&tried.back());
     }
+    find_worst_gains(grid, of_ranker, candidates);
+    mark_best(candidates, expected, by, grid[begin].ranker);
     begin = end;
   }
   return tried;

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,21 +17,10 @@ namespace olrank {
 /// The learning curve whose area decides; kBoth takes the mean of the two areas. kWorst: the 10th
 /// percentile of the final gain over seeds, on the fold and with the user where it is smallest.
 enum class SweepCriterion { kOffline, kOnline, kBoth, kWorst };
-/// The scope of a choice: one per ranker, or one per ranker, fold and user.
-enum class ChoicePer { kRanker, kFoldAndUser };
 
 template <>
 struct EnumNames<SweepCriterion> {
   static constexpr std::array values = names_in_order<SweepCriterion>("offline", "online", "both", "worst");
-};
-template <>
-struct EnumNames<ChoicePer> {
-  static constexpr std::array values = names_in_order<ChoicePer>("ranker", "fold-and-user");
-};
-
-struct ChoiceRule {
-  SweepCriterion by = SweepCriterion::kOffline;
-  ChoicePer per = ChoicePer::kRanker;
 };
 
 /// One combination of swept values for a ranker.
@@ -46,13 +34,6 @@ struct GridPoint {
 /// search. Settings that are not swept keep their values. Rankers without an axis have no grid points.
 std::vector<GridPoint> grid_of(const Configuration& configuration);
 
-struct FoldAndUser {
-  std::int64_t fold = 0;
-  std::string user;
-
-  friend bool operator==(const FoldAndUser&, const FoldAndUser&) = default;
-};
-
 struct TrialMoments {
   std::int64_t trials = 0;
   MeanInterval offline_area;
@@ -65,13 +46,11 @@ struct TrialMoments {
   const MeanInterval& area(SweepCriterion by) const;
 };
 
-/// The moments over all trials of one name, or over those of the given fold and user.
-TrialMoments trial_moments(const TrialList& trials, const std::string& name,
-                           const std::optional<FoldAndUser>& place);
+/// The moments over all trials of one name.
+TrialMoments trial_moments(const TrialList& trials, const std::string& name);
 
 struct TriedPoint {
-  std::size_t point = 0;             // of the grid
-  std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
+  std::size_t point = 0;  // of the grid
   TrialMoments moments;
   bool chosen = false;
   /// The final offline NDCG on a scale where a random order has 0 and the best mean of the ranker's grid 1:
@@ -86,16 +65,14 @@ struct TrialMatrix {
   std::vector<std::int64_t> seeds;
 };
 
-std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trials);
-
 /// The trials of the matrix; the folder may contain other, earlier ones.
 TrialList trials_within(const TrialList& trials, const TrialMatrix& matrix);
 
-/// Marks, for each ranker (and fold and user), the point with the largest criterion; the first in grid
-/// order on ties. Ignores other trials. Points with a failed trial are not eligible; throws Error
+/// Marks, for each ranker, the point with the largest criterion; the first in grid order on ties. Ignores
+/// other trials. Points with a failed trial are not eligible; throws Error
 /// if a ranker has no eligible point.
 std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const TrialList& trials,
-                               const TrialMatrix& matrix, const ChoiceRule& rule);
+                               const TrialMatrix& matrix, SweepCriterion by);
 
 /// "alpha = 1 is the largest value tried": a winner's values at the edge of an axis of at least three
 /// numbers.

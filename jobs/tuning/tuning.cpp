@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -48,10 +47,10 @@ void check_points(const std::vector<GridPoint>& grid, std::int64_t cutoff) {
 /// One tuning: runs the grid on the validation set, chooses, and runs the winners on the test set.
 class Tuning {
  public:
-  Tuning(const Configuration& configuration, const ChoiceRule& rule, const ExperimentRequest& request,
+  Tuning(const Configuration& configuration, SweepCriterion by, const ExperimentRequest& request,
          std::string command, TuningStep step = TuningStep::kWhole)
       : configuration_(configuration),
-        rule_(rule),
+        by_(by),
         request_(request),
         command_(std::move(command)),
         step_(step),
@@ -105,23 +104,26 @@ class Tuning {
                       const TextSink& print) const {
     const std::vector<TrialResults> tuned = read_finished_trials(plan_.out);
     const std::vector<TriedPoint> tried =
-        choose(grid_, finished_trials(tuned), matrix_of(configuration_), rule_);
-    std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule_);
-    const std::vector<TestRanker> rankers = test_rankers(winners);
-    Configuration test = test_configuration(configuration_, rankers, out_ / "test");
+        choose(grid_, finished_trials(tuned), matrix_of(configuration_), by_);
+    std::vector<Winner> winners = winners_of(configuration_, grid_, tried);
+    const Configuration chosen = test_configuration(configuration_, winners, out_ / "test");
+    Configuration test = chosen;  // the plan refers to it
     test.run.device = tuning_.run.device;
     test.run.jobs = tuning_.run.jobs;
-    const ExperimentPlan test_plan = plan_test(test, rankers);
+    ExperimentRequest whole = request_;
+    whole.shard = {};
+    whole.data = {};
+    const ExperimentPlan test_plan = make_plan(test, whole);
     refuse_other_choice(test_plan);
-    write_choice(tried, winners);
+    write_choice(tried, chosen);
     const int tested = run_test(test, test_plan, test_folder);
     if (tested > 1 || step_ == TuningStep::kChoose) return tested;
     const std::vector<TrialResults> of_test = read_finished_trials(test_plan.out);
     const TrialList trials = trials_within(finished_trials(of_test), matrix_of(configuration_));
-    for (Winner& winner : winners) winner.test = trial_moments(trials, winner.point.ranker, winner.place);
+    for (Winner& winner : winners) winner.test = trial_moments(trials, winner.point.ranker);
     write_file_atomically(out_ / "winners.csv", winners_csv(configuration_, winners));
-    print(form.json ? winners_json(configuration_, winners, rule_)
-                    : winners_text(configuration_, winners, rule_, static_cast<int>(form.columns)));
+    print(form.json ? winners_json(configuration_, winners, by_)
+                    : winners_text(configuration_, winners, by_, static_cast<int>(form.columns)));
     return tested;
   }
 
@@ -142,7 +144,7 @@ class Tuning {
     plan.shard = {};
     plan.rankers.clear();
     for (const RankerSettings& ranker : configuration_.rankers)
-      plan.rankers.push_back({ranker.name, {}, {}, {}});
+      plan.rankers.push_back({ranker.name, {}, {}});
     return plan;
   }
 
@@ -166,21 +168,6 @@ class Tuning {
     return step_ == TuningStep::kWhole ? run_and_summarise(plan_) : 0;
   }
 
-  /// The configuration must outlive the plan.
-  ExperimentPlan plan_test(const Configuration& test, const std::vector<TestRanker>& rankers) const {
-    ExperimentRequest whole = request_;
-    whole.shard = {};
-    whole.data = {};
-    ExperimentPlan plan = make_plan(test, whole);
-    for (std::size_t i = 0; i < rankers.size(); ++i) {
-      if (rankers[i].places.empty()) continue;
-      plan.rankers[i].plays = [places = rankers[i].places](std::int64_t fold, const std::string& user) {
-        return std::find(places.begin(), places.end(), FoldAndUser{fold, user}) != places.end();
-      };
-    }
-    return plan;
-  }
-
   /// Throws if the folder contains the test of an earlier, different choice, before anything is
   /// overwritten.
   static void refuse_other_choice(const ExperimentPlan& plan) {
@@ -194,24 +181,20 @@ class Tuning {
   }
 
   void remove_choice() const {
-    std::vector<std::string> files = {"tuning.csv", "winners.csv", config_file(std::nullopt)};
-    for (const auto& place : folds_and_users(matrix_of(configuration_)))
-      files.push_back(config_file(place));
-    for (const std::string& file : files) {
+    for (const char* file : {"tuning.csv", "winners.csv", "config.toml"}) {
       std::error_code failed;
       fs::remove(out_ / file, failed);
       if (failed) throw IoError("remove", (out_ / file).string(), failed.value());
     }
   }
 
-  void write_choice(const std::vector<TriedPoint>& tried, const std::vector<Winner>& winners) const {
+  void write_choice(const std::vector<TriedPoint>& tried, const Configuration& chosen) const {
     const std::string table = tuning_csv(configuration_, grid_, tried);
     const fs::path file = out_ / "tuning.csv";
     if (fs::exists(file) && fs::file_size(file) == table.size() && read_file(file, table.size()) == table)
       return;  // the choice is unchanged
     remove_choice();
-    for (const auto& chosen : chosen_configurations(configuration_, winners, out_ / "test"))
-      write_configuration(chosen.configuration, out_ / chosen.file);
+    write_configuration(chosen, out_ / "config.toml");
     write_file_atomically(file, table);  // last: its presence marks a complete choice
   }
 
@@ -221,13 +204,12 @@ class Tuning {
              counted(plan.trial.rounds, "round"), plan.out.string());
     for (const std::string& deviation : deviations(test)) log_info("  {}", deviation);
     write_manifest(test, plan, folder, command_);
-    // With a choice per fold and user there is no single configuration.
-    if (rule_.per == ChoicePer::kRanker) write_configuration(test, plan.out / "config.toml");
+    write_configuration(test, plan.out / "config.toml");
     return step_ == TuningStep::kWhole ? run_and_summarise(plan) : 0;
   }
 
   const Configuration& configuration_;
-  ChoiceRule rule_;
+  SweepCriterion by_;
   ExperimentRequest request_;
   std::string command_;
   TuningStep step_;
@@ -239,14 +221,14 @@ class Tuning {
 
 }  // namespace
 
-std::string tuning_dry_run(const Configuration& configuration, const ChoiceRule& rule,
+std::string tuning_dry_run(const Configuration& configuration, SweepCriterion by,
                            const ExperimentRequest& request, const OutputForm& form) {
-  return Tuning(configuration, rule, request, {}).dry_run(form);
+  return Tuning(configuration, by, request, {}).dry_run(form);
 }
 
-int run_tuning(const Configuration& configuration, const ChoiceRule& rule, const ExperimentRequest& request,
+int run_tuning(const Configuration& configuration, SweepCriterion by, const ExperimentRequest& request,
                const std::string& command, const OutputForm& form, const TextSink& print, TuningStep step) {
-  return Tuning(configuration, rule, request, command, step).run(form, print);
+  return Tuning(configuration, by, request, command, step).run(form, print);
 }
 
 }  // namespace olrank

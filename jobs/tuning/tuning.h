@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@
 namespace olrank {
 
 /// The grid's size, trials, memory and estimated time.
-std::string tuning_dry_run(const Configuration& configuration, const ChoiceRule& rule,
+std::string tuning_dry_run(const Configuration& configuration, SweepCriterion by,
                            const ExperimentRequest& request, const OutputForm& form);
 
 /// How far a tuning goes on its own. Where others play trials in its folders, it only makes them ready:
@@ -23,53 +22,31 @@ enum class TuningStep { kWhole, kMakeGrid, kChoose };
 
 /// Runs the grid of the configuration's [sweep] on the validation set, chooses, and runs the winners on the
 /// test set, which it prints. Returns the exit code.
-int run_tuning(const Configuration& configuration, const ChoiceRule& rule, const ExperimentRequest& request,
+int run_tuning(const Configuration& configuration, SweepCriterion by, const ExperimentRequest& request,
                const std::string& command, const OutputForm& form, const TextSink& print,
                TuningStep step = TuningStep::kWhole);
 
 /// A ranker's choice, to be run on the test set.
 struct Winner {
-  GridPoint point;                   // without values for a ranker that is not swept
-  std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
-  TrialMoments tuning;               // no trials for a ranker that is not swept
-  double worst_gain = 0.0;           // in the tuning
-  TrialMoments test;                 // filled in after the test
+  GridPoint point;          // without values for a ranker that is not swept
+  TrialMoments tuning;      // no trials for a ranker that is not swept
+  double worst_gain = 0.0;  // in the tuning
+  TrialMoments test;        // filled in after the test
   std::vector<std::string> notes;
 };
 
-/// The winners in the configuration's order of rankers, then of folds and users.
+/// The winners in the configuration's order of rankers.
 std::vector<Winner> winners_of(const Configuration& configuration, const std::vector<GridPoint>& grid,
-                               const std::vector<TriedPoint>& tried, const ChoiceRule& rule);
+                               const std::vector<TriedPoint>& tried);
 
-/// A ranker of the test under its own name, with the folds and users that it runs on; empty: all.
-struct TestRanker {
-  RankerSettings settings;
-  std::vector<FoldAndUser> places;
-};
-
-/// Folds and users with the same choice share a ranker.
-std::vector<TestRanker> test_rankers(const std::vector<Winner>& winners);
-
-/// A configuration that runs rankers on the test set and writes to `out`.
-Configuration test_configuration(const Configuration& configuration, const std::vector<TestRanker>& rankers,
+/// A configuration that runs the winners under their rankers' names on the test set and writes to `out`.
+Configuration test_configuration(const Configuration& configuration, const std::vector<Winner>& winners,
                                  const std::filesystem::path& out);
-
-/// A configuration with the chosen settings, and its file name.
-struct ChosenConfiguration {
-  std::string file;
-  Configuration configuration;
-};
-std::vector<ChosenConfiguration> chosen_configurations(const Configuration& configuration,
-                                                       const std::vector<Winner>& winners,
-                                                       const std::filesystem::path& out);
-
-/// "config.toml", or "config-fold1-perfect.toml" if each fold and user has its own choice.
-std::string config_file(const std::optional<FoldAndUser>& place);
 
 /// The trials of each grid point in the tuning and of each winner in the test.
 TrialMatrix matrix_of(const Configuration& configuration);
 
-/// tuning.csv: one line per grid point, or per grid point, fold and user.
+/// tuning.csv: one line per grid point.
 std::string tuning_csv(const Configuration& configuration, const std::vector<GridPoint>& grid,
                        const std::vector<TriedPoint>& tried);
 
@@ -79,8 +56,8 @@ std::string winners_csv(const Configuration& configuration, const std::vector<Wi
 /// The winners as a text table with their results on the validation set, followed by notes. At most
 /// `columns` wide unless 0: names are shortened, then columns are dropped.
 std::string winners_text(const Configuration& configuration, const std::vector<Winner>& winners,
-                         const ChoiceRule& rule, std::int64_t columns = 0);
+                         SweepCriterion by, std::int64_t columns = 0);
 std::string winners_json(const Configuration& configuration, const std::vector<Winner>& winners,
-                         const ChoiceRule& rule);
+                         SweepCriterion by);
 
 }  // namespace olrank

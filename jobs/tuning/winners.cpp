@@ -12,11 +12,6 @@
 namespace olrank {
 namespace {
 
-std::vector<std::optional<FoldAndUser>> scopes_of(const Configuration& configuration, ChoicePer per) {
-  if (per == ChoicePer::kRanker) return {std::nullopt};
-  return folds_and_users(matrix_of(configuration));
-}
-
 using nlohmann::ordered_json;
 
 /// The moments that files have.
@@ -51,15 +46,9 @@ std::string value_cells(const GridPoint& point, const std::vector<std::string>& 
   return cells;
 }
 
-std::string fold_and_user_cells(const std::optional<FoldAndUser>& place) {
-  return place ? fmt::format(",{},{}", place->fold, place->user) : "";
-}
-
-std::string header(std::string_view first, const std::vector<std::string>& keys, bool with_place,
-                   std::int64_t cutoff) {
+std::string header(std::string_view first, const std::vector<std::string>& keys, std::int64_t cutoff) {
   std::string text(first);
   for (const std::string& key : keys) text += "," + key;
-  if (with_place) text += ",fold,clicks";
   text += ",trials";
   for (const Figure& figure : kFigures) {
     const std::string name =
@@ -85,13 +74,6 @@ std::string choice_text(const GridPoint& point) {
   return text.empty() ? "-" : text;
 }
 
-/// "full", "full, fold 1, perfect".
-std::string whose(const Winner& winner) {
-  const std::string& ranker = winner.point.ranker;
-  return winner.place ? fmt::format("{}, fold {}, {}", ranker, winner.place->fold, winner.place->user)
-                      : ranker;
-}
-
 std::string moments_text(const MeanInterval& moments, int digits) {
   return plain_estimate(moments, digits, false);
 }
@@ -108,42 +90,21 @@ ordered_json moments_json(const TrialMoments& of_trials) {
 }  // namespace
 
 std::vector<Winner> winners_of(const Configuration& configuration, const std::vector<GridPoint>& grid,
-                               const std::vector<TriedPoint>& tried, const ChoiceRule& rule) {
+                               const std::vector<TriedPoint>& tried) {
   std::vector<Winner> winners;
   for (const RankerSettings& ranker : configuration.rankers) {
     const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker);
-    if (axes.empty()) {
-      for (const auto& place : scopes_of(configuration, rule.per))
-        winners.push_back({{ranker.name, ranker, {}}, place, {}, 0.0, {}, {}});
-      continue;
-    }
+    if (axes.empty()) winners.push_back({{ranker.name, ranker, {}}, {}, 0.0, {}, {}});
     for (const TriedPoint& one : tried) {
       const GridPoint& point = grid[one.point];
-      if (!one.chosen || point.ranker != ranker.name) continue;
-      winners.push_back({point, one.place, one.moments, one.worst_gain, {}, edge_notes(point, axes)});
+      if (one.chosen && point.ranker == ranker.name)
+        winners.push_back({point, one.moments, one.worst_gain, {}, edge_notes(point, axes)});
     }
   }
   return winners;
 }
 
-std::vector<TestRanker> test_rankers(const std::vector<Winner>& winners) {
-  std::vector<TestRanker> rankers;
-  std::vector<std::string> points;  // the grid point of each ranker
-  for (const Winner& winner : winners) {
-    const std::string& name = winner.point.settings.name;
-    const auto known = std::find(points.begin(), points.end(), name);
-    const auto index = static_cast<std::size_t>(known - points.begin());
-    if (known == points.end()) {
-      points.push_back(name);
-      rankers.push_back({winner.point.settings, {}});
-      rankers.back().settings.name = winner.point.ranker;
-    }
-    if (winner.place) rankers[index].places.push_back(*winner.place);
-  }
-  return rankers;
-}
-
-Configuration test_configuration(const Configuration& configuration, const std::vector<TestRanker>& rankers,
+Configuration test_configuration(const Configuration& configuration, const std::vector<Winner>& winners,
                                  const std::filesystem::path& out) {
   Configuration test = configuration;
   test.sweep.clear();
@@ -151,35 +112,11 @@ Configuration test_configuration(const Configuration& configuration, const std::
   test.data.evaluate = EvaluationPart::kTest;
   test.run.out = out.string();
   test.rankers.clear();
-  for (const TestRanker& ranker : rankers) test.rankers.push_back(ranker.settings);
-  return test;
-}
-
-std::vector<ChosenConfiguration> chosen_configurations(const Configuration& configuration,
-                                                       const std::vector<Winner>& winners,
-                                                       const std::filesystem::path& out) {
-  std::vector<ChosenConfiguration> chosen;
-  std::vector<std::optional<FoldAndUser>> places;
   for (const Winner& winner : winners) {
-    if (std::find(places.begin(), places.end(), winner.place) == places.end())
-      places.push_back(winner.place);
+    test.rankers.push_back(winner.point.settings);
+    test.rankers.back().name = winner.point.ranker;
   }
-  for (const auto& place : places) {
-    std::vector<Winner> of_place;
-    std::copy_if(winners.begin(), winners.end(), std::back_inserter(of_place),
-                 [&](const Winner& winner) { return winner.place == place; });
-    Configuration one = test_configuration(configuration, test_rankers(of_place), out);
-    if (place) {
-      one.data.folds = {place->fold};
-      one.clicks.models = {place->user};
-    }
-    chosen.push_back({config_file(place), std::move(one)});
-  }
-  return chosen;
-}
-
-std::string config_file(const std::optional<FoldAndUser>& place) {
-  return place ? fmt::format("config-fold{}-{}.toml", place->fold, place->user) : "config.toml";
+  return test;
 }
 
 TrialMatrix matrix_of(const Configuration& configuration) {
@@ -189,64 +126,46 @@ TrialMatrix matrix_of(const Configuration& configuration) {
 std::string tuning_csv(const Configuration& configuration, const std::vector<GridPoint>& grid,
                        const std::vector<TriedPoint>& tried) {
   const std::vector<std::string> keys = swept_keys(configuration);
-  const bool with_place = !tried.empty() && tried.front().place.has_value();
-  std::string text =
-      header("ranker,point", keys, with_place, configuration.protocol.cutoff) + ",chosen,worst_gain\n";
+  std::string text = header("ranker,point", keys, configuration.protocol.cutoff) + ",chosen,worst_gain\n";
   for (const TriedPoint& one : tried) {
     const GridPoint& point = grid[one.point];
-    text += fmt::format("{},{}{}{}{},{},{}\n", point.ranker, point.settings.name, value_cells(point, keys),
-                        fold_and_user_cells(one.place), moment_cells(one.moments), one.chosen ? 1 : 0,
-                        csv_number(one.worst_gain));
+    text += fmt::format("{},{}{}{},{},{}\n", point.ranker, point.settings.name, value_cells(point, keys),
+                        moment_cells(one.moments), one.chosen ? 1 : 0, csv_number(one.worst_gain));
   }
   return text;
 }
 
 std::string winners_csv(const Configuration& configuration, const std::vector<Winner>& winners) {
   const std::vector<std::string> keys = swept_keys(configuration);
-  const bool with_place = !winners.empty() && winners.front().place.has_value();
-  std::string text = header("ranker", keys, with_place, configuration.protocol.cutoff) + "\n";
+  std::string text = header("ranker", keys, configuration.protocol.cutoff) + "\n";
   for (const Winner& winner : winners) {
-    text += fmt::format("{}{}{}{}\n", winner.point.ranker, value_cells(winner.point, keys),
-                        fold_and_user_cells(winner.place), moment_cells(winner.test));
+    text += fmt::format("{}{}{}\n", winner.point.ranker, value_cells(winner.point, keys),
+                        moment_cells(winner.test));
   }
   return text;
 }
 
 std::string winners_text(const Configuration& configuration, const std::vector<Winner>& winners,
-                         const ChoiceRule& rule, std::int64_t columns) {
-  const bool with_place = !winners.empty() && winners.front().place.has_value();
+                         SweepCriterion by, std::int64_t columns) {
   const std::int64_t cutoff = configuration.protocol.cutoff;
-  const bool by_worst = rule.by == SweepCriterion::kWorst;
-  std::vector<TextTable::Column> headers = {{.header = "ranker", .is_name = true}};
-  if (with_place) {
-    headers.push_back({.header = "fold"});
-    headers.push_back({.header = "clicks", .is_name = true});
-  }
-  headers.push_back({.header = "chosen on vali", .is_name = true});
-  headers.push_back(
-      {.header = by_worst ? "worst gain on vali" : fmt::format("{} area on vali", name_of(rule.by)),
-       .dropped = 2});
-  headers.push_back({.header = "trials", .dropped = 1});
-  headers.push_back({.header = fmt::format("test: offline ndcg@{}", cutoff)});
-  headers.push_back({.header = fmt::format("online cndcg@{}", cutoff), .dropped = 3});
-  TextTable table(std::move(headers));
+  const bool by_worst = by == SweepCriterion::kWorst;
+  TextTable table({{.header = "ranker", .is_name = true},
+                   {.header = "chosen on vali", .is_name = true},
+                   {.header = by_worst ? "worst gain on vali" : fmt::format("{} area on vali", name_of(by)),
+                    .dropped = 2},
+                   {.header = "trials", .dropped = 1},
+                   {.header = fmt::format("test: offline ndcg@{}", cutoff)},
+                   {.header = fmt::format("online cndcg@{}", cutoff), .dropped = 3}});
   std::string notes;
   for (const Winner& winner : winners) {
     const std::string value =
-        by_worst ? fmt::format("{:.4f}", winner.worst_gain) : moments_text(winner.tuning.area(rule.by), 4);
-    std::vector<std::string> cells = {winner.point.ranker};
-    if (with_place) {
-      cells.push_back(fmt::format("{}", winner.place->fold));
-      cells.push_back(winner.place->user);
-    }
-    for (std::string cell :
-         {choice_text(winner.point), winner.tuning.trials > 0 ? value : "-",
-          fmt::format("{}", winner.test.trials), moments_text(winner.test.offline_ndcg, 4),
-          moments_text(winner.test.discounted_ndcg, 1)})
-      cells.push_back(std::move(cell));
-    table.add(std::move(cells));
+        by_worst ? fmt::format("{:.4f}", winner.worst_gain) : moments_text(winner.tuning.area(by), 4);
+    table.add({winner.point.ranker, choice_text(winner.point), winner.tuning.trials > 0 ? value : "-",
+               fmt::format("{}", winner.test.trials), moments_text(winner.test.offline_ndcg, 4),
+               moments_text(winner.test.discounted_ndcg, 1)});
     for (const std::string& note : winner.notes) {
-      notes += fmt::format("Note: {}: {}; the optimum may lie outside the sweep.\n", whose(winner), note);
+      notes +=
+          fmt::format("Note: {}: {}; the optimum may lie outside the sweep.\n", winner.point.ranker, note);
     }
   }
   notes += fmt::format("Here {}.\n", meaning_of_intervals("the trials of a line"));
@@ -255,28 +174,21 @@ std::string winners_text(const Configuration& configuration, const std::vector<W
 }
 
 std::string winners_json(const Configuration& configuration, const std::vector<Winner>& winners,
-                         const ChoiceRule& rule) {
+                         SweepCriterion by) {
   auto lines = ordered_json::array();
   for (const Winner& winner : winners) {
     auto chosen = ordered_json::object();
     for (const auto& [key, value] : winner.point.values) chosen[key] = setting_json(value);
     ordered_json line = {{"ranker", winner.point.ranker}};
-    if (winner.place) {
-      line["fold"] = winner.place->fold;
-      line["clicks"] = winner.place->user;
-    }
     line["chosen"] = chosen;
     line["tuning"] = winner.tuning.trials > 0 ? moments_json(winner.tuning) : ordered_json(nullptr);
-    if (rule.by == SweepCriterion::kWorst && winner.tuning.trials > 0)
-      line["worst_gain"] = winner.worst_gain;
+    if (by == SweepCriterion::kWorst && winner.tuning.trials > 0) line["worst_gain"] = winner.worst_gain;
     line["test"] = moments_json(winner.test);
     line["notes"] = winner.notes;
     lines.push_back(line);
   }
-  const ordered_json json = {{"by", name_of(rule.by)},
-                             {"per", name_of(rule.per)},
-                             {"cutoff", configuration.protocol.cutoff},
-                             {"winners", lines}};
+  const ordered_json json = {
+      {"by", name_of(by)}, {"cutoff", configuration.protocol.cutoff}, {"winners", lines}};
   return json.dump(2) + "\n";
 }
 

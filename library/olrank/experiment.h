@@ -45,10 +45,9 @@ struct TuningOptions {
   ExperimentOptions experiment = {};  // its configuration has a [sweep]; its shard and `plays` do not count
   std::string by =
       "offline";  // the figure that decides: offline, online, both or worst, as in `olrank tune`
-  std::string per = "ranker";  // the scope of a choice: ranker or fold-and-user
   /// The step to take is all of it; or where others play trials, only make the folder OUT/tuning of the
   /// grid ready; or choose from the finished grid and make the folder OUT/test ready. Both have a
-  /// config.toml, but for the test of a choice per fold and user.
+  /// config.toml.
   enum class Step { kWhole, kMakeGrid, kChoose } step = Step::kWhole;
 };
 

@@ -14,8 +14,7 @@
 namespace olrank {
 
 struct RankerOptions {
-  /// clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd,
-  /// intervention-aware, dbgd or mgd.
+  /// clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, dbgd or mgd.
   std::string kind = "clickgp";
   std::int64_t features = 0;               // d, of a document; required
   std::int64_t cutoff = 10;                // k, ranks that users see

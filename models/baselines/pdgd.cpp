@@ -95,18 +95,6 @@ struct Swap {
   }
 };
 
-/// Writes e^s relative to the largest to `parts` [V], and their sums from each of the first ranks down.
-void sum_parts(std::span<const double> scores, std::span<const std::int32_t> list, std::span<double> parts,
-               std::span<double> sums) {
-  const double largest = *std::max_element(scores.begin(), scores.end());
-  for (std::size_t doc = 0; doc < scores.size(); ++doc) parts[doc] = exp_of(scores[doc] - largest);
-  double sum = 0.0;
-  for (std::size_t rank = list.size(); rank-- > 0;) {
-    sum += parts[list[rank]];
-    if (rank < sums.size()) sums[rank] = std::max(sum, std::numeric_limits<double>::min());
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request) {
@@ -196,41 +184,6 @@ void plackett_luce_pair_weights(std::span<const double> scores, std::span<const 
       weights[shown[b]] += first_wins ? -weight : weight;
     }
     behind.add(score_at[b]);
-  }
-}
-
-void add_places(std::span<const double> scores, std::span<const std::int32_t> list, std::int64_t ranks,
-                double share, Scratch& scratch, std::span<double> places) {
-  assert(list.size() == scores.size() && std::ssize(places) == std::ssize(scores) * ranks);
-  const Scratch::Frame frame(scratch);
-  const auto parts = scratch.take<double>(scores.size());
-  const auto sums = scratch.take<double>(std::min<std::size_t>(list.size(), ranks));
-  sum_parts(scores, list, parts, sums);
-  for (std::size_t rank = 0; rank < sums.size(); ++rank) {
-    const double factor = share / sums[rank];
-    for (const std::int32_t doc : list.subspan(rank)) places[doc * ranks + rank] += factor * parts[doc];
-  }
-}
-
-void add_reward_gradient(std::span<const double> scores, std::span<const std::int32_t> list,
-                         std::span<const double> worth, std::span<const double> reward, double share,
-                         Scratch& scratch, std::span<double> weights) {
-  assert(list.size() == scores.size() && reward.size() == scores.size() && weights.size() == scores.size());
-  const Scratch::Frame frame(scratch);
-  const auto parts = scratch.take<double>(scores.size());
-  const auto sums = scratch.take<double>(std::min(list.size(), worth.size()));
-  sum_parts(scores, list, parts, sums);
-  double behind = 0.0;  // the reward of the ranks below
-  for (std::size_t rank = sums.size(); rank-- > 0;) {
-    const auto left = list.subspan(rank);
-    double mean = 0.0;  // of what may stand at the rank
-    for (const std::int32_t doc : left) mean += parts[doc] / sums[rank] * reward[doc];
-    for (const std::int32_t doc : left) {
-      const double probability = parts[doc] / sums[rank];
-      weights[doc] += share * probability * (worth[rank] * (reward[doc] - mean) - behind);
-    }
-    weights[list[rank]] += share * behind;
-    behind += worth[rank] * reward[list[rank]];
   }
 }
 

@@ -42,17 +42,4 @@ void plackett_luce_pair_weights(std::span<const double> scores, std::span<const 
                                 std::span<const std::uint8_t> clicks, Scratch& scratch,
                                 std::span<double> weights);
 
-/// Adds `share` · P(document at rank k | the documents above it in `list`) to places[document · ranks + k],
-/// for the first `ranks` ranks. The mean over lists that the scores draw is the probability of the rank.
-/// Scores are within 700 of the largest. O(ranks · V).
-void add_places(std::span<const double> scores, std::span<const std::int32_t> list, std::int64_t ranks,
-                double share, Scratch& scratch, std::span<double> places);
-
-/// Adds `share` times the gradient by the scores of E Σ_k worth[k] reward[document at rank k], as one
-/// `list` of the scores' own estimates it without bias: Oosterhuis, "Computationally efficient optimization
-/// of Plackett-Luce ranking models for relevance and fairness", SIGIR 2021. Scores as above. O(ranks · V).
-void add_reward_gradient(std::span<const double> scores, std::span<const std::int32_t> list,
-                         std::span<const double> worth, std::span<const double> reward, double share,
-                         Scratch& scratch, std::span<double> weights);
-
 }  // namespace olrank

@@ -259,12 +259,6 @@ std::string torch_script_of(const LoadedModel& model) {
         "that has the module, or export its tensors with --to pt or --to safetensors.",
         name);
   }
-  if (model.settings.module_state == ModuleState::kReset) {
-    throw_error<InvalidArgument>(
-        "Module '{}' changes its own state in forward, which olrank resets and TorchScript alone would "
-        "not: export its tensors with --to pt or --to safetensors.",
-        name);
-  }
   const auto tensors = tensors_of(model);
   const double output_scale = model.settings.module_file ? 1.0 : model.shape.output_scale;
   Module module("__torch__.olrank.Model");

@@ -39,7 +39,7 @@ std::vector<std::string> module_names() {
   return {};
 }
 
-std::shared_ptr<const std::string> load_module_file(const std::string& path, ModuleState) {
+std::shared_ptr<const std::string> load_module_file(const std::string& path) {
   refuse(fmt::format("Module '{}'", path));
 }
 

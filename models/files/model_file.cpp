@@ -175,11 +175,9 @@ class Model {
     NetworkSettings settings;
     settings.network = NetworkForm::kModule;
     settings.module = text("module");
-    if (const std::string* state = find_text("module_state")) {
-      const auto known = value_named<ModuleState>(*state);
-      if (!known) fail("Its module_state '{}' is unknown.", *state);
-      settings.module_state = *known;
-    }
+    if (find_text("module_state") != nullptr)
+      fail(
+          "Its module changes its own state in forward(), which is refused: train a module that does not.");
     if (is_module_file(settings.module)) {
       if (code_ == ModelCode::kRefuse) {
         throw_error<InvalidArgument>(
@@ -347,7 +345,7 @@ LoadedModel model_of(ExternalModel external) {
   return model;
 }
 
-LoadedModel model_of_trees(BoostedTrees trees) {
+LoadedModel model_of_trees(const BoostedTrees& trees) {
   const auto score = [trees](std::span<const float> docs, std::span<double> scores) {
     for (std::size_t doc = 0; doc < scores.size(); ++doc)
       scores[doc] = trees.score(docs.data() + static_cast<std::int64_t>(doc) * trees.features());

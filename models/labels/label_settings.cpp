@@ -81,16 +81,14 @@ const Schema& LabelSettings::schema() {
     SchemaBuilder<S> builder("train", "One model from labels, for `olrank train`.");
     builder
         .field("loss", &S::loss, "loss of a query; the objective is its mean over queries, plus penalties")
-        .field("smoothing", &S::smoothing, "temperature of the softmax in `smooth-dcg`")
+        .field("smoothing", &S::smoothing, "temperature of the softmax in `smooth-dcg`", above(0))
         .symbol("σ")
-        .above(0)
         .field(
             "smooth_at", &S::smooth_at,
             "the ranks that `smooth-dcg` counts: it is the expected DCG@k of lists that are drawn document "
-            "by document from that softmax; more than 1 needs the CPU")
+            "by document from that softmax; more than 1 needs the CPU",
+            {1, 100})
         .symbol("k")
-        .at_least(1)
-        .at_most(100)
         .field("pair_mean", &S::pair_mean,
                "divide the loss of a query's pairs by their number; otherwise the loss is their sum")
         .include(&S::network, NetworkSettings::schema())
@@ -98,46 +96,37 @@ const Schema& LabelSettings::schema() {
             "optimizer", &S::optimizer,
             "`adam`: mini-batches of queries; `lbfgs`: all queries at once; `ogd-average`: a pass of one "
             "query a step, and the mean of all iterates; `proximal`: accelerated proximal gradient")
-        .field("l2", &S::l2, "weight of the penalty λ/2·‖w‖²")
+        .field("l2", &S::l2, "weight of the penalty λ/2·‖w‖²", {0})
         .symbol("λ")
-        .at_least(0)
-        .field("l1", &S::l1, "weight of the penalty ‖w‖₁")
-        .at_least(0)
+        .field("l1", &S::l1, "weight of the penalty ‖w‖₁", {0})
         .field("radius", &S::radius,
-               "largest ‖w‖, which a projection keeps; without `radius`, ‖w‖ has no bound")
+               "largest ‖w‖, which a projection keeps; without `radius`, ‖w‖ has no bound", above(0))
         .symbol("W")
-        .above(0)
         .field("radius_norm", &S::radius_norm, "the norm that `radius` bounds")
         .field("epochs", &S::epochs,
                "largest number of passes over the queries, or of iterations of `lbfgs` and `proximal`; 0 "
-               "means 50 for `adam`, 1 for `ogd-average` and 500 otherwise")
-        .at_least(0)
-        .field("batch", &S::batch, "queries of a step of `adam`")
+               "means 50 for `adam`, 1 for `ogd-average` and 500 otherwise",
+               {0})
+        .field("batch", &S::batch, "queries of a step of `adam`", {1})
         .unit("queries")
-        .at_least(1)
         .field("learning_rate", &S::learning_rate,
                "step size; 0 means 0.01 for `adam`, and for `ogd-average` the step of its guarantee for "
-               "the `radius` (1 without a radius)")
+               "the `radius` (1 without a radius)",
+               {0})
         .symbol("η")
-        .at_least(0)
         .field("learning_rate_decay", &S::learning_rate_decay,
-               "factor applied to the step size after each pass")
-        .above(0)
-        .at_most(1)
+               "factor applied to the step size after each pass", above(0, 1))
         .field("tolerance", &S::tolerance,
-               "stop once the length of the gradient is below this share of max(1, ‖w‖)")
-        .at_least(0)
+               "stop once the length of the gradient is below this share of max(1, ‖w‖)", {0})
         .field("patience", &S::patience,
                "passes without a better NDCG on the validation part after which training stops; the best "
-               "model is kept. 0 trains to the end and keeps the last")
-        .at_least(0)
-        .field("cutoff", &S::cutoff, "rank k of the NDCG@k that `patience` looks at")
+               "model is kept. 0 trains to the end and keeps the last",
+               {0})
+        .field("cutoff", &S::cutoff, "rank k of the NDCG@k that `patience` looks at", {1})
         .symbol("k")
-        .at_least(1)
         .field("empty_queries", &S::empty_queries,
                "how queries without a relevant document count in metrics")
-        .field("seeds", &S::seeds, "seeds of first parameters and orders; one model for each")
-        .at_least(0);
+        .field("seeds", &S::seeds, "seeds of first parameters and orders; one model for each", {0});
     Schema built = builder.build();
     // Covariances, which these two settings are about, play no part here.
     std::erase_if(built.settings, [](const Setting& setting) { return setting.key == "scaling"; });

@@ -89,7 +89,7 @@ class ModuleCheck {
     }
     check_parameters(module, found);
     const std::vector<float> theta = flat_parameters(module);
-    ModuleInstance instance(std::move(module), torch::kDouble, request_.state, device_);
+    ModuleInstance instance(std::move(module), torch::kDouble, device_);
     instance.set_parameters(theta);
     const WatchedModule watched(instance.module());
     const torch::Tensor first = scores(instance, docs()).detach().clone();
@@ -202,7 +202,7 @@ class ModuleCheck {
   [[noreturn]] void refuse_precision(const std::string& reason) const {
     bool works = true;
     try {
-      ModuleInstance instance(source_.make(0), torch::kFloat, request_.state, device_);
+      ModuleInstance instance(source_.make(0), torch::kFloat, device_);
       const torch::Tensor scores = instance.forward(instance.documents(docs()));
       works = scores.scalar_type() == torch::kFloat;
     } catch (const std::exception&) {
@@ -258,12 +258,10 @@ class ModuleCheck {
                       "the same documents.",
                       WatchedModule::drawn()));
     }
-    if (const std::string buffer = watched.changed_buffer();
-        request_.state == ModuleState::kRefuse && !buffer.empty()) {
+    if (const std::string buffer = watched.changed_buffer(); !buffer.empty()) {
       refuse(
           fmt::format("changes its buffer '{}' in forward, so that its scores may depend on earlier calls: "
-                      "change nothing there, or choose module_state = \"reset\", with which each call "
-                      "starts from the buffers as they were made.",
+                      "change nothing there.",
                       buffer));
     }
     const torch::Tensor before = instance.documents(docs()).clone();

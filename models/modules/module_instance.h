@@ -39,10 +39,8 @@ inline torch::Tensor on_host(FeatureMatrix docs) {
 /// A module in one precision, on one device, whose parameters are a flat array. A call uses it alone.
 class ModuleInstance {
  public:
-  /// `precision` is kDouble or kFloat. With `state` kReset, each call of forward() starts from the buffers
-  /// and attributes that the module has now.
-  ModuleInstance(ScoringModule module, torch::Dtype precision, ModuleState state,
-                 torch::Device device = torch::kCPU)
+  /// `precision` is kDouble or kFloat.
+  ModuleInstance(ScoringModule module, torch::Dtype precision, torch::Device device = torch::kCPU)
       : module_(std::move(module)) {
     const torch::NoGradGuard no_gradient;
     std::int64_t size = 0;
@@ -62,7 +60,6 @@ class ModuleInstance {
           buffer.to(device, buffer.is_floating_point() ? precision : buffer.scalar_type());
       if (!here.is_same(buffer)) buffer.set_data(here);
     }
-    if (state == ModuleState::kReset) reset_ = module_.remember ? module_.remember() : kept_buffers();
   }
 
   void set_parameters(std::span<const float> theta) {
@@ -81,26 +78,14 @@ class ModuleInstance {
   torch::Tensor here(const torch::Tensor& values) const {
     return values.to(flat_.device()).to(flat_.scalar_type());  // fewer bytes on the way
   }
-  torch::Tensor forward(const torch::Tensor& docs) {
-    if (reset_) reset_();
-    return module_.forward(docs);
-  }
+  torch::Tensor forward(const torch::Tensor& docs) { return module_.forward(docs); }
 
   std::span<const torch::Tensor> parameters() const { return parameters_; }
   const torch::Tensor& flat() const { return flat_; }
   const ScoringModule& module() const { return module_; }
 
  private:
-  std::function<void()> kept_buffers() const {
-    std::vector<torch::Tensor> kept;
-    for (const auto& [name, buffer] : module_.buffers) kept.push_back(buffer.clone());
-    return [buffers = module_.buffers, kept = std::move(kept)] {
-      for (std::size_t k = 0; k < kept.size(); ++k) buffers[k].value.set_data(kept[k].clone());
-    };
-  }
-
   ScoringModule module_;
-  std::function<void()> reset_;
   torch::Tensor flat_;
   std::vector<torch::Tensor> parameters_;
 };

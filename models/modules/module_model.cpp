@@ -32,9 +32,8 @@ constexpr std::int64_t kMostDocsWithGraphs = 32768;
 /// Copies of a module in one precision. A call borrows one, alone.
 class InstancePool {
  public:
-  InstancePool(const ModuleSource& source, torch::Dtype precision, ModuleState state,
-               const ModuleDevice& device)
-      : source_(source), precision_(precision), state_(state), device_(device) {}
+  InstancePool(const ModuleSource& source, torch::Dtype precision, const ModuleDevice& device)
+      : source_(source), precision_(precision), device_(device) {}
 
   const ModuleDevice& device() const { return device_; }
 
@@ -50,8 +49,7 @@ class InstancePool {
       }
     }
     // Buffers that were drawn are the same in every copy.
-    if (!instance)
-      instance = std::make_unique<ModuleInstance>(source_.make(0), precision_, state_, device_.get());
+    if (!instance) instance = std::make_unique<ModuleInstance>(source_.make(0), precision_, device_.get());
     instance->set_parameters(theta);
     return instance;
   }
@@ -63,7 +61,6 @@ class InstancePool {
  private:
   const ModuleSource& source_;
   torch::Dtype precision_;
-  ModuleState state_;
   const ModuleDevice& device_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ModuleInstance>> free_;
@@ -104,8 +101,8 @@ class LibtorchModule : public ModuleModel {
         device_(gpu),
         source_(request),
         kept_(device_),
-        precise_(source_, torch::kDouble, request.state, device_),
-        fast_(source_, torch::kFloat, request.state, device_) {
+        precise_(source_, torch::kDouble, device_),
+        fast_(source_, torch::kFloat, device_) {
     use_one_libtorch_thread();
     const c10::OptionalStreamGuard in_stream(device_.stream());
     found_ = check_module(source_, request, device_.get());
@@ -184,8 +181,6 @@ class LibtorchModule : public ModuleModel {
                                  {"biases", request_.biases ? "true" : "false"},
                                  {"output_scale", fmt::format("{}", request_.output_scale)}});
     }
-    if (request_.state == ModuleState::kReset)
-      model.architecture.emplace_back("module_state", name_of(request_.state));
     model.architecture.emplace_back("factors_by", factors_by());
     model.architecture.emplace_back("fingerprint", fingerprint_);
     const float* values = theta.data();
@@ -257,9 +252,7 @@ class LibtorchModule : public ModuleModel {
     // A sum over documents that do not depend on each other is one pass.
     const std::int64_t lists = reads_lists() ? docs.lists() : 1;
     const FeatureMatrix whole = reads_lists() ? docs : docs.part(0, docs.docs);
-    // A module that starts each call as it was made changes what the graphs of earlier calls may need.
-    const bool keeps_graphs =
-        lists == 1 || (docs.docs <= kMostDocsWithGraphs && request_.state == ModuleState::kRefuse);
+    const bool keeps_graphs = lists == 1 || docs.docs <= kMostDocsWithGraphs;
     std::vector<torch::Tensor> values(lists);
     for (std::int64_t list = 0; list < lists; ++list) {
       const std::int64_t begin = whole.list_begin(list);
@@ -355,8 +348,8 @@ class LibtorchModule : public ModuleModel {
 
 }  // namespace
 
-std::shared_ptr<const std::string> load_module_file(const std::string& path, ModuleState state) {
-  return ModuleSource({.module = path, .state = state}).file();
+std::shared_ptr<const std::string> load_module_file(const std::string& path) {
+  return ModuleSource({.module = path}).file();
 }
 
 std::unique_ptr<ModuleModel> open_module(const ModuleRequest& request, std::optional<int> gpu) {

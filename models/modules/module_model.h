@@ -16,7 +16,7 @@ inline constexpr std::string_view kTorchScriptKey = "torchscript";
 
 /// Returns what a TorchScript file holds. Throws InvalidArgument for one that LibTorch cannot read or whose
 /// forward does not take documents.
-std::shared_ptr<const std::string> load_module_file(const std::string& path, ModuleState state);
+std::shared_ptr<const std::string> load_module_file(const std::string& path);
 
 /// A LibTorch module as a scoring function. θ holds its parameters one after the other, in the order in
 /// which they were registered; the first ones are what the module is made with, from LibTorch's generator

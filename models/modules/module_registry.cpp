@@ -139,28 +139,6 @@ void check_signature(const torch::jit::Module& module, const std::string& path) 
   }
 }
 
-/// Sets all attributes of a module and its parts but parameters and the parts themselves to copies of what
-/// they are now.
-std::function<void()> attributes_of(const torch::jit::Module& module) {
-  struct Attribute {
-    c10::intrusive_ptr<c10::ivalue::Object> owner;
-    std::size_t slot = 0;
-    c10::IValue value;
-  };
-  std::vector<Attribute> kept;
-  for (const torch::jit::Module& part : module.modules()) {
-    const auto owner = part._ivalue();
-    const c10::ClassTypePtr type = owner->type();
-    for (std::size_t slot = 0; slot < type->numAttributes(); ++slot) {
-      if (type->is_parameter(slot) || type->getAttribute(slot)->is_module()) continue;
-      kept.push_back({owner, slot, owner->getSlot(slot).deepcopy()});
-    }
-  }
-  return [kept = std::move(kept)] {
-    for (const Attribute& one : kept) one.owner->setSlot(one.slot, one.value.deepcopy());
-  };
-}
-
 /// A copy of a module from a file. Its graph runs as written: optimisation after a few calls would change
 /// bits.
 ScoringModule script_module(const torch::jit::Module& file, const std::string& path) {
@@ -168,7 +146,6 @@ ScoringModule script_module(const torch::jit::Module& file, const std::string& p
   torch::jit::Module copy = file.deepcopy();
   for (const auto& parameter : copy.named_parameters()) scoring.add(parameter.name, parameter.value);
   for (const auto& buffer : copy.named_buffers()) scoring.buffers.push_back({buffer.name, buffer.value});
-  scoring.remember = [copy] { return attributes_of(copy); };
   scoring.forward = [copy, path](const torch::Tensor& docs) mutable {
     const torch::jit::GraphOptimizerEnabledGuard as_written(false);
     const torch::jit::IValue scores = copy.forward({docs});
@@ -242,7 +219,7 @@ ModuleSource::ModuleSource(const ModuleRequest& request) {
     torch::jit::Module file = parse_module(*file_, request.module);
     check_signature(file, request.module);
     file.eval();
-    check_script_code(file, request.state, request.module);
+    check_script_code(file, request.module);
     code_ = code_of(file);
     make_ = [file, path = request.module] { return script_module(file, path); };
     return;

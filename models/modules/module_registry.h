@@ -32,9 +32,6 @@ struct ScoringModule {
   std::function<torch::Tensor(const torch::Tensor& docs)> forward;
   std::vector<Parameter> parameters;  // in the order of θ
   std::vector<Parameter> buffers;     // what is not learned
-  /// Returns what brings all but the parameters back to how it is now; where there is none, buffers are
-  /// all.
-  std::function<std::function<void()>()> remember;
   /// Draws θ₀; where there is none, θ₀ is what the module is made with.
   std::function<std::vector<float>(std::uint64_t seed)> first_parameters;
 };

@@ -196,8 +196,8 @@ void refuse_files(const torch::jit::Module& module, const std::string& path) {
 /// out.
 class ScriptCode {
  public:
-  ScriptCode(std::shared_ptr<torch::jit::Graph> graph, ModuleState state, const std::string& path)
-      : graph_(std::move(graph)), aliases_(graph_, /*isFrozen=*/true), state_(state), path_(path) {
+  ScriptCode(std::shared_ptr<torch::jit::Graph> graph, const std::string& path)
+      : graph_(std::move(graph)), aliases_(graph_, /*isFrozen=*/true), path_(path) {
     for_nodes(graph_->block(), [this](const torch::jit::Node& node) {
       // Freezing keeps the attributes that are changed somewhere.
       if (node.kind() == c10::prim::GetAttr)
@@ -245,18 +245,15 @@ class ScriptCode {
   }
 
   void refuse_state(const std::string& attribute, const std::string& by) const {
-    if (state_ == ModuleState::kReset) return;
     refuse(
         fmt::format("changes '{}' in forward ({}), so that its scores may depend on earlier calls: change "
-                    "nothing there, or choose module_state = \"reset\", with which each call starts from "
-                    "what the file holds",
+                    "nothing there",
                     attribute, by));
   }
   [[noreturn]] void refuse(const std::string& wrong) const { refuse_module(path_, wrong); }
 
   std::shared_ptr<torch::jit::Graph> graph_;
   torch::jit::AliasDb aliases_;
-  ModuleState state_;
   const std::string& path_;
   std::vector<std::pair<const torch::jit::Value*, std::string>> attributes_;
 };
@@ -273,7 +270,7 @@ void check_script_archive(const std::string& bytes, const std::string& path) {
   }
 }
 
-void check_script_code(const torch::jit::Module& module, ModuleState state, const std::string& path) {
+void check_script_code(const torch::jit::Module& module, const std::string& path) {
   refuse_files(module, path);
   std::shared_ptr<torch::jit::Graph> graph;
   try {
@@ -281,7 +278,7 @@ void check_script_code(const torch::jit::Module& module, ModuleState state, cons
   } catch (const std::exception&) {
     return;  // It cannot be looked through; trying it shows what it does at once.
   }
-  ScriptCode(std::move(graph), state, path).check();
+  ScriptCode(std::move(graph), path).check();
 }
 
 }  // namespace olrank

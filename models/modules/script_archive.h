@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "models/skeleton/module_request.h"
-
 namespace torch::jit {
 struct Module;
 }
@@ -16,8 +14,8 @@ namespace olrank {
 void check_script_archive(const std::string& bytes, const std::string& path);
 
 /// Throws InvalidArgument for a module in eval mode whose forward() draws random numbers, reaches for
-/// files, changes its documents or, with `state` kRefuse, changes its own buffers or attributes: by the
-/// operator's name, also where only some documents lead there.
-void check_script_code(const torch::jit::Module& module, ModuleState state, const std::string& path);
+/// files, or changes its documents, buffers or attributes: by the operator's name, also where only some
+/// documents lead there.
+void check_script_code(const torch::jit::Module& module, const std::string& path);
 
 }  // namespace olrank

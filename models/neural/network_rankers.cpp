@@ -239,8 +239,6 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (row.evidence == OrderEvidence::kWidths &&
       (covariance == Covariance::kDiagonalOfInverse || covariance == Covariance::kInducing))
     return fmt::format("covariance = \"{}\" has no device implementation", name_of(covariance));
-  if (follows_posterior(settings.explore.list))
-    return fmt::format("list = \"{}\" has no device implementation", name_of(settings.explore.list));
   if (row.is_ensemble() && settings.posterior.prior_noise)
     return "prior_noise has no device implementation";
   return std::nullopt;

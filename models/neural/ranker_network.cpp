@@ -198,7 +198,7 @@ bool has_module_file(const NetworkSettings& settings) {
 NetworkSettings with_module_file(const NetworkSettings& settings) {
   NetworkSettings held = settings;
   if (has_module_file(settings) && !settings.module_file)
-    held.module_file = load_module_file(settings.module, settings.module_state);
+    held.module_file = load_module_file(settings.module);
   return held;
 }
 
@@ -213,7 +213,6 @@ std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, 
   request.biases = settings.parameterisation == Parameterisation::kStandard;
   request.output_scale = output_scale_of(settings);
   request.symmetric = initialisation_of(settings) == Initialisation::kSymmetric;
-  request.state = settings.module_state;
   request.file = settings.module_file;
   return open_module(request, gpu);
 }

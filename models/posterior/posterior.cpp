@@ -227,11 +227,10 @@ const Schema& PosteriorSettings::schema() {
                  "representation of the full covariance: `dual` over pairs, `primal` over parameters, "
                  "`auto` whichever is cheaper")
           .one_of({"auto", "dual", "primal"})
-          .field("budget", &S::budget, "pairs that stand for all observed ones in the inducing covariance")
+          .field("budget", &S::budget, "pairs that stand for all observed ones in the inducing covariance",
+                 {1, 65536})
           .symbol("D")
           .unit("pairs")
-          .at_least(1)
-          .at_most(65536)
           .field("shadow", &S::shadow,
                  "`full` also maintains an exact full covariance, which decides nothing, and compares its "
                  "widths with the ranker's (olranknet and ollambdarank with another covariance)")
@@ -239,16 +238,12 @@ const Schema& PosteriorSettings::schema() {
                  "parameters at which a round's pairs enter the covariance: those `before` the round's "
                  "training, which made the list, or those `after` the training, which cost another pass "
                  "over the query's documents")
-          .field("lambda", &S::lambda, "strength of the prior in loss and covariance")
+          .field("lambda", &S::lambda, "strength of the prior in loss and covariance", above(0))
           .symbol("λ")
-          .above(0)
-          .field("members", &S::members, "ensemble size")
+          .field("members", &S::members, "ensemble size", {1, 1024})
           .symbol("N")
-          .at_least(1)
-          .at_most(1024)
-          .field("noise_variance", &S::noise_variance, "variance of the label noise in an ensemble")
+          .field("noise_variance", &S::noise_variance, "variance of the label noise in an ensemble", {0})
           .symbol("ν²")
-          .at_least(0)
           .field(
               "prior_noise", &S::prior_noise,
               "whether a member's prior is perturbed like its labels: its centre is drawn around θ₀ with "

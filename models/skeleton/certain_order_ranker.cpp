@@ -40,8 +40,7 @@ CertainListMaker::Decided CertainListMaker::decide(ExecutionContext& context, co
   const CertaintyRule rule =
       find_certain_orders(context, policy, belief, evidence, by_score, list.orders());
   if (groups == nullptr || fair.fair != Fairness::kFairCo)
-    return {list.make_explored(by_score, {evidence.scores, evidence.width_sq, rule.alpha}, round, groups),
-            rule};
+    return {list.make(by_score, round, groups), rule};
   ControlledOrders controlled;
   controlled.find(context, policy, belief, evidence, *groups, fair.fair_gain);
   return {list.make_controlled(by_score, controlled.by_score(), controlled.orders(), round), rule};
@@ -198,8 +197,6 @@ CertainList::CertainList(const ExplorationSettings& settings, const FairSettings
     : cutoff_(cutoff), list_(settings.list, settings.refine, keys.key(Purpose::kList)) {
   if (fair.fair == Fairness::kFairExp)
     fair_list_.emplace(fair.template_search, keys.key(Purpose::kTemplate));
-  if (follows_posterior(settings.list))
-    posterior_order_.emplace(settings.list, keys.key(Purpose::kScores), keys.key(Purpose::kList));
 }
 
 CertainList CertainList::of(const RankingTask& task, ExplorationSettings settings, const FairSettings& fair,
@@ -221,13 +218,6 @@ RankedList CertainList::make(std::span<const std::int32_t> by_score, std::uint32
                              const FairRound* fair) {
   list_.arrange(by_score, orders_, round);
   return finish(by_score, list_.shuffles_blocks(), round, fair);
-}
-
-RankedList CertainList::make_explored(std::span<const std::int32_t> by_score, const ScoreBelief& belief,
-                                      std::uint32_t round, const FairRound* fair) {
-  if (!posterior_order_) return make(by_score, round, fair);
-  const auto list = posterior_order_->find(belief, round);
-  return make_of_list(by_score, list, posterior_order_->propensity(), round, fair);
 }
 
 RankedList CertainList::make_of_blocks(std::span<const std::int32_t> by_score,

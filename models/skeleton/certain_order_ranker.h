@@ -8,7 +8,6 @@
 
 #include "core/explore/certain_orders.h"
 #include "core/explore/exploring_list.h"
-#include "core/explore/posterior_order.h"
 #include "core/fair/exposure.h"
 #include "core/fair/fair_list.h"
 #include "core/fair/fair_swap.h"
@@ -40,10 +39,6 @@ class CertainList {
   /// `by_score` are the documents, best first; `fair` may be null. The list stays valid until the next
   /// call.
   RankedList make(std::span<const std::int32_t> by_score, std::uint32_t round, const FairRound* fair);
-  /// Makes the list by the rule of the settings, where that may follow the scores' posterior. Beliefs
-  /// without widths have no such rule.
-  RankedList make_explored(std::span<const std::int32_t> by_score, const ScoreBelief& belief,
-                           std::uint32_t round, const FairRound* fair);
   /// Makes the list from blocks that are given.
   RankedList make_of_blocks(std::span<const std::int32_t> by_score,
                             std::span<const std::int32_t> block_ends, std::uint32_t round,
@@ -75,8 +70,7 @@ class CertainList {
 
   std::int64_t cutoff_;
   ExploringList list_;
-  std::optional<FairList> fair_list_;              // with FairExp
-  std::optional<PosteriorOrder> posterior_order_;  // where the list follows the posterior
+  std::optional<FairList> fair_list_;  // with FairExp
   OrderBits orders_;
   std::vector<std::int32_t> fair_places_;
   std::vector<std::int32_t> place_of_;

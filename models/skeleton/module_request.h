@@ -11,10 +11,6 @@ namespace olrank {
 /// φ of a hidden layer.
 enum class Activation { kRelu, kGelu, kSilu, kTanh };
 
-/// A module may remember something from one call to the next, so that its scores would not follow from
-/// documents and parameters alone: it is refused, or starts each call as it was made.
-enum class ModuleState { kRefuse, kReset };
-
 /// A module is made of this. It reads what it has a use for; a TorchScript file brings all of it.
 struct ModuleRequest {
   std::string module = "relu";  // a registered name, or the path of a TorchScript file: FILE.pt
@@ -25,7 +21,6 @@ struct ModuleRequest {
   bool biases = true;         // of linear layers
   double output_scale = 1.0;  // factor of the scores; √m in the ntk parameterisation
   bool symmetric = false;  // relu starts with two halves that cancel; other modules draw as LibTorch does
-  ModuleState state = ModuleState::kRefuse;
   /// This is what a TorchScript file holds, where it is at hand; else it is read.
   std::shared_ptr<const std::string> file = nullptr;
 };

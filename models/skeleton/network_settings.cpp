@@ -9,23 +9,17 @@ const Schema& NetworkSettings::schema() {
   static const Schema schema =
       SchemaBuilder<S>("ranker", "The shape of the scoring function.")
           .field("network", &S::network,
-                 "linear model or neural network, for kinds that support both (pdgd, "
-                 "intervention-aware, dbgd, mgd, ranknet); `module` is a LibTorch module")
+                 "linear model or neural network, for kinds that support both (pdgd, dbgd, mgd, ranknet); "
+                 "`module` is a LibTorch module")
           .field("module", &S::module,
                  "the LibTorch module: relu, residual, layernorm, attention (which reads whole lists), a "
                  "registered name, or a TorchScript file FILE.pt")
-          .field("module_state", &S::module_state,
-                 "`refuse` rejects a module that changes its buffers or attributes when it scores; `reset` "
-                 "accepts the module and restores its first state before each call")
           .field("activation", &S::activation, "activation function between the layers of a module")
-          .field("width", &S::width, "units per hidden layer; must be even with `ntk` or `symmetric`")
+          .field("width", &S::width, "units per hidden layer; must be even with `ntk` or `symmetric`",
+                 {1, 65536})
           .symbol("m")
-          .at_least(1)
-          .at_most(65536)
-          .field("depth", &S::depth, "layers of weights; 2 means one hidden layer")
+          .field("depth", &S::depth, "layers of weights; 2 means one hidden layer", {2, 16})
           .symbol("L")
-          .at_least(2)
-          .at_most(16)
           .field("parameterisation", &S::parameterisation,
                  "`ntk` scales the output by √m and starts at f = 0; `standard` has biases and the usual "
                  "initialisation")
@@ -73,24 +67,21 @@ const Schema& TrainerSettings::schema() {
                  "has the first two")
           .field("learning_rate", &S::learning_rate,
                  "step size; for networks with `gd` or `nesterov`, a fraction (at most 1) of the largest "
-                 "stable step")
+                 "stable step",
+                 above(0))
           .symbol("η")
-          .above(0)
           .field("learning_rate_decay", &S::learning_rate_decay,
                  "factor applied to the step size after each training; for rankers that take one step a "
-                 "round, after each round that took one")
-          .above(0)
-          .at_most(1)
+                 "round, after each round that took one",
+                 above(0, 1))
           .field("steps", &S::steps,
                  "full-batch steps after each round that yields pairs; for pairrank and p2linrank, the "
-                 "maximum; for lambdarank-labels, mini-batches after each round")
+                 "maximum; for lambdarank-labels, mini-batches after each round",
+                 {1})
           .symbol("J")
-          .at_least(1)
-          .field("epochs", &S::epochs, "passes over the history when training uses mini-batches")
-          .at_least(1)
+          .field("epochs", &S::epochs, "passes over the history when training uses mini-batches", {1})
           .field("batch", &S::batch,
-                 "pairs per mini-batch; queries for rankers that learn from true grades")
-          .at_least(1)
+                 "pairs per mini-batch; queries for rankers that learn from true grades", {1})
           .field("training_kernel", &S::training_kernel,
                  "how a GPU takes the steps of full-batch training: `persistent` in one kernel that keeps "
                  "the documents in shared memory, `recorded` as a recorded graph of kernels, `auto` as "
@@ -101,17 +92,16 @@ const Schema& TrainerSettings::schema() {
                  "on a sample in the rounds between")
           .field("retrain_growth", &S::retrain_growth,
                  "share by which the pairs, or the distinct ones among them, grow between two trainings on "
-                 "the whole history")
-          .above(0)
-          .at_most(1)
+                 "the whole history",
+                 above(0, 1))
           .field("replay_steps", &S::replay_steps,
                  "steps in each round between two trainings on the whole history, on the round's own pairs "
-                 "and on pairs drawn from the history; 0 waits for the next training")
-          .at_least(0)
-          .field("replay", &S::replay, "pairs that each round between two trainings draws from the history")
+                 "and on pairs drawn from the history; 0 waits for the next training",
+                 {0})
+          .field("replay", &S::replay, "pairs that each round between two trainings draws from the history",
+                 {1})
           .only_flag("replay-pairs")
           .unit("pairs")
-          .at_least(1)
           .build();
   return schema;
 }

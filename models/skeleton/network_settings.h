@@ -26,7 +26,6 @@ enum class FirstDraw { kUsual, kSymmetric };
 struct NetworkSettings {
   NetworkForm network = NetworkForm::kMlp;
   std::string module = "relu";
-  ModuleState module_state = ModuleState::kRefuse;
   Activation activation = Activation::kRelu;
   std::int64_t width = 100;
   std::int64_t depth = 2;
@@ -47,11 +46,6 @@ struct EnumNames<NetworkForm> {
 template <>
 struct EnumNames<Activation> {
   static constexpr std::array values = names_in_order<Activation>("relu", "gelu", "silu", "tanh");
-};
-
-template <>
-struct EnumNames<ModuleState> {
-  static constexpr std::array values = names_in_order<ModuleState>("refuse", "reset");
 };
 
 template <>

@@ -82,12 +82,9 @@ bool is_left_out_of_recipe(const RankerSettings& ranker, std::string_view key) {
   }
   if (key == "own") return ranker.own.empty();
   if (key == "observe_at") return ranker.posterior.observe_at == ObserveAt::kBefore;
-  if (key == "module_state") return ranker.network.module_state == ModuleState::kRefuse;
   if (key == "debias") return ranker.feedback.debias.empty();
   if (key == "examined_after") return ranker.feedback.examined_after == 1;
   if (key == "prior_noise") return !ranker.posterior.prior_noise;
-  const BanditUse bandit = row_of(ranker.kind).bandit;
-  if (key == "refresh_rounds") return bandit != BanditUse::kInterventions;
   if (key == "explore_floor") return ranker.click.explore_floor == 0.0;
   if (ClickGpSettings::schema().find(key) != nullptr) return ranker.kind != RankerKind::kClickGp;
   return ranker.fair.fair == Fairness::kNone && FairSettings::schema().find(key) != nullptr;
@@ -109,21 +106,13 @@ const Schema& BanditSettings::schema() {
           .field("exploration", &S::exploration, "exploration of `ranknet`")
           .field("epsilon", &S::epsilon,
                  "probability of a random document at each rank of an ε-greedy list; must be above 0 with "
-                 "ε-greedy exploration")
-          .at_least(0)
-          .at_most(1)
+                 "ε-greedy exploration",
+                 {0, 1})
           .field("exploration_radius", &S::exploration_radius,
-                 "distance of a candidate from the current weights (dbgd, mgd)")
+                 "distance of a candidate from the current weights (dbgd, mgd)", above(0))
           .symbol("δ")
-          .above(0)
           .field("interleaving", &S::interleaving, "how candidates are interleaved (dbgd, mgd)")
-          .field("candidates", &S::candidates, "candidates per round (mgd)")
-          .at_least(1)
-          .field("refresh_rounds", &S::refresh_rounds,
-                 "rounds after which the learned policy replaces the policy that shows the lists "
-                 "(intervention-aware)")
-          .unit("rounds")
-          .at_least(1)
+          .field("candidates", &S::candidates, "candidates per round (mgd)", {1})
           .build();
   return schema;
 }
@@ -139,19 +128,17 @@ const Schema& ClickGpSettings::schema() {
                  "products of two features of which the clicks leave no doubt")
           .field("memory_limit", &S::memory_limit,
                  "memory for the documents that were shown; beyond it, the ranker forgets the queries "
-                 "asked least recently and keeps the model that they taught; 0 sets no limit")
+                 "asked least recently and keeps the model that they taught; 0 sets no limit",
+                 {0})
           .unit("MB")
-          .at_least(0)
           .field("forget", &S::forget,
-                 "lists after which clicks count half, for users who change their minds; 0 keeps all")
+                 "lists after which clicks count half, for users who change their minds; 0 keeps all", {0})
           .unit("lists")
-          .at_least(0)
           .field(
               "explore_floor", &S::explore_floor,
               "probability of a random document at each rank, so that every list has a chance and `olrank "
-              "ope` can judge other rankers by the log; 0 leaves exploration to what is uncertain")
-          .at_least(0)
-          .below(1)
+              "ope` can judge other rankers by the log; 0 leaves exploration to what is uncertain",
+              below(0, 1))
           .build();
   return schema;
 }

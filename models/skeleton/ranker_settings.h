@@ -31,7 +31,6 @@ struct BanditSettings {
   double exploration_radius = 1.0;
   Interleaving interleaving = Interleaving::kTeamDraft;
   std::int64_t candidates = 9;
-  std::int64_t refresh_rounds = 10;
 
   static const Schema& schema();
 };

@@ -366,7 +366,7 @@ void add_experiments(nb::module_& module) {
              });
   module.def("tune",
              [](std::string configuration, std::string origin, std::string out, const std::string& earlier,
-                const nb::object& tell, std::string by, std::string per, const std::string& step) {
+                const nb::object& tell, std::string by, const std::string& step) {
                TuningOptions options;
                options.experiment.configuration = std::move(configuration);
                options.experiment.origin = std::move(origin);
@@ -374,7 +374,6 @@ void add_experiments(nb::module_& module) {
                options.experiment.earlier = earlier_of(earlier);
                options.experiment.command = "olrank.tune(…)";
                options.by = std::move(by);
-               options.per = std::move(per);
                options.step = step_of(step);
                return tune(std::move(options), tell);
              });

@@ -194,13 +194,9 @@ def _gather(executor: Executor, tasks: Sequence[Task], gathered: _Gathered) -> N
     try:
         while waiting or running:
             while waiting:
-                running.append((_submitted(executor, waiting[0]), waiting[0]))
-                waiting.pop(0)
-            ended: list[tuple[Any, Task]] = []
-            still: list[tuple[Any, Task]] = []
-            for one in running:
-                (ended if one[0].done() else still).append(one)
-            running = still
+                running.append((_submitted(executor, waiting[0]), waiting.pop(0)))
+            ended = [one for one in running if one[0].done()]
+            running = [one for one in running if one not in ended]
             if not ended:
                 time.sleep(_LOOK_EVERY)
             errors: list[BaseException] = []

@@ -12,7 +12,6 @@ class RankerSettings(TypedDict, total=False):
     own: str
     network: Literal["linear", "mlp", "module"]
     module: str
-    module_state: Literal["refuse", "reset"]
     activation: Literal["relu", "gelu", "silu", "tanh"]
     width: int
     depth: int
@@ -33,7 +32,7 @@ class RankerSettings(TypedDict, total=False):
     c1: float
     c2: float
     delta: float
-    list: Literal["certain", "blocks", "blocks-certain", "greedy", "sample", "ucb"]
+    list: Literal["certain", "blocks", "blocks-certain", "greedy"]
     refine: bool
     pairs: Literal["adjacent", "matched", "expected", "all"]
     examined_after: int
@@ -56,7 +55,6 @@ class RankerSettings(TypedDict, total=False):
     exploration_radius: float
     interleaving: Literal["team-draft", "probabilistic"]
     candidates: int
-    refresh_rounds: int
     fair: Literal["none", "fairexp", "fairco"]
     template_search: Literal["fairswap", "exact"]
     fair_gain: float
@@ -75,7 +73,6 @@ class TrainSettings(TypedDict, total=False):
     pair_mean: bool
     network: Literal["linear", "mlp", "module"]
     module: str
-    module_state: Literal["refuse", "reset"]
     activation: Literal["relu", "gelu", "silu", "tanh"]
     width: int
     depth: int

@@ -292,7 +292,6 @@ def tune(
     *,
     out: str | os.PathLike[str] | None = None,
     by: str = "offline",
-    per: str = "ranker",
     resume: bool = False,
     force: bool = False,
     users: Mapping[str, User] | None = None,
@@ -303,8 +302,8 @@ def tune(
 ) -> Tuning:
     """Tries the values of the configuration's [sweep] on the validation set and tests the winners, as `olrank tune` does.
 
-    The area under the learning curve `by` decides ("offline", "online", "both"; or "worst"), once for each ranker or `per`
-    "fold-and-user". Everything else is as in run(): data sets, own users, rankers and metrics, callbacks, trials on an `executor`, `resume`, `force`, Ctrl-C.
+    The area under the learning curve `by` decides ("offline", "online", "both"; or "worst"), once for each ranker.
+    Everything else is as in run(): data sets, own users, rankers and metrics, callbacks, trials on an `executor`, `resume`, `force`, Ctrl-C.
     """
     _require_callbacks(callbacks)
     own = Own.of(users, rankers, metrics)
@@ -316,7 +315,7 @@ def tune(
 
     def step(name: str, earlier: str) -> tuple[str, bool]:
         with own.registered():
-            told = _core.tune(text, origin, str(folder), earlier, take, by, per, name)
+            told = _core.tune(text, origin, str(folder), earlier, take, by, name)
         stop(told[3])
         return told[1], told[2]
 
@@ -338,8 +337,7 @@ def tune(
             step("grid", earlier)
             play(folder / "tuning")
             step("choose", "resume")
-            if per == "ranker":
-                play(folder / "test")
+            play(folder / "test")
             earlier = "resume"
         winners, complete = step("whole", earlier)
     except InvalidArgument as error:

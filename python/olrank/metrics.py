@@ -72,6 +72,6 @@ def evaluate(
     if not isinstance(y, Dataset) and order is not None:
         values = values[order]
     values = np.ascontiguousarray(values, dtype=np.float64)
-    return _core.evaluate(  # type: ignore[no-any-return]
+    return _core.evaluate(
         data._engine, values, [int(k) for k in cutoffs], metrics, convention, gain, empty_queries, max_grade, by_query, threads
     )

@@ -31,7 +31,7 @@ _NONE = np.zeros(0, dtype=np.float64)
 class Ranker:
     """An online ranker. It makes a list, learns from the clicks on it, and knows which orders it is sure of.
 
-    `kind` is clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, intervention-aware, dbgd
+    `kind` is clickgp, pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, dbgd
     or mgd; `features` is the number of columns of X; `cutoff` is how many documents users see. The same seed gives the same
     lists on any number of threads. Every other keyword is a setting: `olrank.settings("ranker")` lists them with defaults and bounds. The
     setting `lambda` is the keyword `lambda_`. `device` is "cpu", "cuda" or one of several GPUs, such as "cuda:1": documents

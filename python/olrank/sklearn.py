@@ -39,7 +39,7 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
         query: str | int | None = None,
         loss: Literal["listnet", "smooth-dcg", "ranksvm", "ranknet", "lambdarank", "listmle", "rankcosine"] = "lambdarank", smoothing: float = 1.0,
         smooth_at: int = 1, pair_mean: bool = False, network: Literal["linear", "mlp", "module"] = "mlp", module: str = "relu",
-        module_state: Literal["refuse", "reset"] = "refuse", activation: Literal["relu", "gelu", "silu", "tanh"] = "relu", width: int = 32,
+        activation: Literal["relu", "gelu", "silu", "tanh"] = "relu", width: int = 32,
         depth: int = 2, parameterisation: Literal["ntk", "standard"] = "standard", initialisation: Literal["usual", "symmetric"] = "usual",
         optimizer: Literal["adam", "lbfgs", "ogd-average", "proximal"] = "adam", l2: float = 0.0, l1: float = 0.0, radius: float = 0.0,
         radius_norm: Literal["l2", "l1"] = "l2", epochs: int = 20, batch: int = 32, learning_rate: float = 0.0, learning_rate_decay: float = 1.0,

@@ -1,7 +1,8 @@
-#include "recommend/factors/bprmf.h"
-
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "core/io/state_archive.h"
@@ -9,6 +10,7 @@
 #include "recommend/factors/efm.h"
 #include "recommend/factors/factor_matrix.h"
 #include "recommend/mter/mter_kernels.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 namespace {
@@ -40,6 +42,9 @@ class ProductRecommender : public Recommender {
   std::shared_ptr<const FactorMatrix> items_;
 };
 
+/// Matrix factorisation for pairs: Rendle, Freudenthaler, Gantner, Schmidt-Thieme, "BPR: Bayesian
+/// personalized ranking from implicit feedback", UAI 2009, over the pairs of Jia, PhD thesis, UVA 2022, Eq.
+/// (4.1.4), with a bias of each item. Mini-batches with AdaGrad, as MTER's.
 class BprmfTraining : public RecommenderTraining {
  public:
   BprmfTraining(const RecommendSettings& settings, const TrainingData& data)
@@ -143,6 +148,8 @@ class BprmfTraining : public RecommenderTraining {
   std::int64_t iteration_ = 0;
 };
 
+/// Non-negative matrix factorisation of the observed ratings by squared error: users, then items, each row
+/// given the other side.
 class NmfTraining : public RecommenderTraining {
  public:
   NmfTraining(const RecommendSettings& settings, const TrainingData& data)
@@ -205,8 +212,6 @@ class NmfTraining : public RecommenderTraining {
   ProductRecommender model_;
 };
 
-}  // namespace
-
 std::unique_ptr<Recommender> read_product(StateReader& state, const ReviewCounts& counts) {
   const auto columns = state.get_one<std::int64_t>("product.columns");
   if (columns < 1 || columns > 1025) state.fail("The model's shape is damaged.");
@@ -228,11 +233,6 @@ std::int64_t plan_bprmf(const RecommendSettings& settings, const ReviewCounts& c
          static_cast<std::int64_t>(sizeof(float));
 }
 
-std::unique_ptr<RecommenderTraining> start_bprmf(const RecommendSettings& settings,
-                                                 const TrainingData& data) {
-  return std::make_unique<BprmfTraining>(settings, data);
-}
-
 std::int64_t plan_nmf(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
   const std::int64_t width = padded_width(settings.factors.dimension);
   const std::int64_t square = settings.factors.dimension * settings.factors.dimension;
@@ -240,9 +240,29 @@ std::int64_t plan_nmf(const RecommendSettings& settings, const ReviewCounts& cou
          threads * square * static_cast<std::int64_t>(sizeof(double));
 }
 
-std::unique_ptr<RecommenderTraining> start_nmf(const RecommendSettings& settings,
-                                               const TrainingData& data) {
-  return std::make_unique<NmfTraining>(settings, data);
-}
+constexpr std::array<std::string_view, 4> kBprmfKeys = {"dimension", "learning_rate", "factor_penalty",
+                                                        "pairs"};
+constexpr std::array<std::string_view, 2> kNmfKeys = {"dimension", "penalty"};
+
+}  // namespace
+
+constinit const RecommenderKindRow kBprmfKind = {RecommenderKind::kBprmf,
+                                                 "matrix factorisation for pairs",
+                                                 100,
+                                                 kBprmfKeys,
+                                                 false,
+                                                 set_bprmf_defaults,
+                                                 plan_bprmf,
+                                                 start_training<BprmfTraining>,
+                                                 read_product};
+constinit const RecommenderKindRow kNmfKind = {RecommenderKind::kNmf,
+                                               "non-negative factorisation of ratings",
+                                               30,
+                                               kNmfKeys,
+                                               false,
+                                               nullptr,
+                                               plan_nmf,
+                                               start_training<NmfTraining>,
+                                               read_product};
 
 }  // namespace olrank

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <memory>
+#include <string_view>
 
 #include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 #include "recommend/factors/factor_matrix.h"
 #include "recommend/mter/mter_parameters.h"
 #include "recommend/ranking_figures.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 namespace {
@@ -101,6 +105,7 @@ class EfmRecommender : public Recommender {
   /// The features of the highest X̂_ik.
   std::vector<std::pair<double, std::int32_t>> most_attended(std::int64_t user) const {
     std::vector<double> all;
+    all.reserve(static_cast<std::size_t>(parameters_->features.rows));
     for (std::int32_t feature = 0; feature < parameters_->features.rows; ++feature)
       all.push_back(explicit_product(parameters_->users.row(user), feature));
     std::vector<std::pair<double, std::int32_t>> attention;
@@ -157,6 +162,10 @@ RatingRows transposed_rows(const RatingRows& rows, std::int64_t columns) {
   return sparse_rows(placed, columns);
 }
 
+/// Explicit factor models: Zhang, Lai, Zhang, Zhang, Liu, Ma, "Explicit factor models for explainable
+/// recommendation based on phrase-level sentiment analysis", SIGIR 2014. Ratings A ≈ U₁V₁ᵀ + H₁H₂ᵀ, users'
+/// attention X ≈ U₁Zᵀ and items' quality Y ≈ V₁Zᵀ, all non-negative, over observed entries.
+/// Deviation: rows are solved one by one given the others, where the paper has multiplicative updates.
 class EfmTraining : public RecommenderTraining {
  public:
   EfmTraining(const RecommendSettings& settings, const TrainingData& data)
@@ -265,18 +274,11 @@ class EfmTraining : public RecommenderTraining {
 
 constexpr int kSweeps = 10;
 
-}  // namespace
-
 std::int64_t plan_efm(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
   const std::int64_t columns = settings.factors.dimension + settings.factors.hidden_dimension;
   const std::int64_t factors = (counts.users + counts.items + counts.features) * padded_width(columns);
   return factors * 2 * static_cast<std::int64_t>(sizeof(float)) + counts.mentions * 60 +
          threads * columns * columns * static_cast<std::int64_t>(sizeof(double));
-}
-
-std::unique_ptr<RecommenderTraining> start_efm(const RecommendSettings& settings,
-                                               const TrainingData& data) {
-  return std::make_unique<EfmTraining>(settings, data);
 }
 
 std::unique_ptr<Recommender> read_efm(StateReader& state, const ReviewCounts& counts) {
@@ -294,6 +296,23 @@ std::unique_ptr<Recommender> read_efm(StateReader& state, const ReviewCounts& co
   load_fields(*parameters, state);
   return std::make_unique<EfmRecommender>(std::move(parameters), shape[2], numbers[0], numbers[1]);
 }
+
+constexpr std::array<std::string_view, 7> kEfmKeys = {
+    "dimension",        "penalty",          "user_feature_weight", "item_feature_weight",
+    "hidden_dimension", "matched_features", "feature_share"};
+
+}  // namespace
+
+constinit const RecommenderKindRow kEfmKind = {
+    RecommenderKind::kEfm,
+    "explicit factors: ratings, users' attention and items' quality",
+    30,
+    kEfmKeys,
+    true,
+    nullptr,
+    plan_efm,
+    start_training<EfmTraining>,
+    read_efm};
 
 void NonnegativeRow::clear() {
   std::fill(gram_.begin(), gram_.end(), 0.0);

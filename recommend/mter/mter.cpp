@@ -1,9 +1,12 @@
-#include "recommend/mter/mter.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "core/io/state_archive.h"
 #include "core/throw_error.h"
@@ -11,6 +14,7 @@
 #include "recommend/mter/mter_parameters.h"
 #include "recommend/mter/mter_step.h"
 #include "recommend/ranking_figures.h"
+#include "recommend/recommender.h"
 
 namespace olrank {
 namespace {
@@ -180,6 +184,7 @@ class MterRecommender : public Recommender {
   AlignedVector<float> overall_;  // the core's contraction with F of the overall rating
 };
 
+/// MTER and its variants. Jia, PhD thesis, UVA 2022, §4.1.
 class MterTraining : public RecommenderTraining {
  public:
   MterTraining(const RecommendSettings& settings, const TrainingData& data)
@@ -289,8 +294,6 @@ class MterTraining : public RecommenderTraining {
   std::int64_t iteration_ = 0;
 };
 
-}  // namespace
-
 std::int64_t plan_mter(const RecommendSettings& settings, const ReviewCounts& counts, int) {
   const MterForm form = form_of(settings.kind);
   // Entries of tensors, three for a mention and one for a rating, while the mentions are sorted.
@@ -298,11 +301,6 @@ std::int64_t plan_mter(const RecommendSettings& settings, const ReviewCounts& co
   return MterParameters::bytes(form, settings.factors, counts, true) +
          MterParameters::bytes(form, settings.factors, counts, false) +
          MterStep::bytes(form, settings.factors, counts) + tensors + counts.reviews * 4;
-}
-
-std::unique_ptr<RecommenderTraining> start_mter(const RecommendSettings& settings,
-                                                const TrainingData& data) {
-  return std::make_unique<MterTraining>(settings, data);
 }
 
 std::unique_ptr<Recommender> read_mter(StateReader& state, const ReviewCounts& counts) {
@@ -325,5 +323,33 @@ std::unique_ptr<Recommender> read_mter(StateReader& state, const ReviewCounts& c
   load_fields(*parameters, state, false);
   return std::make_unique<MterRecommender>(std::move(parameters), std::move(phrases), highest_rating);
 }
+
+constexpr std::array<std::string_view, 11> kMterKeys = {"user_dimension",
+                                                        "item_dimension",
+                                                        "feature_dimension",
+                                                        "phrase_dimension",
+                                                        "learning_rate",
+                                                        "core_learning_rate",
+                                                        "factor_penalty",
+                                                        "core_penalty",
+                                                        "pair_weight",
+                                                        "batch",
+                                                        "pairs"};
+constexpr std::array<std::string_view, 6> kCanonicalKeys = {
+    "dimension", "learning_rate", "factor_penalty", "pair_weight", "batch", "pairs"};
+
+constexpr RecommenderKindRow row_of(RecommenderKind kind, std::string_view about,
+                                    std::span<const std::string_view> keys) {
+  return {kind, about, 100, keys, true, nullptr, plan_mter, start_training<MterTraining>, read_mter};
+}
+
+}  // namespace
+
+constinit const RecommenderKindRow kMterKind = row_of(
+    RecommenderKind::kMter, "tensors of preferences and phrases, with a core each, and pairs", kMterKeys);
+constinit const RecommenderKindRow kMterSKind = row_of(
+    RecommenderKind::kMterS, "mter with canonical decompositions, vectors partly shared", kCanonicalKeys);
+constinit const RecommenderKindRow kMterSaKind = row_of(
+    RecommenderKind::kMterSa, "mter with canonical decompositions, all vectors shared", kCanonicalKeys);
 
 }  // namespace olrank

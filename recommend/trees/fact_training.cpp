@@ -1,7 +1,9 @@
 #include "recommend/trees/fact_training.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "core/math/any_cpu.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
+#include "recommend/recommender.h"
 #include "recommend/trees/pair_source.h"
 #include "recommend/trees/tree_growth.h"
 #include "recommend/trees/tree_model.h"
@@ -59,6 +62,8 @@ double pair_loss(std::span<const ItemPair> pairs, const FactorRows& users, const
   return sum;
 }
 
+/// FacT: two trees over what reviews mention, alternated. Jia, Toward Reliable Decision-making in
+/// Information Systems, PhD thesis, UVA 2022, §4.2.
 class FactTraining : public RecommenderTraining {
  public:
   FactTraining(const RecommendSettings& settings, const TrainingData& data)
@@ -249,8 +254,6 @@ void draw_start(FactorRows& factors, double scale, std::uint64_t seed, std::uint
   }
 }
 
-}  // namespace
-
 std::int64_t plan_fact(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
   constexpr std::int64_t kDouble = sizeof(double);
   const int dimension = static_cast<int>(settings.factors.dimension);
@@ -278,6 +281,23 @@ std::unique_ptr<Recommender> read_fact(StateReader& state, const ReviewCounts& c
   return std::make_unique<TreeRecommender>(
       read_tree_model(state, TreeQuestions::kFeatures, counts.users, counts.items, counts.features));
 }
+
+constexpr std::array<std::string_view, 10> kFactKeys = {
+    "dimension", "user_depth",   "item_depth",   "node_rows",        "parent_factor",
+    "personal",  "user_penalty", "item_penalty", "tree_pair_weight", "least_change"};
+
+}  // namespace
+
+constinit const RecommenderKindRow kFactKind = {
+    RecommenderKind::kFact,
+    "two trees over what reviews mention, with factors in their leaves",
+    10,
+    kFactKeys,
+    true,
+    nullptr,
+    plan_fact,
+    start_fact,
+    read_fact};
 
 FactorRows factorise_ratings(const RatingRows& by_user, std::int64_t items,
                              const MatrixStartSettings& settings) {

@@ -162,31 +162,25 @@ const Schema& TreeSettings::schema() {
   using S = TreeSettings;
   static const Schema schema =
       SchemaBuilder<S>("recommend", "Factorisation trees.")
-          .field("user_depth", &S::user_depth, "levels of questions in the users' tree")
+          .field("user_depth", &S::user_depth, "levels of questions in the users' tree", {0, 12})
           .symbol("h")
-          .between(0, 12)
-          .field("item_depth", &S::item_depth, "levels of questions in the items' tree of fact")
-          .between(0, 12)
-          .field("node_rows", &S::node_rows, "users or items that a node must have to ask a question")
-          .at_least(2)
+          .field("item_depth", &S::item_depth, "levels of questions in the items' tree of fact", {0, 12})
+          .field("node_rows", &S::node_rows, "users or items that a node must have to ask a question", {2})
           .field("parent_factor", &S::parent_factor,
                  "a node's factor is its parent's plus a term of its own, and only this term is penalised")
           .field("personal", &S::personal,
                  "when each user and item gets a term of its own: after the last pass of fact, or in every "
                  "pass")
-          .field("user_penalty", &S::user_penalty, "weight of the squared factors in the users' tree")
+          .field("user_penalty", &S::user_penalty, "weight of the squared factors in the users' tree",
+                 above(0))
           .symbol("λ_u")
-          .above(0)
-          .field("item_penalty", &S::item_penalty, "weight of the squared factors of items")
+          .field("item_penalty", &S::item_penalty, "weight of the squared factors of items", above(0))
           .symbol("λ_v")
-          .above(0)
           .field("tree_pair_weight", &S::tree_pair_weight,
-                 "weight of the loss of a pair against a rating's squared error in fact")
+                 "weight of the loss of a pair against a rating's squared error in fact", {0})
           .symbol("λ_b")
-          .at_least(0)
           .field("least_change", &S::least_change,
-                 "the training ends once a pass changes the loss by less than this share")
-          .between(0, 1)
+                 "the training ends once a pass changes the loss by less than this share", {0, 1})
           .field("like_at", &S::like_at, "lowest rating that is a like in fmf's questions")
           .build();
   return schema;

@@ -1,11 +1,12 @@
-#include "recommend/trees/fmf_training.h"
-
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/io/state_archive.h"
+#include "recommend/recommender.h"
 #include "recommend/trees/fact_training.h"
 #include "recommend/trees/tree_growth.h"
 #include "recommend/trees/tree_model.h"
@@ -23,6 +24,9 @@ Profiles profiles_of_ratings(const RatingRows& by_user, std::int64_t items) {
   return profiles;
 }
 
+/// FMF, functional matrix factorisation: a tree of users whose questions are items, liked, disliked or
+/// unknown. Zhou, Yang and Zha, "Functional matrix factorizations for cold-start recommendation", SIGIR
+/// 2011.
 class FmfTraining : public RecommenderTraining {
  public:
   FmfTraining(const RecommendSettings& settings, const TrainingData& data)
@@ -148,8 +152,6 @@ class FmfTraining : public RecommenderTraining {
   bool settled_ = false;
 };
 
-}  // namespace
-
 std::int64_t plan_fmf(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
   constexpr std::int64_t kDouble = sizeof(double);
   const int dimension = static_cast<int>(settings.factors.dimension);
@@ -171,5 +173,21 @@ std::unique_ptr<Recommender> read_fmf(StateReader& state, const ReviewCounts& co
   return std::make_unique<TreeRecommender>(
       read_tree_model(state, TreeQuestions::kItems, counts.users, counts.items, counts.features));
 }
+
+constexpr std::array<std::string_view, 8> kFmfKeys = {"dimension",     "user_depth",   "node_rows",
+                                                      "parent_factor", "user_penalty", "item_penalty",
+                                                      "least_change",  "like_at"};
+
+}  // namespace
+
+constinit const RecommenderKindRow kFmfKind = {RecommenderKind::kFmf,
+                                               "a tree over what users rate, with factors in its leaves",
+                                               10,
+                                               kFmfKeys,
+                                               false,
+                                               nullptr,
+                                               plan_fmf,
+                                               start_fmf,
+                                               read_fmf};
 
 }  // namespace olrank

@@ -127,11 +127,6 @@ class FindingsOf {
   explicit FindingsOf(const Rows& rows) : rows_(rows) {}
 
   GeneralisationFindings find() {
-    std::set<std::int64_t> seeds;
-    for (const StudiedRow& one : rows_) {
-      if (one.experiment != 'F') seeds.insert(one.seed);
-    }
-    found_.seeds = seeds.size();
     lengths();
     real_lists();
     slopes();
@@ -150,10 +145,10 @@ class FindingsOf {
         {experiment, std::move(subject), std::move(quantity), estimate, at_most, is_difference});
   }
 
-  void figure(char experiment, std::string name, std::string caption, Plot figure) {
+  void figure(char experiment, std::string name, Plot figure) {
     std::erase_if(figure.series, [](const PlotSeries& line) { return line.points.empty(); });
     if (figure.series.empty()) return;
-    found_.figures.push_back({std::move(name), experiment, std::move(caption), std::move(figure)});
+    found_.figures.push_back({std::move(name), experiment, std::move(figure)});
   }
 
   /// The largest mean of y over its bound, over all settings.
@@ -242,11 +237,8 @@ class FindingsOf {
       over_m.baseline = line_over(at_n, "G W R √(2/n)", 0, "m", "bound");
       over_n.series.push_back(line_over(at_m, "Theorem 6", style, "n", "regularised_bound"));
       over_n.baseline = line_over(at_m, "G W R √(2/n)", 0, "n", "bound");
-      const std::string bounds = " Bounds are listnet's. Bands: 95 % over seeds.";
-      figure('A', "gap-by-length-" + noise,
-             "Held-out loss minus training loss of regularised fits." + bounds, std::move(over_m));
-      figure('A', "gap-by-queries-" + noise,
-             "Held-out loss minus training loss of regularised fits." + bounds, std::move(over_n));
+      figure('A', "gap-by-length-" + noise, std::move(over_m));
+      figure('A', "gap-by-queries-" + noise, std::move(over_n));
     }
   }
 
@@ -263,10 +255,7 @@ class FindingsOf {
       const Rows list_net = rows_with(rows_, 'A', {{"data", data}, {"loss", "listnet"}});
       over_m.subtitle = fmt::format("n = {:.0f}", middle_value(list_net, "n"));
       over_m.baseline = line_over(list_net, "G W R √(2/n)", 0, "m", "bound");
-      figure('A', "gap-by-length-" + data,
-             "Documents drawn uniformly from real lists. The bound is listnet's; bands over splits of one "
-             "data set.",
-             std::move(over_m));
+      figure('A', "gap-by-length-" + data, std::move(over_m));
     }
   }
 
@@ -285,8 +274,7 @@ class FindingsOf {
       claim('B', loss.loss, "mean ‖∇ₛφ‖₂: slope over m", slope(of_loss, "mean_l2"), {});
       sup.series.push_back(line_over(of_loss, loss.loss, style++, "m", "sup_l1"));
     }
-    figure('B', "slopes-by-length", "The largest ‖∇ₛφ‖₁ over all queries and iterates of L-BFGS.",
-           std::move(sup));
+    figure('B', "slopes-by-length", std::move(sup));
   }
 
   void excess() {
@@ -308,8 +296,7 @@ class FindingsOf {
       }
       over_n.baseline = line_over(rows_with(rows_, 'C', {{"loss", loss}, {"algorithm", "ogd-average"}}),
                                   "G W R √(2/n)", 0, "n", "bound");
-      figure('C', "excess-" + loss, "Risk above that of the best model in the ball, on a known population.",
-             std::move(over_n));
+      figure('C', "excess-" + loss, std::move(over_n));
     }
   }
 
@@ -330,8 +317,7 @@ class FindingsOf {
     claim('D', "ball of l1 minus ball of l2", "slope over d", difference_of(slopes["l1"], slopes["l2"]),
           0.0, true);
     over_d.subtitle = fmt::format("listnet, n = {:.0f}", middle_value(rows_with(rows_, 'D', {}), "n"));
-    figure('D', "gap-by-features", "Fits over balls of ‖w‖₁ and ‖w‖₂ with ten relevant features.",
-           std::move(over_d));
+    figure('D', "gap-by-features", std::move(over_d));
   }
 
   void optimistic() {
@@ -357,8 +343,7 @@ class FindingsOf {
     if (slopes.size() == 2)
       claim('E', "noise 0 minus noise 0.3, ogd-average", "slope over n",
             difference_of(slopes.begin()->second, slopes.rbegin()->second), 0.0, true);
-    figure('E', "optimistic", "Risk above that of the best model, with the step that L* gives.",
-           std::move(over_n));
+    figure('E', "optimistic", std::move(over_n));
   }
 
   void rankings() {

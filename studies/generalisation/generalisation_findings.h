@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/statistics/t_tests.h"
+#include "core/text/text_table.h"
+#include "jobs/experiment_setup.h"
 #include "report/plot.h"
 #include "studies/generalisation/generalisation_plan.h"
 
@@ -39,16 +41,14 @@ inline constexpr double kSlopeMargin = 0.05;
 inline constexpr double kSlopeReached = 0.1;
 
 struct NamedFigure {
-  std::string name;  // of its file
+  std::string name;
   char experiment = 'A';
-  std::string caption;
   Plot figure;
 };
 
 struct GeneralisationFindings {
   std::vector<TheoryClaim> claims;
   std::vector<NamedFigure> figures;
-  std::size_t seeds = 0;
 };
 
 /// The slopes of log y over the logs of x: least squares for each seed, then their mean and t interval over
@@ -62,7 +62,17 @@ GeneralisationFindings find_generalisation(const std::vector<StudiedRow>& rows);
 nlohmann::ordered_json findings_json(const GeneralisationFindings& findings,
                                      const GeneralisationPlan& plan);
 std::string findings_text(const GeneralisationFindings& findings, int columns);
-std::string findings_page(const GeneralisationFindings& findings, const GeneralisationPlan& plan,
-                          const std::string& command);
+
+struct GeneralisationRequest {
+  std::vector<std::string> data;  // folders of real lists
+  std::string out;
+  int jobs = 1;  // cells at once
+};
+
+/// Computes the plan's cells that the output folder lacks and, once it has all, writes and prints the
+/// findings. Reads the lists of the request's folders into the plan. Returns the exit code.
+int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& generalisation,
+                       const ExperimentRequest& request, const std::string& command, const OutputForm& form,
+                       const TextSink& print);
 
 }  // namespace olrank

@@ -1,4 +1,4 @@
-#include "studies/generalisation/generalisation_run.h"
+#include "studies/generalisation/generalisation_findings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/io/atomic_file.h"
-#include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/ops/blas.h"
 #include "core/runtime/log.h"
@@ -18,10 +17,7 @@
 #include "core/text/text_table.h"
 #include "core/throw_error.h"
 #include "jobs/output_folder.h"
-#include "report/drawing.h"
 #include "report/markup.h"
-#include "report/page.h"
-#include "studies/generalisation/generalisation_findings.h"
 
 namespace olrank {
 namespace {
@@ -63,17 +59,6 @@ std::vector<StudiedRow> studied_rows(const std::vector<WorkCell>& cells, const W
   return rows;
 }
 
-void write_findings(const GeneralisationFindings& findings, const GeneralisationPlan& plan,
-                    const fs::path& out, const std::string& command, const std::string& json) {
-  write_file_atomically(out / "generalisation.json", json);
-  write_file_atomically(out / "report.html", findings_page(findings, plan, command));
-  make_folder(out / "figures");
-  for (const NamedFigure& figure : findings.figures) {
-    write_file_atomically(out / "figures" / (figure.name + ".svg"),
-                          standalone_svg(draw(figure.figure), Theme::kLight));
-  }
-}
-
 }  // namespace
 
 int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& generalisation,
@@ -109,38 +94,16 @@ int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& gen
   }
   const GeneralisationFindings findings = find_generalisation(studied_rows(cells, store));
   const std::string json = dump_json(findings_json(findings, plan), 1) + "\n";
-  write_findings(findings, plan, out, command, json);
+  write_file_atomically(fs::path(out) / "generalisation.json", json);
   print(form.json ? json : findings_text(findings, static_cast<int>(form.columns)));
-  log_info("Claims: {}, report: {}", (fs::path(out) / "generalisation.json").string(),
-           (fs::path(out) / "report.html").string());
+  log_info("The claims and the points of the figures are in {}.",
+           (fs::path(out) / "generalisation.json").string());
   return 0;
 }
 
 namespace {
 
 using nlohmann::ordered_json;
-
-struct ExperimentTitle {
-  char experiment;
-  const char* title;
-  const char* sentence;
-};
-constexpr ExperimentTitle kExperimentTitles[] = {
-    {'A', "Does the gap grow with list length?",
-     "Regularised fits with the theorem's λ; the gap is held-out loss minus training loss, measured by "
-     "pairs of "
-     "fits to samples of equal size."},
-    {'B', "How long are the slopes of a query?",
-     "Over all queries and iterates of a fit without penalty to 100 queries or what the sizes say."},
-    {'C', "How fast does excess risk fall?",
-     "On a population of known queries, so that risk and best model are exact: one pass of gradient "
-     "descent "
-     "and its average, regularised fits and plain fits over the ball."},
-    {'D', "Balls of ‖w‖₁ and ‖w‖₂ with many irrelevant features",
-     "Rows of ±1, of which ten matter; both balls just hold the true direction."},
-    {'E', "Does little noise help?", "One pass of gradient descent with the step for smooth losses."},
-    {'F', "Which loss ranks better?",
-     "Linear models, λ chosen on the validation part, NDCG@10 on the test part of each fold."}};
 
 std::string bound_text(const TheoryClaim& claim) {
   return claim.at_most ? fmt::format("≤ {}", fixed_number(*claim.at_most, 3)) : std::string("–");
@@ -196,51 +159,6 @@ std::string findings_text(const GeneralisationFindings& findings, int columns) {
                estimate_text(claim.estimate, 3), bound_text(claim), claim.verdict()});
   const TextTable::Fitted fitted = table.fitted(columns);
   return fitted.text + hidden_columns_text(fitted.hidden, columns);
-}
-
-std::string findings_page(const GeneralisationFindings& findings, const GeneralisationPlan& plan,
-                          const std::string& command) {
-  std::size_t bounds = 0;
-  std::size_t above = 0;
-  for (const TheoryClaim& claim : findings.claims) {
-    bounds += claim.at_most ? 1 : 0;
-    above += claim.verdict() == "above" ? 1 : 0;
-  }
-  const std::string sentence = fmt::format(
-      "Of {1}, measurements are significantly above {0}, over {2}. Intervals are 95 % t intervals over "
-      "seeds, "
-      "over folds in F; a slope is one of logs, fitted for each seed. A slope above its bound does not "
-      "contradict a theorem, which bounds values.",
-      above, counted(bounds, "bound"), counted(findings.seeds, "seed"));
-  Page page(
-      {"olrank bench generalisation", "What list length does to generalisation", {escape_html(sentence)}});
-  for (const ExperimentTitle& title : kExperimentTitles) {
-    const std::string heading = fmt::format("{}. {}", title.experiment, title.title);
-    HtmlTable table(heading, {"what", "figure", "measured", "theory", "verdict"});
-    std::size_t claims = 0;
-    for (const TheoryClaim& claim : findings.claims) {
-      if (claim.experiment != title.experiment) continue;
-      table.row(claim.subject, {escape_html(claim.quantity), estimate_text(claim.estimate, 3),
-                                bound_text(claim), claim.verdict()});
-      ++claims;
-    }
-    if (claims == 0) continue;
-    std::vector<ReportFigure> figures;
-    for (const NamedFigure& figure : findings.figures) {
-      if (figure.experiment == title.experiment)
-        figures.push_back(figure_of(figure.name, figure.figure, figure.caption));
-    }
-    page.section(heading);
-    page.add(fmt::format("<p>{}</p>\n", escape_html(title.sentence)));
-    page.figures(figures, "figures large");
-    page.add(table.html());
-    page.end_section();
-  }
-  page.section("Settings");
-  page.preformatted(
-      fmt::format("{}\nseeds {}\n{}\n", command, fmt::join(plan.seeds, ","), plan.sizes.text()));
-  page.end_section();
-  return page.finish();
 }
 
 }  // namespace olrank

@@ -43,13 +43,12 @@ class AnyCpu(InFolder):
 
     def test_cpus_without_fma_give_the_same_bits(self):
         without = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA"}  # as the C library computes on such a CPU
-        clicks = ("--clicks", "informational")
-        usual, asked = ([[self.fingerprint(f"{name}-{ranker}-{len(environment)}", *more, rounds=2000, ranker=("--ranker", ranker),
-                                           environment=environment) for environment in ({}, without)]
-                         for ranker in ("clickgp", "intervention-aware")]
-                        for name, more in (("usual", clicks), ("asked", (*clicks, "--same-bits-on", "any-cpu"))))
-        self.assertTrue(any(one != other for one, other in usual), "they agree anyway, so this test shows nothing")
-        self.assertTrue(all(one == other for one, other in asked), asked)
+        trial = ("--clicks", "informational", "--seeds", "6")  # one whose lists the last bits decide
+        usual, asked = ([self.fingerprint(f"{name}-{len(environment)}", *trial, *more, rounds=2000, ranker=("--ranker", "clickgp"),
+                                          environment=environment) for environment in ({}, without)]
+                        for name, more in (("usual", ()), ("asked", ("--same-bits-on", "any-cpu"))))
+        self.assertNotEqual(*usual, "they agree anyway, so this test shows nothing")
+        self.assertEqual(*asked)
 
     def test_plain_loops_are_right_and_have_the_same_bits_on_different_cpus(self):
         plain = {"OLRANK_BLAS": "plain"}

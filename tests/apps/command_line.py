@@ -53,6 +53,13 @@ def curve(trial):
     return points
 
 
+class Places(dict):
+    """A place that is not given has its own name."""
+
+    def __missing__(self, name):
+        return name
+
+
 class CommandTest(unittest.TestCase):
     def refused(self, code, sentence, *arguments):
         """The command ends with this exit code and one line that has the sentence."""
@@ -69,7 +76,7 @@ class CommandTest(unittest.TestCase):
             said, _, words = line.partition(" <-")
             code, _, sentence = said.partition(" ")
             with self.subTest(line):
-                self.refused(int(code), sentence, *command.split(), *(word.format(**places) for word in shlex.split(words)))
+                self.refused(int(code), sentence, *command.split(), *(word.format_map(Places(places)) for word in shlex.split(words)))
             yield line
 
 

@@ -396,21 +396,5 @@ class Forms(CommandTest):
                                       f"{self.models['ntk'].parent}.\n")
 
 
-class BadInput(CommandTest):
-    def test_reports_one_sentence_and_writes_nothing(self):
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
-            good, out = folder / "good.safetensors", folder / "out"
-            write_safetensors(good, {"linear.weight": ([1, 2], [1.0, 2.0])}, {"architecture": "linear"})
-            damaged = folder / "damaged.safetensors"
-            damaged.write_bytes(good.read_bytes()[:-1])
-            odd = folder / "odd.safetensors"
-            write_safetensors(odd, {"linear.weight": ([1, 2], [1.0, 2.0])},
-                              {"architecture": "linear", "normalisation": '{"kind":"query-minmax","features":3}'})
-            out.write_text("earlier")
-            for _ in self.refusals("export", good=good, damaged=damaged, odd=odd, out=out, folder=folder):
-                self.assertEqual(out.read_text(), "earlier")
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -64,7 +64,7 @@ TEST(Commands, WriteNothingIntoTheStateOfAService) {
   const std::string other = folder / "new";
   for (const std::string line :
        {"rank --out", "rank --qrels", "export --out", "clicks fit --out", "eval --per-query",
-        "eval --latex", "report --latex", "report --csv", "report --json", "recommend synth name --out",
+        "report --latex", "report --csv", "report --json", "recommend synth name --out",
         "recommend interview --model m --trees", "ope --page", "bench ops --json",
         "data inspect in --discriminant", "data convert in", "data split in --out", "data synth name --out",
         "run --trace"}) {
@@ -80,7 +80,7 @@ TEST(Commands, WriteNothingIntoTheStateOfAService) {
 TEST(HelpFormatter, EveryCommandFitsItsColumns) {
   for (const int columns : {72, 100}) {
     const std::vector<std::string> pages = help_of_every_command(columns);
-    EXPECT_GE(pages.size(), 40U);
+    EXPECT_GE(pages.size(), 39U);
     for (const std::string& page : pages) {
       std::istringstream lines(page);
       for (std::string line; std::getline(lines, line);) EXPECT_LE(columns_of(line), columns) << line;

@@ -126,38 +126,6 @@ class Import(Folder):
         self.refused(2, "contradicts the model", "log", "import", "--format", "jsonl", "--from", self.folder / "lists", "--features", self.table,
                      "--model", model, "--normalise", "query-minmax", "--out", self.log)
 
-    def test_documents_without_features(self):
-        lists = self.write("lists", [{"query": "q0", "docs": ["d0-0", "gone", "d0-1"], "clicks": ["gone", "d0-1"], "propensity": [1, 1, 1]},
-                                     {"query": "q0", "docs": ["gone"], "clicks": []}])
-        arguments = ["log", "import", "--format", "jsonl", "--from", lists, "--features", self.table, "--out", self.log]
-        self.refused(1, "lists:1:1: Document 'gone' of query 'q0' has no features in", *arguments)
-        self.assertFalse(self.log.exists())
-        told = json.loads(succeed(*arguments, "--skip-missing", "--json"))
-        self.assertEqual(told["left_out"]["documents_without_features"], 2)
-        self.assertEqual(told["left_out"]["clicks_on_these"], 1)
-        self.assertEqual(told["left_out"]["lists_of_only_these"], 1)
-        record = json.loads(self.log.read_text())
-        self.assertEqual((record["shown"], record["clicks"]), (["d0-0", "d0-1"], [0, 1]))
-        self.assertNotIn("propensity", record)
-        self.assertIn("Left out for want of features: 2 documents with 1 click", succeed(*arguments, "--skip-missing", "--force"))
-        self.refused(2, f"'{self.log}' already exists; overwrite it with --force", *arguments, "--skip-missing")
-
-    def test_what_is_broken_leaves_nothing(self):
-        good = {"query": "q0", "docs": ["d0-0"], "clicks": []}
-        lists = self.write("lists", [good])
-        broken = self.write("broken", json.dumps(good) + "\n{\"query\"\n")
-        late = self.write("late", [good, {"query": "q0", "docs": ["d0-0"], "clicks": ["d0-1"]}])
-        repeated = self.write("repeated", [{"query": "q0", "docs": ["d0-0", "d0-1", "d0-2"], "clicks": [0, 0, 1]}])
-        # The second list's own impression would be the name that the importer gives to it.
-        same = self.write("same", [{**good, "impression": "imported-2"}, good])
-        huge = self.write("huge", "doc,f\nd0-0,1e20\n")
-        nothing = self.write("nothing", "\n")
-        twice = self.write("twice", "1 qid:a 1:0.5\n0 qid:a 1:0.5\n")
-        before = sorted(self.folder.iterdir())
-        for _ in self.refusals("log import", lists=lists, broken=broken, late=late, repeated=repeated, same=same, huge=huge, nothing=nothing, twice=twice,
-                               table=self.table, log=self.log, folder=self.folder):
-            self.assertEqual(sorted(self.folder.iterdir()), before)
-
 
 class OfAService(Folder):
     def setUp(self):
@@ -260,17 +228,6 @@ class OfAService(Folder):
         with open(copy, "ab") as log:
             log.write(self.log.read_bytes()[:50])
         self.assertEqual(json.loads(succeed("log", "stats", "--log", copy, "--json"))["records"], 3)
-
-    def test_what_cannot_be_cut_or_shown(self):
-        out = self.folder / "out"
-        bare = self.write("bare.jsonl", [{"qid": "1", "shown": ["a"], "clicks": [0]}])
-        empty = self.folder / "empty"
-        empty.mkdir()
-        for _ in self.refusals("log", out=out, bare=bare, empty=empty, folder=self.folder):
-            pass
-        self.assertEqual(list(empty.iterdir()), [])
-        self.assertFalse(out.exists())
-        self.assertFalse((self.folder / "none").exists())
 
 
 if __name__ == "__main__":

@@ -332,21 +332,6 @@ class OffPolicy(CommandTest):
             self.assertEqual("do not decide by ips" in text, are_few)
             self.assertEqual(text.count(f" {lists:.0f}, too few"), 5 if are_few else 0)
 
-    def test_what_cannot_be_estimated_is_said(self):
-        bare = self.folder / "bare.jsonl"
-        bare.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n')
-        wrong = self.folder / "wrong.jsonl"
-        wrong.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0], "propensity": [0.5, 1.5]}\n')
-        other = self.folder / "other.jsonl"
-        other.write_text('{"qid": "77", "shown": [0, 1], "clicks": [1, 0], "propensity": [0.5, 0.5]}\n')
-        short = self.folder / "short.jsonl"
-        short.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0], "propensity": [0.5]}\n')
-        unclicked = self.folder / "unclicked.jsonl"
-        unclicked.write_text('{"qid": "1", "shown": [0, 1], "clicks": [0, 0], "propensity": [0.5, 0.5]}\n')
-        for _ in self.refusals("ope", bare=bare, wrong=wrong, short=short, other=other, unclicked=unclicked, trace=self.trace, model=self.model,
-                               data=self.data, folder=self.folder):
-            pass
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -78,11 +78,6 @@ class Progress(unittest.TestCase):
             self.assertEqual((error["event"], error["exit_code"]), ("error", 2))
             self.assertIn(error["message"], log.read_text().splitlines()[-1])
 
-    def test_wrong_values_exit_2_and_a_log_that_cannot_be_written_1(self):
-        self.assertIn("Did you mean 'json'?", olrank("info", "--progress", "jsn").stderr)
-        self.assertEqual(olrank("info", "--progress", "jsn").returncode, 2)
-        self.assertEqual(olrank("info", "--log", "/nonexistent/log").returncode, 1)
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from command_line import CommandTest, InFolder, olrank, succeed
-from saved_models import read_safetensors, write_safetensors
+from saved_models import write_safetensors
 
 
 class Rank(InFolder):
@@ -34,17 +34,6 @@ class Rank(InFolder):
         self.assertTrue(done.stderr.startswith(warning), done.stderr)
         self.assertRegex(done.stderr.removeprefix(warning), rf"^Wrote {out}: (a TREC run|scores) of \d+ documents? in (1 query|\d+ queries)\n$")
         return out.read_text()
-
-    def test_ranks_known_lists(self):
-        data = self.file("d.txt", "1 qid:b 1:4 2:10 # docid = x\n"
-                                  "0 qid:b 1:2 2:30\n"
-                                  "0 qid:b 1:3 2:20\n"
-                                  "0 qid:a 1:7 2:7\n")
-        self.assertEqual(self.ranked(data), "b Q0 x 1 1 olrank\nb Q0 2 2 -0.5 olrank\nb Q0 1 3 -2 olrank\n"
-                                            "a Q0 0 1 0 olrank\n")
-        self.assertEqual(self.ranked(data, "--format", "scores"), "1\n-2\n-0.5\n0\n")
-        done = olrank("rank", "--model", self.model, "--data", data, "--format", "scores", "--out", "-")
-        self.assertEqual(done.stdout, "1\n-2\n-0.5\n0\n")
 
     def test_scores_are_the_mean_over_members(self):
         tensors = {"members.0.layers.0.weight": ([1, 1], [2.0]), "members.0.layers.0.bias": ([1], [-1.0]),
@@ -109,37 +98,6 @@ class Rank(InFolder):
         self.assertEqual(metrics("--run", run), by_model)
         self.assertEqual(metrics("--scores", scores), by_model)
         self.assertGreater(by_model["pairs"], 0)
-
-    def test_writes_judgements_beside_a_run(self):
-        data = self.file("d.txt", "1 qid:b 1:4 2:10 # docid = x\n0 qid:b 1:2 2:30\n2 qid:a 1:7 2:7\n")
-        large = self.file("large.txt", "\n".join(self.lines()) + "\n")
-        run, qrels = self.folder / "run", self.folder / "qrels"
-        for source in (large, data):
-            done = olrank("rank", "--model", self.model, "--data", source, "--out", run, "--qrels", qrels, "--cache", "none")
-            self.assertIn(f"Wrote {qrels}: judgements of ", done.stderr)
-            judged, graded = (json.loads(olrank("eval", *given, "--run", run, "--convention", "trec_eval", "--json", "--cache", "none").stdout)
-                              for given in (("--qrels", qrels), ("--data", source)))
-            self.assertEqual(judged["metrics"], graded["metrics"])
-        self.assertEqual(qrels.read_text(), "b 0 x 1\nb 0 1 0\na 0 0 2\n")
-
-    def test_pads_data_with_fewer_features(self):
-        narrow = self.file("narrow.txt", "0 qid:1 1:1\n1 qid:1 1:2\n")
-        warning = f"warning: {narrow} has 1 feature and the model 2: the others count as 0.\n"
-        self.assertEqual(self.ranked(narrow, "--format", "scores", warning=warning), "0\n1\n")
-        self.assertIn(warning, olrank("eval", "--data", narrow, "--model", self.model, "--cache", "none").stderr)
-        binary = self.folder / "narrow.olrank"
-        self.assertEqual(olrank("data", "convert", narrow, binary).returncode, 0)
-        self.assertEqual(self.ranked(binary, "--format", "scores", warning=warning.replace(".txt", ".olrank")), "0\n1\n")
-
-    def test_bad_input_gives_one_sentence_and_keeps_the_file(self):
-        data = self.file("d.txt", "0 qid:1 1:1 2:3\n1 qid:1 1:2\n")
-        wide = self.file("wide.txt", "0 qid:1 1:1 2:3\n1 qid:1 1:2\n0 qid:2 3:5\n")
-        torn = self.file("torn.txt", "0 qid:1 1:1\n0 qid:1 1:x\n")
-        scattered = self.file("scattered.txt", "0 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n")
-        out = self.file("earlier", "earlier")
-        for _ in self.refusals("rank", data=data, wide=wide, torn=torn, scattered=scattered, empty=self.file("empty.txt", ""), out=out,
-                               model=self.model, folder=self.folder):
-            self.assertEqual(out.read_text(), "earlier")
 
 
 class FromTrials(CommandTest):

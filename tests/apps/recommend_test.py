@@ -15,10 +15,6 @@ KINDS = ("mter", "mter-s", "mter-sa", "efm", "bprmf", "nmf", "popular")
 FAST = {"mter": 6, "mter-s": 6, "mter-sa": 6, "efm": 4, "bprmf": 6, "nmf": 4, "popular": 1}
 
 
-def sentence_of(done):
-    return done.stderr.strip().splitlines()[-1]
-
-
 class Recommend(InFolder):
     def done(self, *arguments, code=0):
         done = olrank("recommend", *arguments)
@@ -66,15 +62,6 @@ class Recommend(InFolder):
                 self.assertIn(f"You will probably {'like' if likes else 'not like'} the {feature['feature']} of", sentence)
                 said.add(likes)
         self.assertEqual(said, {True, False})
-
-    def test_names_cannot_speak_to_the_terminal(self):
-        file = self.root / "r.jsonl"
-        self.done("synth", DATA.removeprefix("synth:"), "--out", file)
-        file.write_text(file.read_text().replace("feature0", "\\u001b[31mfeature0"))
-        self.train(data=file)
-        shown = self.done("explain", "--model", self.root / "o", "--user", "user00004", "--item", "item00001").stdout
-        self.assertNotIn("\x1b", shown)
-        self.assertIn("\\x1b[31mfeature0", shown)
 
     def test_figures_are_those_of_the_lists(self):
         """NDCG@10 of the test part from the TREC run of all users and the reviews themselves."""
@@ -140,13 +127,6 @@ class Recommend(InFolder):
                                 150, "--threads", 2, "--quiet").returncode, 0)
         self.assertEqual(json.loads((uninterrupted / "summary.json").read_text())["result_fingerprint"], reference)
 
-    def test_a_finished_training_is_kept_and_another_one_refused(self):
-        self.train(kind="nmf")
-        self.assertIn("--resume", sentence_of(self.train(kind="nmf", code=2)))
-        self.train("--resume", kind="nmf")
-        self.assertIn("dimension", sentence_of(self.train("--resume", "--dimension", 3, kind="nmf", code=2)))
-        self.train("--force", "--dimension", 3, kind="nmf")
-
     def test_a_full_disk_leaves_a_folder_that_continues(self):
         train = ["train", "--data", "synth:trees?users=60&items=40&reviews=300", "--kind", "fact", "--passes", 2, "--quiet"]
         for limit in (500, 3000, 20000):
@@ -169,22 +149,6 @@ class Recommend(InFolder):
         self.assertTrue(0 <= against["p"] <= against["p_holm"] <= 1)
         text = self.done("eval", "--model", self.root / "a", "--model", self.root / "b").stdout
         self.assertIn("p after Holm's correction", text)
-
-    def test_the_speed_of_a_training_is_measured_beside_its_targets(self):
-        sizes = ["--users", 60, "--items", 40, "--reviews", 400, "--passes", 2, "--threads", 1]
-        measured = json.loads(olrank("bench", "recommend", *sizes, "--json").stdout)
-        self.assertEqual(len(measured["passes"]), 2)
-        self.assertGreater(measured["per_second"]["entries"], 0)
-        self.assertEqual(measured["target_on_two_cores"], {"entries": 1.5e6, "pairs": 3e6})
-        self.assertIn("target on two cores", olrank("bench", "recommend", *sizes).stdout)
-
-    def test_files_configure_and_flags_win(self):
-        config = self.root / "c.toml"
-        config.write_text('[recommend]\nkind = "nmf"\ndimension = 7\npenalty = 0.5\n')
-        printed = self.done("train", "--config", config, "--penalty", 0.25, "--print-config").stdout
-        self.assertIn("dimension = 7", printed)
-        self.assertIn("penalty = 0.25", printed)
-        self.assertNotIn("pair_weight", printed)
 
     def test_a_study_trains_each_cell_once(self):
         config = self.root / "s.toml"
@@ -214,32 +178,6 @@ baseline = "popular"
         chosen = json.loads(tuned)
         self.assertEqual([(row["kind"], row["value"]) for row in chosen], [("bprmf", best["value"]), ("popular", "")])
         self.assertEqual(chosen[0]["ndcg@50"]["mean"], best["ndcg@50"]["mean"])
-
-    def test_users_without_a_training_review_are_left_out_and_counted(self):
-        lines = [{"user": f"u{n}", "item": f"i{m}", "rating": 3} for n in range(20) for m in range(1 if n < 10 else 6)]
-        file = self.root / "r.jsonl"
-        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        self.train(kind="popular", data=file)
-        summary = self.summary()
-        self.assertGreater(summary["data"]["users_without_training"], 0)
-        self.assertEqual(summary["data"]["users"], 20)
-
-    def test_what_is_wrong_is_said_in_a_sentence_and_nothing_is_written(self):
-        bad = self.root / "bad.jsonl"
-        good = '{"user":"a","item":"b","rating":3,"opinions":[["f","p",1]]}\n'
-        for line, place in (('{"user":"a","item":"b","rating":3', "2:34"), ('{"user":"a","item":"b","rating":6}', "2:33"),
-                            ('{"user":"a","item":"b","rating":3,"opinions":[["f","p",0]]}', "2:56"), ("nonsense", "2:2")):
-            bad.write_text(good + line + "\n")
-            done = self.train(kind="popular", data=bad, code=1)
-            self.assertIn(f"{bad}:{place}: ", sentence_of(done))
-            self.assertFalse((self.root / "o").exists())
-        self.train(kind="popular", out="m")
-        for _ in self.refusals("recommend", data=DATA, folder=self.root):
-            self.assertFalse((self.root / "o").exists() or (self.root / "x.jsonl").exists())
-        self.assertEqual(olrank("recommend", "rank", "--model", self.root / "none", "--user", "u").returncode, 1)
-        damaged = self.root / "m/model.safetensors"
-        damaged.write_bytes(damaged.read_bytes()[:-7])
-        self.assertEqual(olrank("recommend", "rank", "--model", self.root / "m", "--user", "user00004").returncode, 1)
 
 
 if __name__ == "__main__":

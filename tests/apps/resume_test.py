@@ -1,16 +1,17 @@
-"""`olrank run --resume`: what it extends, to the same bits, and which way out it names where it cannot."""
+"""`olrank run --resume`: what it extends, to the same bits, which way out it names where it cannot, and that one run writes at a time."""
 
 import json
-import os
+import re
 import shutil
 import signal
 import subprocess
 import time
 import unittest
 
-from command_line import PROGRAM, InFolder, curve, olrank, succeed
+from command_line import PROGRAM, InFolder, curve, olrank
 
 DATA = "synth:small?queries=60&seed=3"
+LONG = ["--ranker", "pdgd", "--rounds", 10000000, "--seeds", "1-2", "--clicks", "perfect"]
 SHORT = ["--ranker", "pdgd", "--rounds", 50, "--seeds", "1", "--clicks", "perfect"]
 
 
@@ -24,14 +25,22 @@ class Folder(InFolder):
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stderr
 
+    def start(self, *arguments):
+        process = subprocess.Popen([PROGRAM, "run", "--data", DATA, "--out", str(self.out), *map(str, arguments)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        return process
+
+    def wait_for_trials(self, process, count):
+        while len(list(self.out.glob("trials/*/*/*/*/curve.jsonl"))) < count:
+            self.assertIsNone(process.poll(), process.communicate() if process.poll() is not None else "")
+            time.sleep(0.01)
+
     def trial(self, ranker="pdgd", user="perfect", seed=1, out=None):
         return (out or self.out) / "trials" / ranker / user / "fold1" / f"seed{seed}"
 
     def summary(self, trial):
         return json.loads((trial / "summary.json").read_text())
-
-    def manifest(self):
-        return json.loads((self.out / "manifest.json").read_text())
 
 
 class Rounds(Folder):
@@ -66,89 +75,6 @@ class Rounds(Folder):
         self.check_extension("olranknet", 47, 61, "--protocol-eval-every", 20, "--width", 8, "--covariance", "diagonal",
                              "--shadow", "full")
 
-    def test_a_killed_extension_goes_on(self):
-        settings = ["--ranker", "pairrank", "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 30,
-                    "--run-checkpoint-every", 20]
-        self.run_into(self.out, *settings, "--rounds", 50)
-        process = subprocess.Popen([PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(self.out), *map(str, settings),
-                                    "--rounds", "5000", "--resume"], stderr=subprocess.PIPE, text=True)
-        while len(curve(self.trial("pairrank"))) < 8:
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
-        process.kill()
-        process.communicate()
-        self.assertFalse((self.trial("pairrank") / "summary.json").exists())
-        rounds = curve(self.trial("pairrank"))[-1]["round"] + 100
-        self.run_into(self.out, *settings, "--rounds", rounds, "--resume", code=2)  # the experiment has 5,000 by now
-        config = self.out / "config.toml"
-        config.write_text(config.read_text().replace("rounds = 5000", f"rounds = {rounds}"))
-        self.run_into(self.out, *settings, "--rounds", rounds, "--resume")
-        whole = self.root / "whole"
-        self.run_into(whole, *settings, "--rounds", rounds)
-        self.assertEqual(self.summary(self.trial("pairrank"))["result_fingerprint"],
-                         self.summary(self.trial("pairrank", out=whole))["result_fingerprint"])
-
-    def test_the_folder_alone_is_enough(self):
-        self.run_into(self.out, *SHORT, "--learning-rate", 0.2)
-        self.run_into(self.out, "--resume", "--rounds", 80, data=())
-        self.assertEqual(self.summary(self.trial())["rounds"], 80)
-        config = (self.out / "config.toml").read_text()
-        self.assertIn("rounds = 80", config)
-        self.assertIn("learning_rate = 0.2", config)
-        manifest = self.manifest()
-        self.assertEqual([run["rounds"] for run in manifest["runs"]], [50, 80])
-        self.assertIn("--learning-rate 0.2", manifest["runs"][0]["command"])
-        missing = self.run_into(self.root / "nothing", "--resume", data=(), code=2)
-        self.assertIn("has no config.toml to continue", missing)
-
-    def test_refuses_what_would_be_shorter_or_of_two_lengths(self):
-        self.run_into(self.out, *SHORT[:-3], "1-2", *SHORT[-2:])
-        before = (self.out / "config.toml").read_bytes()
-        self.assertIn("has 50 rounds, more than the 40 of this run: an experiment can be extended, not shortened",
-                      self.run_into(self.out, *SHORT[:3], 40, *SHORT[4:], "--resume", code=2))
-        self.assertIn("but not all of its seeds, so trials of both lengths would stand side by side. Extend all trials "
-                      f"first: olrank run --resume --out {self.out} --rounds 80.",
-                      self.run_into(self.out, *SHORT[:3], 80, *SHORT[4:], "--resume", code=2))
-        self.assertIn("but not ranker 'pdgd'", self.run_into(
-            self.out, "--ranker", "pairrank", "--rounds", 80, "--seeds", "1-2", "--clicks", "perfect", "--resume", code=2))
-        self.assertEqual((self.out / "config.toml").read_bytes(), before)
-
-
-class Trials(Folder):
-    def test_adds_seeds_users_and_rankers(self):
-        self.run_into(self.out, *SHORT)
-        first = (self.trial() / "summary.json").stat().st_mtime_ns
-        self.run_into(self.out, *SHORT[:5], "2-3", *SHORT[6:], "--resume")
-        self.run_into(self.out, "--resume", "--clicks", "informational", "--seeds", "1", data=())
-        self.run_into(self.out, "--resume", "--ranker", "pairrank,dbgd", "--alpha", 0.2, "--seeds", "1", "--clicks", "perfect",
-                      data=())
-        self.assertEqual((self.trial() / "summary.json").stat().st_mtime_ns, first)
-        manifest = self.manifest()
-        self.assertEqual(len(manifest["trial_folders"]), 6)
-        self.assertEqual(manifest["trials"], 6)
-        self.assertEqual(len(manifest["runs"]), 4)
-        self.assertEqual((self.out / "summary.csv").read_text().count("\n"), 7)
-        config = manifest["config"]
-        self.assertEqual([ranker["name"] for ranker in config["ranker"]], ["pdgd", "pairrank", "dbgd"])
-        self.assertEqual(config["ranker"][1]["alpha"], 0.2)
-        self.assertEqual(config["protocol"]["seeds"], [1, 2, 3])
-        self.assertEqual(config["clicks"]["models"], ["perfect", "informational"])
-        # What is missing in the matrix.
-        self.run_into(self.out, "--resume", data=())
-        self.assertEqual(len(list(self.out.glob("trials/*/*/*/*/summary.json"))), 3 * 2 * 3)
-        whole = self.root / "whole"
-        succeed("run", "--quiet", self.out / "config.toml", "--out", whole)
-        self.assertEqual((whole / "summary.csv").read_bytes(), (self.out / "summary.csv").read_bytes())
-
-    def test_everything_else_stays_as_it_was(self):
-        self.run_into(self.out, *SHORT)
-        for arguments, difference in (
-                (["--protocol-eval-every", 10], "protocol.eval_every is 10, and was 100"),
-                (["--clicks-noise", 0.1], "clicks.noise is 0.1, and was 0.0"),
-                (["--seeds", 2, "--learning-rate", 0.3], "ranker.pdgd.learning_rate is 0.3, and was 0.1")):
-            said = self.run_into(self.out, *SHORT, *arguments, "--resume", code=2)
-            self.assertIn(f"{self.out}: {difference}. --resume can add rounds, seeds, folds, users and rankers", said)
-
 
 class Checkpoints(Folder):
     SETTINGS = ["--ranker", "pairrank", "--rounds", 120, "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 25,
@@ -161,13 +87,6 @@ class Checkpoints(Folder):
         file = self.states() / name
         whole = file.read_bytes()
         file.write_bytes(whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:])
-
-    def test_keeps_the_latest(self):
-        self.run_into(self.out, *self.SETTINGS, "--run-keep-checkpoints", 3)
-        self.assertEqual(sorted(path.name for path in self.states().iterdir()),
-                         ["blocks-00.bin", "state-1.safetensors", "state-2.safetensors", "state.safetensors"])
-        self.run_into(self.out, *self.SETTINGS, "--force")
-        self.assertEqual(sorted(path.name for path in self.states().iterdir()), ["blocks-00.bin", "state.safetensors"])
 
     def test_a_damaged_checkpoint_is_passed_over(self):
         self.run_into(self.out, *self.SETTINGS, "--run-keep-checkpoints", 3)
@@ -191,27 +110,6 @@ class Checkpoints(Folder):
         state = (self.trial("olranknet") / "checkpoint" / name).read_bytes()
         header = json.loads(state[8:8 + int.from_bytes(state[:8], "little")])
         return {file["name"]: file["bytes"] for file in json.loads(header["__metadata__"]["blocks"])["files"]}
-
-    def test_a_kill_leaves_a_checkpoint_that_goes_on_to_the_same_bits(self):
-        whole = self.root / "whole"
-        self.run_into(whole, *self.GROWING)
-        states = self.trial("olranknet") / "checkpoint"
-        for life in range(3):
-            command = [PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(self.out), *map(str, self.GROWING)]
-            process = subprocess.Popen(command + (["--resume"] if life else []), stderr=subprocess.PIPE, text=True)
-            before = (states / "state.safetensors").stat().st_mtime_ns if life else 0
-            while process.poll() is None:
-                state = states / "state.safetensors"
-                if state.exists() and state.stat().st_mtime_ns > before:
-                    break
-            time.sleep(0.003 * life)
-            process.kill()
-            process.communicate()
-        self.run_into(self.out, *self.GROWING, "--resume")
-        self.assertEqual(self.summary(self.trial("olranknet"))["result_fingerprint"],
-                         self.summary(self.trial("olranknet", out=whole))["result_fingerprint"])
-        self.assertEqual(sorted(path.name for path in states.iterdir()),
-                         sorted([*self.block_bytes("state.safetensors"), "state.safetensors"]))
 
     def test_damaged_new_rows_leave_the_checkpoint_before(self):
         self.run_into(self.out, *self.GROWING, "--run-keep-checkpoints", 2)
@@ -242,39 +140,72 @@ class Checkpoints(Folder):
         self.assertEqual(self.summary(trial)["result_fingerprint"], fingerprint)
 
 
-class Surroundings(Folder):
+class Locked(Folder):
     def test_a_hang_up_stops_like_a_termination(self):
-        process = subprocess.Popen([PROGRAM, "run", "--data", DATA, "--out", str(self.out), *map(str, SHORT[:3]), "9000000",
-                                    *map(str, SHORT[4:]), "--force"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while not (self.trial() / "curve.jsonl").exists():
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
+        process = self.start(*LONG, "--force")
+        self.wait_for_trials(process, 1)
         process.send_signal(signal.SIGHUP)
         said = process.communicate(timeout=900)[1]
         self.assertEqual(process.returncode, 129, said)
         self.assertTrue((self.trial() / "checkpoint/state.safetensors").exists())
         self.assertIn("run the same command with --resume in place of --force to continue", said)
 
-    def test_settings_come_from_the_environment(self):
-        def printed(*arguments, **variables):
-            return olrank("run", "--print-config", *arguments, env={**os.environ, **variables})
+    def test_a_killed_run_is_still_ours(self):
+        """Killed at once, before or after it writes its manifest, and later."""
+        for wait in (0.0, 0.02, 0.05, 0.1, 0.3, 1.0):
+            process = self.start("--quiet", *LONG, "--resume")
+            time.sleep(wait)
+            process.kill()
+            process.communicate()
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+        process = self.start("--quiet", *LONG, "--resume")
+        self.wait_for_trials(process, 1)
+        process.kill()
+        process.communicate()
+        self.assertTrue((self.out / ".olrank-lock").exists())
+        self.run_into(self.out, *SHORT, "--force")
+        self.assertEqual([path for path in self.out.iterdir() if path.name.startswith(".")], [])
 
-        self.assertIn("\njobs = 3\n", printed(OLRANK_RUN_JOBS="3").stdout)
-        self.assertIn("\njobs = 2\n", printed("--jobs", 2, OLRANK_RUN_JOBS="3").stdout)
-        config = self.root / "c.toml"
-        config.write_text('[run]\njobs = 5\n[protocol]\nseeds = [7]\n[[ranker]]\nkind = "pairrank"\nalpha = 0.3\n')
-        both = printed(config, OLRANK_RUN_JOBS="3", OLRANK_RANKER_ALPHA="0.25").stdout
-        self.assertIn("\njobs = 3\n", both)
-        self.assertIn("\nalpha = 0.25\n", both)
-        self.assertIn("\nseeds = [7]\n", both)
-        for variables, said in (
-                ({"OLRANK_RUN_JOBBS": "3"}, "OLRANK_RUN_JOBBS is no setting of [run]. Did you mean 'OLRANK_RUN_JOBS'?"),
-                ({"OLRANK_RUN_JOBS": "many"}, "OLRANK_RUN_JOBS must be an integer, not 'many'."),
-                ({"OLRANK_RUN_JOBS": "0"}, "OLRANK_RUN_JOBS must be at least 1 and at most 4096, not 0.")):
-            done = printed(**variables)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(said, done.stderr)
-        self.assertEqual(printed(OLRANK_TORCH_DIR="/x", OLRANK_CUDA="OFF", OLRANK_SERVICE_HOST="a").returncode, 0)
+    def test_a_second_run_is_refused_while_one_writes(self):
+        process = self.start("--quiet", *LONG)
+        self.wait_for_trials(process, 1)
+        for flags in (["--force"], ["--resume"], ["--shard", "0/2", "--resume"]):
+            done = self.run_into(self.out, *LONG, *flags, code=1)
+            self.assertRegex(done, rf"is in use by process {process.pid}\. Wait until it ends, or choose another --out\.")
+        self.assertEqual(olrank("report", self.out).returncode, 0)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual((process.communicate(timeout=900)[1], process.returncode), ("", 143))
+        self.run_into(self.out, *SHORT, "--force")
+
+    def test_two_forced_runs_side_by_side_leave_one_whole_result(self):
+        self.run_into(self.out, *SHORT)
+        several = [*SHORT[:2], "--rounds", 300, "--seeds", "1-3", *SHORT[-2:], "--force"]
+        processes = [self.start("--quiet", *several) for _ in range(3)]
+        done = [(process.communicate(timeout=900)[1], process.returncode) for process in processes]
+        codes = [code for _, code in done]
+        self.assertTrue(set(codes) <= {0, 1} and 0 in codes, done)
+        for sentence, code in done:
+            self.assertEqual(bool(re.search("is in use by", sentence)), code == 1, done)
+        self.assertEqual((self.out / "summary.csv").read_text().count("\n"), 4)
+
+    def test_shards_write_side_by_side_but_each_once(self):
+        processes = [self.start("--quiet", *LONG, "--shard", shard, "--resume") for shard in ("0/2", "1/2")]
+        self.wait_for_trials(processes[0], 2)
+        self.assertIn("is in use by process", self.run_into(self.out, *LONG, "--shard", "1/2", "--resume", code=1))
+        for flags in (["--resume"], ["--force"], ["--shard", "0/3", "--resume"]):
+            self.assertIn("is in use by a run in 2 shards", self.run_into(self.out, *LONG, *flags, code=1))
+        processes[0].kill()
+        processes[0].communicate()
+        curve = self.out / "trials/pdgd/perfect/fold1/seed1/curve.jsonl"
+        before = curve.stat().st_mtime_ns
+        processes[0] = self.start("--quiet", *LONG, "--shard", "0/2", "--resume")
+        while curve.stat().st_mtime_ns == before:
+            self.assertIsNone(processes[0].poll())
+            time.sleep(0.01)
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual((process.communicate(timeout=900)[1], process.returncode), ("", 143))
+        self.assertEqual([path for path in self.out.iterdir() if path.name.startswith(".")], [])
 
 
 if __name__ == "__main__":

@@ -2,9 +2,7 @@
 
 import csv
 import json
-import os
 import random
-import re
 import resource
 import shlex
 import shutil
@@ -114,26 +112,12 @@ class Experiment(Folder):
         succeed("report", merged)
         self.assertEqual((merged / "summary.csv").read_bytes(), expected)
 
-    def test_takes_the_shard_from_the_scheduler(self):
-        settings = ["--ranker", "pdgd", "--rounds", 5, "--seeds", "1-4", "--clicks", "perfect"]
-        environment = {**os.environ, "SLURM_ARRAY_TASK_ID": "11", "SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_COUNT": "2"}
-        self.done(self.folder / "a", *settings, env=environment)
-        self.assertEqual(sorted(path.name for path in self.trial("a", "pdgd").parent.iterdir()), ["seed2", "seed4"])
-
-    def test_dry_run_writes_nothing(self):
-        done = run(self.folder / "a", "--ranker", "pairrank", "--rounds", 100, "--seeds", "1-3", "--dry-run", "--json",
-                   "--clicks", "perfect")
-        plan = json.loads(done.stdout)
-        self.assertEqual((plan["trials"], plan["rankers"][0]["parameters"]), (3, 10))
-        self.assertGreater(plan["rankers"][0]["seconds_a_trial"], 0)
-        self.assertFalse((self.folder / "a").exists())
-
 
 class Resume(Folder):
     def test_survives_kills_at_random_times(self):
         """Checkpoints every 7 rounds take most of the time, so many kills interrupt the writing of one."""
         for ranker, rounds, most, *more in (("pairrank", 3000, 20), ("pdgd", 800, 4, "--network", "linear"), ("clickgp", 300, 4),
-                                            ("olranknet", 300, 4, "--width", 8, "--covariance", "diagonal")):
+                                            ("olranknet", 250, 4, "--width", 8, "--steps", 4, "--covariance", "full", "--form", "dual")):
             with self.subTest(ranker=ranker):
                 self.check_kills(ranker, most, "--rounds", rounds, *more)
 
@@ -179,18 +163,6 @@ class Resume(Folder):
             self.assertEqual(process.returncode, code, complaint)
             self.assertFalse((out / "trials/p2linrank/perfect/fold1/seed1/summary.json").exists())
 
-    def test_replaces_results_only_with_force(self):
-        settings = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]
-        out = self.folder / "a"
-        self.done(out, *settings)
-        self.refused(2, "already contains results", "run", "--data", DATA, "--out", out, *settings)
-        changed = [*settings, "--learning-rate", "0.2"]
-        self.refused(2, "ranker.pdgd.learning_rate is 0.2, and was 0.1. --resume can add", "run", "--quiet", "--data", DATA, "--out",
-                     out, *changed, "--resume")
-        self.done(out, *changed, "--force")
-        config = (out / "config.toml").read_text()
-        self.assertIn("learning_rate = 0.2", config)
-
     def test_refuses_checkpoints_of_other_runs(self):
         out = self.folder / "a"
         settings = ["--ranker", "pairrank", "--rounds", 50, "--seeds", "1", "--clicks", "perfect"]
@@ -205,16 +177,8 @@ class Resume(Folder):
         self.assertEqual((out / "config.toml").read_bytes(), configuration)
         state = trial / "checkpoint" / "state.safetensors"
         whole = state.read_bytes()
-        state.write_bytes(re.sub(rb'"olrank_state":"\d"', b'"olrank_state":"9"', whole))
-        self.refused(1, "format version 9", *resume, DATA)
         state.write_bytes(whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:])
         self.refused(1, "its checksum does not match", *resume, DATA)
-        state.write_bytes(whole[:100])
-        self.refused(1, "not a valid safetensors file", *resume, DATA)
-        state.write_bytes(b"nothing of ours")
-        self.refused(1, "not a valid safetensors file", *resume, DATA)
-        state.write_bytes((trial / "model.safetensors").read_bytes())
-        self.refused(1, "not a checkpoint of olrank", *resume, DATA)
         state.unlink()
         earlier = trial / "checkpoint" / "state.olrank"
         earlier.write_bytes(b"olrankst" + bytes([1, 0, 0, 0]) + bytes(28))
@@ -260,71 +224,7 @@ class Replay(Folder):
                     self.assertEqual(mine[key], theirs[key], ranker)
                 for key in ("ndcg@10", "cndcg@10"):
                     self.assertEqual(mine["online"][key], theirs["online"][key], ranker)
-
-    def test_refuses_bad_recordings(self):
-        log = self.folder / "log.jsonl"
-        command = ["run", "--quiet", "--data", DATA, "--out", self.folder / "a", "--ranker", "pdgd", "--replay", log]
-        good = '{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n'
-        for text, sentence in (
-            (good + '{"qid": "nobody", "shown": [0], "clicks": [1]}\n', "log.jsonl:2:"),
-            (good + '{"qid": "1", "shown": [99], "clicks": [1]}\n', "log.jsonl:2:"),
-            (good + '{"qid": "1", "shown": [0, 1], "clicks": [1]}\n', "log.jsonl:2:"),
-            (good + "{", "log.jsonl:2:"),
-            ("", "log.jsonl"),
-        ):
-            log.write_text(text)
-            self.refused(1, sentence, *command)
-        log.write_text(good)
-        self.refused(2, "team-draft", *(word if word != "pdgd" else "dbgd" for word in command))
-
-
-class BadInput(Folder):
-    def test_errors_are_one_sentence(self):
-        for _ in self.refusals("run", data=DATA, folder=self.folder):
-            self.assertFalse((self.folder / "a").exists())
-
-    def test_force_keeps_results_if_the_run_does_not_fit(self):
-        settings = ["--ranker", "olranknet", "--width", 4, "--seeds", "1", "--clicks", "perfect"]
-        self.done(self.folder / "a", *settings, "--rounds", 5)
-        before = self.trial("a", "olranknet").joinpath("summary.json").read_bytes()
-        self.refused(2, "would fit", "run", "--data", DATA, "--out", self.folder / "a", "--force", *settings, "--form", "dual",
-                     "--rounds", 4000000)
-        self.assertEqual(self.trial("a", "olranknet").joinpath("summary.json").read_bytes(), before)
-
-    def test_force_keeps_results_if_the_run_is_invalid(self):
-        settings = ["--ranker", "pairrank", "--seeds", "1", "--rounds", 5]
-        out = self.folder / "a"
-        self.done(out, *settings, "--clicks", "perfect", "--trace", out / "trace.jsonl")
-        (out / "folder").mkdir()
-        few = self.folder / "few.toml"
-        few.write_text('[clicks]\nmodels = ["mine"]\n[[user]]\nname = "mine"\nclick = [0.1, 0.9]\nstop = [0, 0.5]\n')
-        bad = self.folder / "bad.txt"
-        bad.write_text("1 qid:1 1:0.5 1:0.6\n")
-        files = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
-        for code, sentence, arguments in (
-                (2, "clicks.grades = 3", ["--data", DATA, "--clicks-grades", 3]),
-                (2, "user 'mine' ends at grade 1", [few, "--data", DATA]),
-                (1, "No such file or directory", ["--data", DATA, "--clicks", "perfect", "--trace", self.folder / "none" / "t"]),
-                (1, "Is a directory", ["--data", DATA, "--clicks", "perfect", "--trace", out / "folder"]),
-                (1, "bad.txt:1:", ["--data-train", bad, "--data-test", bad])):
-            with self.subTest(sentence):
-                self.refused(code, sentence, "run", "--quiet", *arguments, *settings, "--out", out, "--force")
-                self.assertEqual({file: file.read_bytes() for file in out.rglob("*") if file.is_file()}, files)
-
-    def test_a_large_cutoff_shows_whole_lists(self):
-        trace = self.folder / "trace.jsonl"
-        self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 20, "--seeds", "1", "--clicks", "perfect", "--cutoff",
-                  100, "--trace", trace)
-        for line in map(json.loads, trace.read_text().splitlines()[1:]):
-            self.assertEqual(sorted(line["shown"]), list(range(line["docs"])))
-
-    def test_refuses_a_test_set_without_queries(self):
-        for part in ("train", "vali"):
-            (self.folder / f"{part}.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
-        (self.folder / "test.txt").write_text("# nothing\n")
-        done = olrank("run", "--data", self.folder, "--out", self.folder / "a", "--ranker", "pdgd")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("test.txt", done.stderr)
+        self.refused(2, "team-draft", "run", "--data", DATA, "--out", self.folder / "c", "--ranker", "dbgd", "--replay", trace)
 
 
 if __name__ == "__main__":

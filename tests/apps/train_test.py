@@ -227,34 +227,5 @@ class FromClicks(Folder):
         self.assertIn("clip 10", done.stderr)
 
 
-class Refusals(Folder):
-    def refused(self, code, sentence, *arguments):
-        """Warnings may stand before the sentence."""
-        done = olrank(*arguments)
-        lines = done.stderr.strip().splitlines()
-        self.assertEqual((done.returncode, sum(line.startswith("olrank: ") for line in lines)), (code, 1), done.stderr)
-        self.assertIn(sentence, lines[-1])
-
-    def test_what_a_loss_an_optimizer_or_the_data_do_not_have(self):
-        self.assertEqual(olrank("data", "synth", DATA, "--out", self.root / "data").returncode, 0)
-        flat = self.root / "flat.txt"
-        flat.write_text("1 qid:1 1:0.5\n1 qid:1 1:0.2\n0 qid:2 1:1\n0 qid:2 1:3\n")
-        for _ in self.refusals("train", data=DATA, flat=flat, folder=self.root):
-            self.assertFalse((self.root / "o").exists())
-
-    def test_results_are_replaced_only_when_asked(self):
-        settings = ["--network", "linear", "--epochs", 2]
-        self.train(*settings)
-        before = self.summary()
-        done = self.train(*settings, code=2)
-        self.assertIn("--resume", done.stderr)
-        self.assertEqual(self.summary(), before)
-        self.train(*settings, "--resume")
-        self.assertEqual(self.summary(), before)
-        self.train("--network", "linear", "--epochs", 3, "--resume", code=2)
-        self.train("--network", "linear", "--epochs", 3, "--force")
-        self.assertEqual(self.summary()["epochs"], 3)
-
-
 if __name__ == "__main__":
     unittest.main()

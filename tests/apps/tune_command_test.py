@@ -57,18 +57,10 @@ def points(ranker):
     return [(ranker + name, chosen) for name, chosen in grid]
 
 
-def at_place(summary, place):
-    return place is None or (summary["fold"], summary["clicks"]) == place
-
-
-def mean_area(found, name, by, place, trials):
-    areas = [s["area"][by] for s in found if s["ranker"] == name and at_place(s, place)]
+def mean_area(found, name, by, trials):
+    areas = [s["area"][by] for s in found if s["ranker"] == name]
     assert len(areas) == trials, (name, len(areas))
     return statistics.fmean(areas)
-
-
-def place_of(row):
-    return (int(row["fold"]), row["clicks"]) if "fold" in row else None
 
 
 def settings_in(text, ranker):
@@ -96,58 +88,53 @@ class Tune(InFolder):
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
-    def check(self, out, by, per, folds=(1,)):
+    def check(self, out, by, folds=(1,)):
         out = self.root / out
         tuned, tested = summaries(out / "tuning"), summaries(out / "test")
         self.assertEqual(len(tuned), 9 * 4 * len(folds))
         self.assertEqual(len(tested), 3 * 4 * len(folds))
         winners = table(out / "winners.csv")
-        places = [None] if per == "ranker" else [(fold, user) for fold in folds for user in USERS]
-        trials = 4 * len(folds) if per == "ranker" else 2
-        self.assertEqual(len(winners), 3 * len(places))
-        lines = iter(winners)
-        marked = {(row["ranker"], row["point"], place_of(row)): row["chosen"] for row in table(out / "tuning.csv")}
-        self.assertEqual(len(marked), 9 * len(places))
-        for ranker in ("pair", "pdgd", "greedy"):
-            for place in places:
-                line = next(lines)
-                chosen = {}
-                if AXES[ranker]:
-                    grid = points(ranker)
-                    areas = [mean_area(tuned, name, by, place, trials) for name, _ in grid]
-                    best = areas.index(max(areas))
-                    chosen = grid[best][1]
-                    for i, (name, _) in enumerate(grid):
-                        self.assertEqual(marked[ranker, name, place], "1" if i == best else "0")
-                self.assertEqual((line["ranker"], place_of(line)), (ranker, place))
-                for key in ("alpha", "refine", "learning_rate"):
-                    self.assertEqual(line[key], cell(chosen[key]) if key in chosen else "")
-                own = [s for s in tested if s["ranker"] == ranker and at_place(s, place)]
-                self.assertEqual((int(line["trials"]), len(own)), (trials, trials))
-                for column, figures in (
-                    ("offline_area", [s["area"]["offline"] for s in own]),
-                    ("online_area", [s["area"]["online"] for s in own]),
-                    ("offline_ndcg@10", [s["last"]["offline"]["ndcg@10"] for s in own]),
-                    ("cndcg@10", [s["last"]["online"]["cndcg@10"] for s in own]),
-                ):
-                    # Sums of four numbers in another order differ by a few roundings.
-                    self.assertAlmostEqual(float(line[column]), statistics.fmean(figures), delta=1e-12 * max(figures))
-                    self.assertAlmostEqual(float(line[column + "_sd"]), statistics.stdev(figures), delta=1e-9)
-                file = "config.toml" if place is None else "config-fold{}-{}.toml".format(*place)
-                said = settings_in((out / file).read_text(), ranker)
+        trials = 4 * len(folds)
+        self.assertEqual([line["ranker"] for line in winners], ["pair", "pdgd", "greedy"])
+        marked = {(row["ranker"], row["point"]): row["chosen"] for row in table(out / "tuning.csv")}
+        self.assertEqual(len(marked), 9)
+        for line in winners:
+            ranker = line["ranker"]
+            chosen = {}
+            if AXES[ranker]:
+                grid = points(ranker)
+                areas = [mean_area(tuned, name, by, trials) for name, _ in grid]
+                best = areas.index(max(areas))
+                chosen = grid[best][1]
+                for i, (name, _) in enumerate(grid):
+                    self.assertEqual(marked[ranker, name], "1" if i == best else "0")
+            for key in ("alpha", "refine", "learning_rate"):
+                self.assertEqual(line[key], cell(chosen[key]) if key in chosen else "")
+            own = [s for s in tested if s["ranker"] == ranker]
+            self.assertEqual((int(line["trials"]), len(own)), (trials, trials))
+            for column, figures in (
+                ("offline_area", [s["area"]["offline"] for s in own]),
+                ("online_area", [s["area"]["online"] for s in own]),
+                ("offline_ndcg@10", [s["last"]["offline"]["ndcg@10"] for s in own]),
+                ("cndcg@10", [s["last"]["online"]["cndcg@10"] for s in own]),
+            ):
+                # Sums of four numbers in another order differ by a few roundings.
+                self.assertAlmostEqual(float(line[column]), statistics.fmean(figures), delta=1e-12 * max(figures))
+                self.assertAlmostEqual(float(line[column + "_sd"]), statistics.stdev(figures), delta=1e-9)
+            said = settings_in((out / "config.toml").read_text(), ranker)
+            for key, value in chosen.items():
+                self.assertEqual(json.loads(said[key]), value)
+            for summary in own:
                 for key, value in chosen.items():
-                    self.assertEqual(json.loads(said[key]), value)
-                for summary in own:
-                    for key, value in chosen.items():
-                        played = dict(pair.split(" = ", 1) for pair in summary["recipe"]["ranker"].splitlines())
-                        self.assertEqual(json.loads(played[key]), value, summary["recipe"])
+                    played = dict(pair.split(" = ", 1) for pair in summary["recipe"]["ranker"].splitlines())
+                    self.assertEqual(json.loads(played[key]), value, summary["recipe"])
 
     def test_chooses_per_ranker(self):
         done = self.tune("o", "--quiet", "--json")
-        self.check("o", "offline", "ranker")
+        self.check("o", "offline")
         out = self.root / "o"
         said = json.loads(done.stdout)
-        self.assertEqual((said["by"], said["per"], len(said["winners"])), ("offline", "ranker", 3))
+        self.assertEqual((said["by"], said["cutoff"], len(said["winners"])), ("offline", 10, 3))
         for line, row in zip(said["winners"], table(out / "winners.csv")):
             self.assertEqual(line["test"]["offline_ndcg"]["mean"], float(row["offline_ndcg@10"]))
             self.assertEqual(line["tuning"] is None, line["ranker"] == "greedy")
@@ -169,25 +156,19 @@ class Tune(InFolder):
         for part in ("config.toml", "test/config.toml", "tuning/config.toml"):
             self.assertEqual(olrank("run", out / part, "--resume", "--quiet").returncode, 0)
 
-    def test_chooses_per_fold_and_user(self):
+    def test_another_choice_is_refused_until_the_earlier_test_is_removed(self):
         for fold in (1, 2):
-            succeed("data", "synth", f"small?queries=30&seed={fold}", "--out", self.root / f"data/Fold{fold}")
+            succeed("data", "synth", f"small?queries=30&seed={fold + 2}", "--out", self.root / f"data/Fold{fold}")
         data = ["--data", self.root / "data", "--set", "data.folds=1-2", "--jobs", 2, "--quiet"]
-        self.tune("o", *data, "--per", "fold-and-user", "--by", "online")
-        self.check("o", "online", "fold-and-user", (1, 2))
-        succeed("run", self.root / "o/config-fold2-perfect.toml", "--resume", "--quiet")
-        self.assertFalse((self.root / "o/config.toml").exists())
-        report = olrank("report", self.root / "o/test")
-        self.assertEqual((report.returncode, report.stderr), (0, f"Report: {self.root}/o/test/report.html\n"))
-        # Another choice from the same tuning is refused until the earlier test is removed.
+        self.tune("o", *data, "--by", "online")
+        self.check("o", "online", (1, 2))
         before = (self.root / "o/tuning.csv").read_text()
-        refused = self.tune("o", *data, "--per", "fold-and-user", "--resume", code=2)
+        refused = self.tune("o", *data, "--resume", code=2)
         self.assertIn("--resume to test the new choice", refused.stderr)
         self.assertEqual((self.root / "o/tuning.csv").read_text(), before)
         subprocess.run(["rm", "-r", self.root / "o/test"], check=True)
         self.tune("o", *data, "--resume")
-        self.check("o", "offline", "ranker", (1, 2))
-        self.assertEqual(list((self.root / "o").glob("config-*")), [])
+        self.check("o", "offline", (1, 2))
 
     def test_resumes_after_a_signal_in_tuning_or_test(self):
         self.write(rounds=1500)
@@ -226,44 +207,8 @@ class Tune(InFolder):
         self.assertEqual((self.root / "o/winners.csv").read_text(), before)
         self.write(rounds=40)
         self.tune("o", "--force", "--quiet")
-        self.check("o", "offline", "ranker")
+        self.check("o", "offline")
         self.assertNotEqual((self.root / "o/winners.csv").read_text(), before)
-
-    def test_dry_run_counts_trials(self):
-        said = json.loads(self.tune("o", "--dry-run", "--json").stdout)
-        self.assertEqual((said["grid_points"], said["trials"], said["test_trials"]), (9, 36, 12))
-        self.assertIn("9 grid points", self.tune("o", "--dry-run").stdout)
-        self.assertFalse((self.root / "o").exists())
-
-    def test_printed_configuration_reads_back_unchanged(self):
-        printed = olrank("tune", self.config, "--print-config").stdout
-        self.config.write_text(printed)
-        self.assertEqual(olrank("tune", self.config, "--print-config").stdout, printed)
-
-    def test_explains_wrong_usage(self):
-        self.assertIn("olrank tune", olrank("run", self.config).stderr)
-        self.assertEqual(olrank("run", self.config).returncode, 2)
-        self.assertIn("'online'", self.tune("o", "--by", "onlin", code=2).stderr)
-        self.assertIn("'fold-and-user'", self.tune("o", "--per", "fold-and-usr", code=2).stderr)
-        self.assertEqual(olrank("tune").returncode, 2)
-        for keys, point in (('network = "linear"\nexploration = ["greedy", "epsilon"]\n', "greedy+network=linear+exploration=epsilon"),
-                            ('kind = ["p2neurrank", "olranknet"]\nnetwork = "mlp"\noptimizer = "nesterov"\nloss = "mean"\n',
-                             "greedy+kind=p2neurrank+network=mlp+optimizer=nesterov+loss=mean")):
-            self.write(more="[sweep.greedy]\n" + keys)
-            self.assertIn(f"'{point}'", self.tune("o", code=2).stderr)
-        self.config.write_text(CONFIGURATION.format(rounds=60).split("[sweep")[0])
-        self.assertIn("has no [sweep]", self.tune("o", code=2).stderr)
-        self.assertFalse((self.root / "o").exists())
-
-    def test_refuses_data_without_a_validation_set(self):
-        line = "{} qid:{} 1:{} 2:{}\n"
-        for part in ("train", "test"):
-            text = "".join(line.format(d % 3, q, 0.1 * d, 0.2 * q) for q in range(1, 5) for d in range(4))
-            (self.root / f"{part}.txt").write_text(text)
-        done = self.tune("o", "--set", "data.source=", "--set", f"data.train={self.root / 'train.txt'}",
-                         "--set", f"data.test={self.root / 'test.txt'}", code=2)
-        self.assertIn("no validation set", done.stderr)
-        self.assertFalse((self.root / "o").exists())
 
 
 if __name__ == "__main__":

@@ -305,14 +305,11 @@ TEST(CacheMutants, ForgedContentsAreRefusedOrSound) {
 ExperimentPlan trial_plan(const std::filesystem::path& out, std::int64_t rounds) {
   ExperimentPlan plan;
   plan.out = out;
-  plan.rankers.push_back({"linear",
-                          "kind = linear\n",
-                          [](const RankerData& data, const TrialKeys& keys) {
+  plan.rankers.push_back({"linear", "kind = linear\n", [](const RankerData& data, const TrialKeys& keys) {
                             return make_ranker(
                                 RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kRecommended),
                                 data.train.features, keys, 10);
-                          },
-                          {}});
+                          }});
   plan.users.push_back({"perfect",
                         [](int max_grade) {
                           return make_user("perfect", ClickSettings::defaults(ProtocolName::kPaper), {},

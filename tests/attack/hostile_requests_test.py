@@ -1,11 +1,14 @@
 """Hostile HTTP against `olrank serve`: malformed and ambiguous requests, written by hand and generated from a seed, then floods of
 silent and slow connections. Each malformed request gets one 4xx and a closed connection, and the request that follows it on the
-same connection, which a lenient parser would take for a second one, is never served. Proper requests in between always succeed."""
+same connection, which a lenient parser would take for a second one, is never served. Proper requests in between always succeed.
+Before them come proper requests with mutated bodies, which the service takes or refuses where Python's json does."""
 
 import argparse
+import http.client
 import json
 import pathlib
 import random
+import re
 import resource
 import socket
 import sys
@@ -18,6 +21,7 @@ from running_service import RunningService, resident_bytes, threads  # noqa: E40
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--requests", type=int, default=300)
+parser.add_argument("--mutants", type=int, default=1500)
 parser.add_argument("--seed", type=int, default=1)
 options = parser.parse_args()
 draw = random.Random(options.seed)
@@ -38,56 +42,12 @@ def get(*fields, target=b"/v1/stats", host=HOST, body=b""):
     return b"GET " + target + b" HTTP/1.1\r\n" + host + b"".join(fields) + b"\r\n" + body
 
 
-BY_HAND = [
-    # Where does the body end?
-    post(LENGTH, CHUNKED, body=CHUNKS), post(CHUNKED, LENGTH, body=CHUNKS), post(LENGTH, LENGTH),
-    post(LENGTH, b"Content-Length: 0\r\n"), post(b"Content-Length: %d, %d\r\n" % (len(BODY), len(BODY))),
-    post(b"Content-Length: 0\r\nContent-Length: %d\r\n" % len(BODY)), post(b"Content-Length: +5\r\n"),
-    post(b"Content-Length: -1\r\n"), post(b"Content-Length: 1e1\r\n"), post(b"Content-Length: 0x10\r\n"),
-    post(b"Content-Length: 5 5\r\n"), post(b"Content-Length:\r\n"), post(b"Content-Length: 18446744073709551616\r\n"),
-    post(b"Content-Length : 5\r\n", body=b"{}"), post(b"Content_Length: 5\r\n", body=b"{}"),
-    post(b"Transfer-Encoding : chunked\r\n", LENGTH), post(b"Transfer-Encoding: xchunked\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: gzip, chunked\r\n", body=CHUNKS), post(b"Transfer-Encoding: chunked, gzip\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: identity\r\n", LENGTH), post(b"Transfer-Encoding: chunked, chunked\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: gzip\r\n", CHUNKED, body=CHUNKS), post(CHUNKED, CHUNKED, body=CHUNKS),
-    post(CHUNKED, b"Transfer-Encoding: identity\r\n", body=CHUNKS), post(b"Transfer-Encoding:\r\n chunked\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: \"chunked\"\r\n", body=CHUNKS), post(b"Transfer-Encoding: chunked;q=1\r\n", body=CHUNKS),
-    post(b"Transfer-Encoding: \x0bchunked\r\n", body=CHUNKS), post(b"Transfer-Encoding\r\n: chunked\r\n", body=CHUNKS),
-    post(CHUNKED, body=CHUNKS, start=b"POST /v1/rank HTTP/1.0\r\n"), get(CHUNKED, body=CHUNKS), get(LENGTH, body=BODY),
-    post(b"Foo: bar\r\n\tTransfer-Encoding: chunked\r\n", LENGTH), b"DELETE /v1/rank HTTP/1.1\r\n" + HOST + LENGTH + b"\r\n" + BODY,
-    # Chunks.
-    post(CHUNKED, body=CHUNKS.replace(b"\r\n", b"\n")), post(CHUNKED, body=CHUNKS.replace(b"\r\n", b"\r")),
-    post(CHUNKED, body=b"%x\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)), post(CHUNKED, body=b"%x\r\n%s\n0\r\n\r\n" % (len(BODY), BODY)),
-    post(CHUNKED, body=b" " + CHUNKS), post(CHUNKED, body=b"0x" + CHUNKS), post(CHUNKED, body=b"+" + CHUNKS),
-    post(CHUNKED, body=b"-1\r\n"), post(CHUNKED, body=b"\r\n" + CHUNKS), post(CHUNKED, body=b"1ffffffffffffffff\r\n" + BODY),
-    post(CHUNKED, body=b"ffffffff\r\n" + BODY), post(CHUNKED, body=b"%x;a=\"\n\"\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)),
-    post(CHUNKED, body=b"%x;a\nb\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)), post(CHUNKED, body=b"2;" + b"x" * 100_000),
-    post(CHUNKED, body=CHUNKS[:-2] + b"Content-Length: 4\r\n\r\n"), post(CHUNKED, body=CHUNKS[:-2] + b"A: b\n\n"),
-    post(CHUNKED, body=CHUNKS[:-2] + b" A: b\r\n\r\n"), post(CHUNKED, body=b"%x\r\n%sx\r\n0\r\n\r\n" % (len(BODY), BODY)),
-    # Lines and fields.
-    b"\r\n" + get(), b"\n" + get(), b" " + get(), get().replace(b"\r\n", b"\n"), get().replace(b"\r\n", b"\r"),
-    get(b"A: b\n"), get(b"A: b\rC: d\r\n"), get(b"A: b\x00c\r\n"), get(b"A\x00: b\r\n"), get(b"A: b\r\n c\r\n"), get(b" A: b\r\n"),
-    get(b"A : b\r\n"), get(b"A\r\n"), get(b": b\r\n"), get(b"A: b\x7f\r\n"), get(b"A: \x1b[2J\r\n"), get(b"A(: b\r\n"),
-    get(b"\xc3\xa9: b\r\n"), get(b"A: " + b"b" * 200_000 + b"\r\n"), get(b"A: b\r\n" * 20_000), b"GET / HTTP/1.1\r\n" + b"A" * 100_000,
-    # Request lines.
-    b"GET\r\n\r\n", b"GET /v1/stats\r\n\r\n", b"GET  /v1/stats HTTP/1.1\r\n" + HOST + b"\r\n", b"GET /v1/stats  HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET /v1/stats HTTP/1.1 \r\n" + HOST + b"\r\n", b"GET\t/v1/stats\tHTTP/1.1\r\n" + HOST + b"\r\n",
-    b"GET /v1/stats HTTP/2.0\r\n" + HOST + b"\r\n", b"GET /v1/stats HTTP/1.10\r\n" + HOST + b"\r\n",
-    b"GET /v1/stats http/1.1\r\n" + HOST + b"\r\n", b"GET /v1 /stats HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"CONNECT localhost:22 HTTP/1.1\r\n" + HOST + b"\r\n", b"G(T /v1/stats HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(200)), b"\x00" * 5000, b"\xff" * 5000,
-    get(target=b"/" + b"a" * 9000), get(target=b"/" + b"a" * 200_000), get(target=b"/v1/../v1/stats"), get(target=b"/v1/stats\x00"),
-    get(target=b"//v1/stats"), get(target=b"/v1/%73tats"), get(target=b"file:///v1/stats"), get(target=b"http://localhost@evil.example/v1/stats"),
-    # Hosts, origins and types.
-    get(host=b""), get(host=HOST + HOST), get(host=b"Host: localhost, evil.example\r\n"), get(host=b"Host: localhost evil.example\r\n"),
-    get(host=b"Host: evil.example\r\n"), get(host=b"Host: 127.evil.example\r\n"), get(host=b"Host: 127.0.0.1.evil.example:8080\r\n"),
-    get(host=b"Host: 0.0.0.0\r\n"), get(host=b"Host:\r\n"), get(host=b"Host: localhost@evil.example\r\n"), get(host=b"Host: [::1\r\n"),
-    get(target=b"http://evil.example/v1/stats"), get(b"Origin: https://evil.example\r\n"), get(b"Origin: null\r\n"),
-    post(LENGTH, b"Origin: http://localhost.evil.example\r\n"), START + HOST + LENGTH + b"\r\n" + BODY,
-    START + HOST + LENGTH + b"Content-Type: text/plain\r\n\r\n" + BODY, post(LENGTH, b"Content-Type: text/plain\r\n"),
-    START + HOST + LENGTH + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n" + BODY,
-    START + HOST + LENGTH + b"Content-Type: multipart/form-data; boundary=x\r\n\r\n" + BODY,
-    post(LENGTH, b"Content-Encoding: gzip\r\n"), post(LENGTH, b"Expect: 200-ok\r\n"), post(b"Content-Length: 99999999\r\n"),
+# Each line of the file is a request that is wrong in its length, chunks, lines, fields, host, origin or type.
+BY_HAND = [line.encode().decode("unicode_escape").encode("latin-1")
+           for line in pathlib.Path(__file__).with_name("hostile_requests.txt").read_text(encoding="ascii").splitlines()]
+BY_HAND += [
+    post(CHUNKED, body=b"2;" + b"x" * 100_000), get(b"A: " + b"b" * 200_000 + b"\r\n"), get(b"A: b\r\n" * 20_000),
+    b"GET / HTTP/1.1\r\n" + b"A" * 100_000, b"\x00" * 5000, b"\xff" * 5000, get(target=b"/" + b"a" * 9000), get(target=b"/" + b"a" * 200_000),
 ]
 
 
@@ -164,6 +124,62 @@ def check_hostile(data):
     return received[9:12].decode() or "closed"
 
 
+# Bodies that are mutated, and pieces that tell readers of JSON apart.
+BODIES = [json.dumps(one, ensure_ascii=plain).encode() for plain in (False, True) for one in (
+    {"query": "größe 😀 \"x\"", "k": 3, "docs": [{"id": f"d{i}", "features": [i, 0.5, -1e-3]} for i in range(4)]},
+    {"query": 7, "explore": False, "docs": [{"id": i, "features": {"1": 2.5, "3": i}} for i in range(3)], "user": "u"},
+    {"query": "?", "docs": [{"id": "ä\\", "features": [1, 2, 3]}], "incumbent": ["ä\\"]}, {"impression": "0123456789abcdef-1", "clicks": [0, 2]})]
+TELLING = [b"{", b"}", b"[", b"]", b'"', b":", b",", b"\\", b"-", b".", b"e", b"0", b"1e999", b"-0", b"00", b"NaN", b"null", b"true", b"\\u0000",
+           b"\\ud800", b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\x00", b"\n", b"\xef\xbb\xbf", b"[" * 70, b"//", b"'", b"1.", b".5", b"+1",
+           b"12345678901234567890"]
+
+
+def mutant():
+    body = draw.choice(BODIES)
+    for _ in range(draw.choice([1, 1, 1, 2, 4])):
+        at, end = sorted(draw.randrange(len(body) + 1) for _ in range(2))
+        other = draw.choice(BODIES)
+        body = draw.choice([  # a flipped bit, a part left out, twice, or of another body, a telling piece
+            body[:at] + bytes(byte ^ 1 << draw.randrange(8) for byte in body[at:at + 1]) + body[at + 1:], body[:at] + body[end:],
+            body[:end] + body[at:], body[:at] + other[draw.randrange(len(other)):][:draw.randrange(30)] + body[at:],
+            body[:at] + draw.choice(TELLING) + body[at:]])
+    return body
+
+
+def read_by_python(body):
+    """The value of strict JSON (RFC 8259, at most 64 deep); a ValueError for everything else."""
+    def no_constant(name):
+        raise ValueError(name)
+    text = body.decode("utf-8-sig")
+    deepest = depth = 0
+    for mark in re.sub(r'"(?:[^"\\]|\\.)*"?', "", text):
+        depth += (mark in "[{") - (mark in "]}")
+        deepest = max(deepest, depth)
+    if deepest > 64:
+        raise ValueError("deep")
+    value = json.loads(text, parse_constant=no_constant)
+    json.dumps(value, ensure_ascii=False).encode()  # half a surrogate is no text
+    return value
+
+
+def check_mutant(connection, body):
+    path = "/v1/feedback" if b"impression" in body else "/v1/rank"
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    status, text = answer.status, answer.read()
+    try:
+        value = read_by_python(body)
+        assert status in (200, 404, 410, 422), (status, body, text)
+    except (ValueError, RecursionError):
+        assert status in (400, 422), (status, body, text)  # it may meet an invalid value first
+    else:
+        if status == 200 and path == "/v1/rank":
+            found = json.loads(text)
+            assert str(found["query"]) == str(value["query"]), (body, text)
+            assert {str(doc["id"]) for doc in found["docs"]} <= {str(doc["id"]) for doc in value["docs"]}, (body, text)
+    return status
+
+
 def flood(count, greeting):
     """Connections that begin a request and never end it."""
     begin = time.monotonic()
@@ -194,6 +210,14 @@ with tempfile.TemporaryDirectory() as folder:
     assert exchange(post(LENGTH, b"Connection: close\r\n"))[0].startswith(b"HTTP/1.1 200"), "the proper request is refused"
     assert exchange(post(CHUNKED, b"Connection: close\r\n", body=CHUNKS))[0].startswith(b"HTTP/1.1 200"), "as are its chunks"
     before = kept.stats()["fingerprint"]
+
+    mutated, outcomes = http.client.HTTPConnection(*ADDRESS, timeout=15), {}
+    for _ in range(options.mutants):
+        status = check_mutant(mutated, mutant())
+        outcomes[status] = outcomes.get(status, 0) + 1
+    mutated.close()
+    print(f"{options.mutants} mutated bodies: {outcomes}")
+    assert outcomes.keys() >= {200, 400, 422}, "the mutants reach no more than one kind of answer"
 
     outcomes = {}
     for number, data in enumerate(BY_HAND + [generated() for _ in range(options.requests)]):

@@ -116,13 +116,6 @@ TEST_F(EvalComparisonTest, TableNamesTheFamilyOfTests) {
   EXPECT_TRUE(contains(some, "all 4 tests of one kind: 2 comparisons with c times 2 metrics"));
 }
 
-TEST_F(EvalComparisonTest, LatexEscapesNamesAndHasALabel) {
-  const std::string latex = comparison_latex(compare_rankings(three(), "c", context_));
-  EXPECT_TRUE(contains(latex, "b\\_1 & $"));
-  EXPECT_TRUE(contains(latex, "\\label{tab:rankings}"));
-  EXPECT_TRUE(contains(latex, "\\mathbf{0.8333}"));
-}
-
 TEST_F(EvalComparisonTest, PerQueryValuesNameTheirRanking) {
   const std::string csv = comparison_queries_csv(compare_rankings(three(), "c", context_), 0);
   EXPECT_EQ(csv.rfind("ranking,qid,docs,ndcg@1,", 0), 0U);

@@ -33,12 +33,10 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
   plan.out = out;
   for (const char* name : {"one", "two"}) {
     plan.rankers.push_back(
-        {name,
-         std::string("kind = ") + name + "\n",
+        {name, std::string("kind = ") + name + "\n",
          [certain = name == std::string("two")](const RankerData& data, const TrialKeys&) {
            return std::make_unique<StubRanker>(data.train.features, certain);
-         },
-         {}});
+         }});
   }
   for (const std::string name : {"perfect", "informational"}) {
     plan.users.push_back({name,
@@ -107,12 +105,6 @@ std::string curve_of(const std::filesystem::path& trial) {
   return kept;
 }
 
-TEST(TrialsOfTest, RankersOnlyRunOnTheirFoldsAndUsers) {
-  ExperimentPlan plan = small_plan("nowhere");
-  plan.rankers[0].plays = [](std::int64_t, const std::string& user) { return user == "perfect"; };
-  EXPECT_EQ(trials_of(plan).size(), 9U);
-}
-
 /// Waits in its first learn() for the others.
 class RankerThatMeetsOthers : public StubRanker {
  public:
@@ -171,7 +163,7 @@ class JudgedBeside : public StubRanker {
   int asked_ = 0;
 };
 
-TEST(ExperimentTest, ScoringInParallelKeepsCurves) {
+TEST(ExperimentTest, ScoringInParallelAndInterruptionsKeepCurves) {
   const TemporaryFolder folder;
   ExperimentPlan plain = small_plan(folder / "plain");
   run_experiment(plain);
@@ -190,6 +182,7 @@ TEST(ExperimentTest, ScoringInParallelKeepsCurves) {
     int runs = 1;
     while (run_experiment(beside).signal != 0) ASSERT_LT(++runs, 40);
     EXPECT_EQ(runs > 5, stopped);
+    EXPECT_EQ(rounds, stopped ? 12 * 30 : 0);  // no round was played twice
     for (const TrialIdentity& identity : trials_of(plain)) {
       EXPECT_EQ(curve_of(beside.out / identity.path()), curve_of(plain.out / identity.path()))
           << identity.path() << stopped;
@@ -356,42 +349,6 @@ TEST(ExperimentTest, ReplacesNothingBehindSymbolicLinks) {
     EXPECT_THROW(remove_job(plan.out, trials_of(plan).front().path()), IoError);  // a link that comes later
     EXPECT_EQ(read_finished_trials(plan.out).size(), 2U);
   }
-}
-
-TEST(ExperimentTest, ContinuesWithSameResultsAfterInterruption) {
-  const TemporaryFolder folder;
-  run_experiment(small_plan(folder / "whole"));
-  ExperimentPlan plan = small_plan(folder / "stopped");
-  plan.existing = Existing::kResume;
-  // Every 29th round of all trials together, which falls into every place of a trial of 30, sends a signal.
-  struct Stopping : StubRanker {
-    Stopping(std::int64_t features, bool certainty, std::int64_t* rounds)
-        : StubRanker(features, certainty), rounds_of_all(rounds) {}
-    LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-      if (++*rounds_of_all % 29 == 0) std::raise(SIGTERM);
-      return StubRanker::learn(context, feedback);
-    }
-    std::int64_t* rounds_of_all;
-  };
-  std::int64_t rounds = 0;
-  for (ExperimentRanker& ranker : plan.rankers) {
-    ranker.make = [certain = ranker.name == "two", &rounds](const RankerData& data, const TrialKeys&) {
-      return std::make_unique<Stopping>(data.train.features, certain, &rounds);
-    };
-  }
-  int runs = 0;
-  for (;;) {
-    ASSERT_LT(++runs, 40);
-    const ExperimentOutcome outcome = run_experiment(plan);
-    if (outcome.signal == 0) break;
-    EXPECT_EQ(outcome.signal, SIGTERM);
-  }
-  EXPECT_GT(runs, 10);
-  EXPECT_EQ(rounds, 12 * 30);  // no round was played twice
-  EXPECT_EQ(table_of(plan.out), table_of(folder / "whole"));
-  // Curves too, but for their seconds.
-  const TrialIdentity identity{"two", "informational", 1, 2};
-  EXPECT_EQ(curve_of(plan.out / identity.path()), curve_of(folder / "whole" / identity.path()));
 }
 
 TEST(ExperimentTest, ContinuesWithSameResultsAfterKill) {

@@ -97,10 +97,6 @@ class InstalledPackageTest(unittest.TestCase):
         self.assertEqual(len(clicks), 4)
         self.assertGreater(clicks[3] - clicks[2], 1.2 * clicks[0])
 
-    def test_the_completions_are_installed(self):
-        share = self.prefix / "share"
-        self.assertIn("complete -o default -F _olrank olrank", (share / "bash-completion/completions/olrank").read_text())
-
     def test_a_program_brings_a_user_and_a_ranker(self):
         program = self.build_example("own-ranker")
         out = self.folder / "own"

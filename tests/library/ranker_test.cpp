@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -54,117 +52,17 @@ void play(Ranker& ranker, std::uint32_t first, std::uint32_t last) {
   }
 }
 
-class LibraryRankerTest : public testing::TestWithParam<const char*> {};
-
-TEST_P(LibraryRankerTest, SavesAndLoadsToTheSameBits) {
-  const TemporaryFolder folder;
-  Ranker whole(options_of(GetParam()));
-  play(whole, 1, 20);
-  whole.save(folder.path() / "state");
-  Ranker loaded = Ranker::load(folder.path() / "state");
-  EXPECT_EQ(loaded.rounds(), 20U);
-  EXPECT_EQ(loaded.fingerprint(), whole.fingerprint());
-  play(whole, 21, 30);
-  play(loaded, 21, 30);
-  EXPECT_EQ(loaded.fingerprint(), whole.fingerprint());
-}
-
-TEST_P(LibraryRankerTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  RankerOptions options = options_of(GetParam());
-  Ranker one(options);
-  options.threads = 2;
-  Ranker two(options);
-  play(one, 1, 10);
-  play(two, 1, 10);
-  EXPECT_EQ(one.fingerprint(), two.fingerprint());
-}
-
-TEST_P(LibraryRankerTest, LearnsTheListsOfALogAsItsOwn) {
-  Ranker shows(options_of(GetParam()));
-  Ranker learns(options_of(GetParam()));
-  for (std::uint32_t round = 1; round <= 8; ++round) {
-    const std::vector<float> docs = docs_of(round);
-    const ShownList list = shows.rank(docs, "query");
-    shows.learn(list, clicks_on(list, docs));
-    const ShownList same = learns.shown_list(docs, list.docs, "query");
-    EXPECT_EQ(same.scores.size(), list.scores.size());
-    learns.learn(same, clicks_on(list, docs));
-    EXPECT_EQ(learns.fingerprint(), shows.fingerprint()) << "round " << round;
+// tests/python/test_ranker.py plays the same class: its lists, states, widths and rewards.
+TEST(LibraryRankerTest, GivesTheSameBitsOnAnyNumberOfThreads) {
+  for (const char* kind : {"pairrank", "olranknet", "p2linrank", "p2neurrank", "pdgd"}) {
+    RankerOptions options = options_of(kind);
+    Ranker one(options);
+    options.threads = 2;
+    Ranker two(options);
+    play(one, 1, 10);
+    play(two, 1, 10);
+    EXPECT_EQ(one.fingerprint(), two.fingerprint()) << kind;
   }
-}
-
-TEST_P(LibraryRankerTest, LearnsWhatUsersClick) {
-  Ranker ranker(options_of(GetParam()));
-  play(ranker, 1, 150);
-  // The clicked documents' first feature is above 0.6: their scores are the higher ones in most pairs.
-  int right = 0;
-  int pairs = 0;
-  for (std::uint32_t round = 1001; round <= 1010; ++round) {
-    const std::vector<float> docs = docs_of(round);
-    const std::vector<float> scores = ranker.score(docs);
-    for (std::int64_t i = 0; i < kDocs; ++i) {
-      for (std::int64_t j = 0; j < kDocs; ++j) {
-        if (!(docs[i * kFeatures] > 0.6F) || docs[j * kFeatures] > 0.6F) continue;
-        ++pairs;
-        right += scores[i] > scores[j] ? 1 : 0;
-      }
-    }
-  }
-  EXPECT_GT(right, 0.7 * pairs) << right << " of " << pairs;
-}
-
-INSTANTIATE_TEST_SUITE_P(Kinds, LibraryRankerTest,
-                         testing::Values("pairrank", "olranknet", "p2linrank", "p2neurrank", "pdgd"));
-
-TEST(LibraryRankerTest, ReportsCertainPairsAndWidths) {
-  RankerOptions options = options_of("pairrank");
-  options.settings["alpha"] = "0.01";
-  Ranker ranker(options);
-  play(ranker, 1, 100);
-  const std::vector<float> docs = docs_of(200);
-  const ShownList list = ranker.rank(docs, "q", true);
-  ASSERT_EQ(list.docs.size(), 10U);
-  ASSERT_EQ(list.scores.size(), static_cast<std::size_t>(kDocs));
-  ASSERT_EQ(list.widths.size(), static_cast<std::size_t>(kDocs * kDocs));
-  EXPECT_FALSE(list.certain.empty());
-  for (const CertainPair& pair : list.certain) {
-    EXPECT_GT(list.scores[pair.first], list.scores[pair.second]);
-    const double width = list.widths[pair.first * kDocs + pair.second];
-    EXPECT_GT(width, 0.0);
-    const double margin = list.scores[pair.first] - list.scores[pair.second];
-    EXPECT_GT(0.5 * std::tanh(0.5 * margin), 0.01 * width);
-  }
-}
-
-TEST(LibraryRankerTest, LooksAtWidthsWithoutChangingAnything) {
-  Ranker ranker(options_of("pairrank"));
-  play(ranker, 1, 20);
-  const std::string before = ranker.fingerprint();
-  const std::vector<float> docs = docs_of(300);
-  const std::vector<double> widths = ranker.widths(docs);
-  EXPECT_EQ(ranker.fingerprint(), before);
-  EXPECT_EQ(ranker.rank(docs, {}, true).widths, widths);
-  Ranker bandit(options_of("pdgd"));
-  EXPECT_EQ(message_of<InvalidArgument>([&] { bandit.widths(docs); }).find("A 'pdgd' has no widths: "), 0U);
-}
-
-TEST(LibraryRankerTest, ShowsFewerRanksOnRequest) {
-  RankerOptions options = options_of("pairrank");
-  options.settings["alpha"] = "0.01";
-  Ranker ranker(options);
-  play(ranker, 1, 30);
-  Ranker twin = Ranker::from_bytes(ranker.bytes());
-  const std::vector<float> docs = docs_of(400);
-  const ShownList three = ranker.rank(docs, {}, false, 3);
-  const ShownList ten = twin.rank(docs);
-  EXPECT_EQ(three.docs, std::vector<std::int32_t>(ten.docs.begin(), ten.docs.begin() + 3));
-  EXPECT_LT(three.certain.size(), ten.certain.size());
-  for (const CertainPair& pair : three.certain) {
-    EXPECT_EQ(std::count(three.docs.begin(), three.docs.end(), pair.first), 1);
-    EXPECT_EQ(std::count(three.docs.begin(), three.docs.end(), pair.second), 1);
-  }
-  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.rank(docs, {}, false, 11); }),
-            "This ranker makes lists of 10 ranks, not 11: create it with cutoff = 11.");
 }
 
 TEST(LibraryRankerTest, TakesAnswersInAnyOrderAndEachOnce) {
@@ -185,13 +83,12 @@ TEST(LibraryRankerTest, RefusesWhatItCannotUse) {
   const std::string unknown_kind =
       message_of<InvalidArgument>([] { Ranker ranker({.kind = "pairank", .features = 2}); });
   EXPECT_EQ(unknown_kind.find("kind must be clickgp, pairrank, "), 0U) << unknown_kind;
-  EXPECT_NE(unknown_kind.find("not 'pairank'. Did you mean 'pairrank'?"), std::string::npos)
-      << unknown_kind;
+  EXPECT_TRUE(contains(unknown_kind, "not 'pairank'. Did you mean 'pairrank'?"));
   const std::string unknown_key = message_of<InvalidArgument>([] {
     Ranker ranker({.features = 2, .settings = {{"widht", "5"}}});
   });
-  EXPECT_NE(unknown_key.find("'widht'"), std::string::npos) << unknown_key;
-  EXPECT_NE(unknown_key.find("'width'"), std::string::npos) << unknown_key;
+  EXPECT_TRUE(contains(unknown_key, "'widht'"));
+  EXPECT_TRUE(contains(unknown_key, "'width'"));
 
   Ranker ranker(options_of("pairrank"));
   EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.rank(std::vector<float>(7)); }),
@@ -223,33 +120,20 @@ TEST(LibraryRankerTest, RefusesWhatItCannotUse) {
             "features yourself and choose 'none', or choose 'query-minmax'.");
 }
 
-TEST(LibraryRankerTest, RewardsCountPairsAsOften) {
+TEST(LibraryRankerTest, RefusesRewardsAndWidthsThatThereAreNone) {
   const std::vector<std::uint8_t> clicks = {0, 1, 0, 1, 0, 0, 0, 0, 0, 0};
-  const auto scores_after = [&](std::vector<double> rewards) {
-    Ranker ranker(options_of("pairrank"));
-    ranker.learn(ranker.rank(docs_of(1)), clicks, rewards);
-    return ranker.score(docs_of(2));
-  };
-  const std::vector<float> plain = scores_after({});
-  EXPECT_EQ(scores_after(std::vector<double>(10, 1.0)), plain);
-  EXPECT_NE(scores_after({0, 1, 0, 10, 0, 0, 0, 0, 0, 0}), plain);
   Ranker ranker(options_of("pairrank"));
   const ShownList list = ranker.rank(docs_of(1));
-  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, clicks, std::vector<double>(3)); }),
-            "There are 3 rewards for 10 shown documents: give one for each rank.");
-  std::vector<double> wrong(10, 1.0);
-  wrong[1] = -2.0;
-  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, clicks, wrong); }),
-            "The reward at rank 2 is -2: it must be a number of at least 0.");
-  wrong[1] = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, clicks, wrong); }),
-            "The reward at rank 2 is inf: it must be a number of at least 0.");
-  Ranker remembers(options_of("clickgp"));
-  remembers.learn(remembers.rank(docs_of(1)), clicks, std::vector<double>(10, 2.0));
-  Ranker duels(options_of("dbgd"));
-  const ShownList other = duels.rank(docs_of(1));
-  EXPECT_EQ(message_of<InvalidArgument>([&] { duels.learn(other, clicks, std::vector<double>(10, 1.0)); }),
-            "A 'dbgd' learns from clicks alone: leave rewards out.");
+  for (const auto& [reward, said] :
+       {std::pair{-2.0, "-2"}, std::pair{std::numeric_limits<double>::infinity(), "inf"}}) {
+    std::vector<double> rewards(10, 1.0);
+    rewards[1] = reward;
+    EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, clicks, rewards); }),
+              std::string("The reward at rank 2 is ") + said + ": it must be a number of at least 0.");
+  }
+  Ranker bandit(options_of("pdgd"));
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { bandit.widths(docs_of(1)); }),
+                       "A 'pdgd' has no widths: "));
 }
 
 TEST(LibraryRankerTest, SavesASnapshotThatKnowsItsDocuments) {
@@ -286,7 +170,7 @@ TEST(LibraryRankerTest, SavesASnapshotThatKnowsItsDocuments) {
   Ranker forgets(options_of("pairrank"));
   forgets.save(folder / "pairrank");
   const std::string refusal = message_of<IoError>([&] { Model::load(folder / "pairrank"); });
-  EXPECT_NE(refusal.find("Only a clickgp remembers documents"), std::string::npos) << refusal;
+  EXPECT_TRUE(contains(refusal, "Only a clickgp remembers documents"));
 }
 
 TEST(LibraryRankerTest, RefusesListsThatNoUserSaw) {

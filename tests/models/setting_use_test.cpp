@@ -141,31 +141,6 @@ TEST(SettingUse, NamesTheKindsThatHaveASetting) {
   EXPECT_EQ(why_ignored(pairrank, "alpha"), std::nullopt);
 }
 
-std::string refusal(const RankerSettings& settings) {
-  return message_of<InvalidArgument>([&] { check_ranker(settings, 10); });
-}
-
-TEST(PosteriorLists, NeedWidthsAndNoFairness) {
-  RankerSettings settings = small_settings(RankerKind::kP2LinRank);
-  settings.explore.list = ListRule::kSample;
-  EXPECT_EQ(
-      refusal(settings),
-      "Ranker 'p2linrank' cannot have list = \"sample\", which needs widths, and 'p2linrank' has none: "
-      "choose pairrank, olranknet or ollambdarank, or another list.");
-  settings = small_settings(RankerKind::kPairRank);
-  settings.explore.list = ListRule::kUcb;
-  EXPECT_EQ(refusal(settings), kNoError);
-  settings.fair.fair = Fairness::kFairExp;
-  EXPECT_EQ(refusal(settings),
-            "Ranker 'pairrank' has list = \"ucb\" and fair = \"fairexp\", which makes lists from certain "
-            "orders: use fair = \"none\", or another list.");
-  EXPECT_EQ(why_ignored(settings, "refine"),
-            "it counts only with another list than sample or ucb. Remove it, or change that");
-  settings.explore.list = ListRule::kBlocks;
-  EXPECT_EQ(refusal(settings), kNoError);
-  EXPECT_EQ(why_ignored(settings, "refine"), std::nullopt);
-}
-
 TEST(SettingUse, NamesTheConditionOfASetting) {
   RankerSettings network = small_settings(RankerKind::kOlRankNet);
   EXPECT_EQ(why_ignored(network, "form"), std::nullopt);

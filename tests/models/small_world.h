@@ -102,7 +102,7 @@ struct TestContext {
 inline const std::vector<std::string>& bandit_names() {
   static const std::vector<std::string> names = {
       "pdgd",           "dbgd_team_draft", "dbgd_probabilistic", "mgd_team_draft", "mgd_probabilistic",
-      "ranknet_greedy", "ranknet_epsilon", "intervention_aware"};
+      "ranknet_greedy", "ranknet_epsilon"};
   return names;
 }
 
@@ -111,7 +111,6 @@ inline RankerSettings bandit_settings(const std::string& name) {
       name.ends_with("probabilistic") ? Interleaving::kProbabilistic : Interleaving::kTeamDraft;
   RankerKind kind = RankerKind::kRankNet;
   if (name.starts_with("pdgd")) kind = RankerKind::kPdgd;
-  if (name.starts_with("intervention")) kind = RankerKind::kInterventionAware;
   if (name.starts_with("dbgd")) kind = RankerKind::kDbgd;
   if (name.starts_with("mgd")) kind = RankerKind::kMgd;
   RankerSettings chosen;

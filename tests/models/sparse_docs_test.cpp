@@ -145,26 +145,6 @@ std::vector<float> trained_on(const LabelSettings& settings, const Dataset& data
   return {training.theta().begin(), training.theta().end()};
 }
 
-TEST(SparseDocsTest, LinearTrainingHasTheSameBits) {
-  for (const auto& [loss, optimizer] : {std::pair{ListLoss::kListNet, LabelOptimizer::kAdam},
-                                        std::pair{ListLoss::kLambdaRank, LabelOptimizer::kAdam},
-                                        std::pair{ListLoss::kListNet, LabelOptimizer::kLbfgs},
-                                        std::pair{ListLoss::kRankSvm, LabelOptimizer::kOgdAverage}}) {
-    LabelSettings settings;
-    settings.network.network = NetworkForm::kLinear;
-    settings.loss = loss;
-    settings.optimizer = optimizer;
-    settings.batch = 8;
-    EXPECT_EQ(trained_on(settings, layouts().sparse), trained_on(settings, layouts().dense));
-    EXPECT_EQ(trained_on(settings, layouts().sparse, 3), trained_on(settings, layouts().sparse));
-    const std::vector<float> weights = {2.0F, 0.0F, 0.3F};
-    EXPECT_EQ(trained_on(settings, weighted(layouts().sparse, weights), 3),
-              trained_on(settings, weighted(layouts().dense, weights)));
-    EXPECT_NE(trained_on(settings, weighted(layouts().sparse, weights)),
-              trained_on(settings, layouts().sparse));
-  }
-}
-
 TEST(SparseDocsTest, NetworksAreTrainedAsOnDenseOnes) {
   LabelSettings settings;
   settings.network.network = NetworkForm::kMlp;

@@ -7,21 +7,11 @@ import os
 import pathlib
 import signal
 import subprocess
-import threading
-import time
 
-import numpy as np
 import pytest
 
 import olrank
-
-CONFIG = {
-    "data": {"source": "synth:small?queries=40"},
-    "protocol": {"rounds": 30, "eval_every": 10, "seeds": [1, 2]},
-    "clicks": {"models": ["navigational"]},
-    "run": {"device": "cpu"},
-    "ranker": [{"name": "linear", "kind": "pairrank"}, {"name": "net", "kind": "olranknet", "width": 8, "steps": 5}],
-}
+from small_experiment import CONFIG, Weights
 
 
 class Reader:
@@ -34,23 +24,6 @@ class Reader:
             pathlib.Path(mark).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return [rank < 3 and query.coin(doc) < 0.3 * query.grades[doc] for rank, doc in enumerate(shown)]
-
-
-class Counts:
-    """A weight for each feature: clicked minus shown."""
-
-    def __init__(self, features, cutoff, seed, fold):
-        self.weights = np.zeros(features)
-
-    def rank(self, query, round):
-        return np.argsort(-(query.X @ self.weights), kind="stable")
-
-    def learn(self, query, shown, clicks, round):
-        if clicks.any():
-            self.weights += query.X[shown[clicks == 1]].mean(axis=0) - query.X[shown].mean(axis=0)
-
-    def score(self, X):
-        return X @ self.weights
 
 
 def spread(grades, scores):
@@ -117,7 +90,7 @@ def local(tmp_path_factory):
 
 def test_processes_write_the_folder_of_a_local_run(tmp_path):
     config = CONFIG | {"protocol": CONFIG["protocol"] | {"seeds": 7}}
-    own = {"users": {"reader": Reader()}, "rankers": {"counts": Counts}, "metrics": {"spread": spread}}
+    own = {"users": {"reader": Reader()}, "rankers": {"counts": Weights}, "metrics": {"spread": spread}}
     told = []
     olrank.run(config, progress=False, out=tmp_path / "local", **own)
     with pool(2) as executor:
@@ -169,7 +142,7 @@ def test_refuses_before_a_task_is_submitted(tmp_path):
     (tmp_path / "letter.txt").touch()
     with pytest.raises(olrank.InvalidArgument, match="not a folder that olrank made"):
         olrank.run(CONFIG, progress=False, out=tmp_path, executor=executor)
-    main = type("Main", (Counts,), {"__module__": "__main__"})
+    main = type("Main", (Weights,), {"__module__": "__main__"})
     with pytest.raises(olrank.InvalidArgument, match="'counts' is defined in the script itself"):
         olrank.run(CONFIG, progress=False, executor=executor, rankers={"counts": main})
     assert executor.submitted == []
@@ -244,51 +217,10 @@ def test_one_run_at_a_time_in_a_folder(tmp_path):
     assert len(executor.submitted) == 4
 
 
-def test_finds_the_trials_of_defaults_and_ranges():
-    executor = Here()
-    config = {"data": {"source": "synth:small?queries=20"}, "protocol": {"rounds": 2, "seeds": "1-2"}, "run": {"device": "cpu"}}
-    results = olrank.run(config, progress=False, executor=executor)
-    assert len(executor.submitted) == 6
-    assert set(executor.submitted) == {str(trial.folder.relative_to(results.out)) for trial in results.trials}
-
-
 def test_a_bar_counts_trials(capfd, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     olrank.run(CONFIG, out=tmp_path / "out", executor=Here())
     assert "100%, 4 of 4 trials" in capfd.readouterr().err
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("allowed_failures", [0, 3])  # Dask gives the trial up, or plays it again itself
-def test_dask_plays_the_trials_of_a_killed_worker_again(allowed_failures, tmp_path, caplog):
-    dask = pytest.importorskip("dask")
-    distributed = pytest.importorskip("distributed")
-    config = CONFIG | {"protocol": CONFIG["protocol"] | {"rounds": 3000, "eval_every": 1000, "seeds": [1, 2, 3]}}
-    dask.config.set({"distributed.scheduler.allowed-failures": allowed_failures})
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
-        address, process = next(iter(client.run(os.getpid).items()))
-
-        def kill():
-            while not client.processing()[address]:
-                time.sleep(0.01)
-            os.kill(process, signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        olrank.run(config, progress=False, out=tmp_path / "dask", executor=client.get_executor())
-        killer.join()
-        assert process not in client.run(os.getpid).values()
-    assert ("lost its worker and is played again: KilledWorker" in caplog.text) == (allowed_failures == 0)
-    olrank.run(config, progress=False, out=tmp_path / "local")
-    assert contents(tmp_path / "dask") == contents(tmp_path / "local")
-
-
-def test_submitit_plays_trials_as_jobs(tmp_path, local):
-    submitit = pytest.importorskip("submitit")
-    executor = submitit.AutoExecutor(folder=tmp_path / "jobs", cluster="local")
-    executor.update_parameters(timeout_min=5)
-    olrank.run(CONFIG, progress=False, out=tmp_path / "out", executor=executor)
-    assert contents(tmp_path / "out") == local
 
 
 SWEPT = CONFIG | {"sweep": {"linear.lambda": [0.1, 1.0], "net.learning_rate": [0.01, 0.1]}}
@@ -322,24 +254,21 @@ def test_tuning_is_what_the_program_tunes(tuned, tmp_path, program):
     assert len(tuned.tuning.trials) == 8 and len(tuned.test.trials) == 4
 
 
-@pytest.mark.parametrize("per", ["ranker", "fold-and-user"])
-def test_executors_tune_as_one_process_does(tuned, tmp_path, per):
+def test_executors_tune_as_one_process_does(tuned, tmp_path):
     executor = Here(losses=1)
-    spread = olrank.tune(SWEPT, out=tmp_path / "run", progress=False, per=per, executor=executor)
-    assert len(set(executor.submitted)) == (12 if per == "ranker" else 8)  # the engine tests choices per fold and user
-    if per == "ranker":
-        assert spread.winners == tuned.winners
-        assert decided(spread.out) == decided(tuned.out)
-        again = Here()
-        assert olrank.tune(SWEPT, out=tmp_path / "run", progress=False, resume=True, executor=again).winners == tuned.winners
-        assert not again.submitted
+    spread = olrank.tune(SWEPT, out=tmp_path / "run", progress=False, executor=executor)
+    assert len(set(executor.submitted)) == 12
+    assert spread.winners == tuned.winners
+    assert decided(spread.out) == decided(tuned.out)
+    again = Here()
+    assert olrank.tune(SWEPT, out=tmp_path / "run", progress=False, resume=True, executor=again).winners == tuned.winners
+    assert not again.submitted
 
 
 def test_wrong_tunings_are_refused(tmp_path):
     for config, options, part in [
         (CONFIG, {}, "has no \\[sweep\\]"),
         (SWEPT, {"by": "luck"}, "by .*offline"),
-        (SWEPT, {"per": "user"}, "per .*ranker"),
         (SWEPT, {"resume": True, "force": True}, "choose one of them"),
     ]:
         with pytest.raises(olrank.InvalidArgument, match=part):

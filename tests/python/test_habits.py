@@ -81,17 +81,6 @@ def test_callbacks_are_told_each_evaluation(tmp_path):
     assert closed == [1] and all("online.ndcg@10" in figures for *_, step, figures in told if step > 0)
 
 
-def test_callbacks_are_told_by_executors(tmp_path):
-    from concurrent.futures import ThreadPoolExecutor
-
-    told = []
-    with ThreadPoolExecutor(1) as pool:
-        results = olrank.run(
-            CONFIG, progress=False, out=tmp_path / "out", executor=pool, callbacks=[lambda figures, step, trial: told.append((trial, step))]
-        )
-    assert set(told) == {(one.trial, one.round) for one in results} and len(told) == len(list(results))
-
-
 @pytest.mark.parametrize("error", [LookupError, olrank.InvalidArgument])
 def test_a_callback_that_raises_shows_where(error, tmp_path):
     def broken(figures, step, trial):

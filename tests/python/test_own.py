@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import olrank
+from small_experiment import Weights
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = {
@@ -22,24 +23,6 @@ CONFIG = {
     "clicks": {"models": ["navigational"]},
     "run": {"device": "cpu"},
 }
-
-
-class Weights:
-    """A weight for each feature: clicked minus shown, and how much a list tells."""
-
-    def __init__(self, features, cutoff, seed, fold, step=1.0):
-        self.weights = np.zeros(features)
-        self.step = step
-
-    def rank(self, query, round):
-        return np.argsort(-(query.X @ self.weights), kind="stable")
-
-    def learn(self, query, shown, clicks, round):
-        if clicks.any():
-            self.weights += self.step * (query.X[shown[clicks == 1]].mean(axis=0) - query.X[shown].mean(axis=0))
-
-    def score(self, X):
-        return X @ self.weights
 
 
 class ByQuery(Weights):

@@ -62,6 +62,7 @@ def test_labels_of_pandas_are_not_taken_for_attributes():
         ({"b": [1, None, 3, 4]}, "null value|NaN|not finite|finite"),
         ({"qid": ["x", None, "y", "y"]}, "null value"),
         ({"b": [[1.0, None], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]}, "null value|give real numbers"),
+        ({"b": [[1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]}, "Column 'b' of the table has lists of different lengths"),
         ({"b": ["1", "2", "3", "x"]}, "Column 'b' of the table has the type .*: give real numbers"),
     ],
 )
@@ -200,29 +201,6 @@ def test_clicks_with_features(tmp_path):
         olrank.click_log(table.assign(position=[3, 1, 1, 2]), tmp_path / "shown.jsonl")
     with pytest.raises(olrank.InvalidArgument, match="other than 0 and 1"):
         olrank.click_log(table.assign(click=[3, 1, 1, 2]), tmp_path / "shown.jsonl")
-
-
-def test_baidu_ultrs_feather_files(tmp_path):
-    """A row for each document; `query_no` tells lists apart, and embeddings are lists of float16."""
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import feather
-
-    embedding = np.arange(12, dtype=np.float16).reshape(4, 3)
-    columns = {"query_no": [7, 7, 9, 9], "query_id": ["u", "u", "u", "u"], "query": [[1, 2], [1, 2], [3], [3]], "position": [2, 1, 1, 2],
-               "click": [0, 1, 0, 0], "media_type": [0, 3, 1, 1], "bm25": [0.5, 2.0, 1.0, 1.5], "query_document_embedding": list(embedding)}  # fmt: skip
-    feather.write_feather(pyarrow.table(columns), tmp_path / "part.feather")
-    whole = feather.read_table(tmp_path / "part.feather")
-    for table in (whole, whole.slice(2), whole.to_pandas()):
-        names = {"qid": "query_no", "X": ["bm25", "query_document_embedding"]}
-        data = olrank.click_log(table, tmp_path / "shown.jsonl", **names)
-        rows = slice(-len(table), None)
-        assert np.array_equal(data.X, np.column_stack([columns["bm25"], embedding])[rows])
-        assert data.qids == ["7", "9"][-len(table) // 2 :]
-    lines = [json.loads(line) for line in (tmp_path / "shown.jsonl").read_text().splitlines()]
-    assert lines == [{"qid": "7", "shown": [1, 0], "clicks": [1, 0]}, {"qid": "9", "shown": [0, 1], "clicks": [0, 0]}]
-    for table in (whole, whole.to_pandas()):
-        with pytest.raises(olrank.InvalidArgument, match="Column 'query' of the table has lists of different lengths"):
-            olrank.click_log(table, tmp_path / "shown.jsonl", qid="query_no")
 
 
 def test_aol4foltrs_files(tmp_path):

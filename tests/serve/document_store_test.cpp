@@ -282,36 +282,6 @@ TEST(DocumentStore, ReadsOldVersionsFromCompressedSegments) {
   EXPECT_EQ(store.put({stored_document("a", 0, {9.0F, 9.0F, 9.0F})}), (std::vector<std::int64_t>{7}));
 }
 
-TEST(DocumentStore, LosesOnlyWhatAKillHasCut) {
-  const TemporaryFolder folder;
-  const ExpectedWarnings warnings;  // of what is moved aside
-  {
-    DocumentStore store(store_settings(folder));
-    store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
-    store.put({stored_document("b", 0, {4.0F, 5.0F, 6.0F})});
-  }
-  const std::filesystem::path file = folder.path() / DocumentVersions::kFile;
-  const std::string whole = read_file(file.string());
-  const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
-  for (std::size_t cut = last; cut < whole.size() - 1; cut += 7) {
-    std::ofstream(file, std::ios::binary | std::ios::trunc) << whole.substr(0, cut);
-    DocumentStore store(store_settings(folder));
-    store.begin_writing({});
-    EXPECT_EQ(store.counts().documents, 1) << cut;
-    EXPECT_EQ(store.put({stored_document("b", 0, {4.0F, 5.0F, 6.0F})}), (std::vector<std::int64_t>{1}));
-    EXPECT_EQ(DocumentVersions(file).apply(
-                  *std::make_unique<FeedbackRecord>(list_of_versions({{"a", 1}, {"b", 1}}))),
-              "");
-  }
-  std::ofstream(file, std::ios::binary | std::ios::trunc) << whole.substr(0, whole.size() - 1);
-  EXPECT_EQ(DocumentStore(store_settings(folder)).counts().documents, 2);  // its newline alone is lost
-  std::string damaged = whole;
-  damaged[last - 60] ^= 1;
-  std::ofstream(file, std::ios::binary | std::ios::trunc) << damaged;
-  EXPECT_THROW(DocumentStore{store_settings(folder)}, DataError);
-  EXPECT_THROW(DocumentVersions{file}, DataError);
-}
-
 TEST(DocumentStore, AChangedSchemaKeepsTheVersionsOfItsDocuments) {
   const TemporaryFolder folder;
   const std::vector<float> old = {1.0F, 2.0F, 3.0F};
@@ -460,20 +430,6 @@ DocumentStore::Settings next_schema(const TemporaryFolder& folder) {
                      }};
   settings.schema = "next";
   return settings;
-}
-
-TEST(DocumentStore, ChangesItsDocumentsWithTheSchema) {
-  const TemporaryFolder folder;
-  DocumentStore store(store_settings(folder));
-  store.put({stored_document("a", 4, {1, 2, 3}), stored_document("b", 0, {4, 5, 6})});
-  store.remove(std::vector<std::string>{"b"});
-  const DocumentStore::Settings next = next_schema(folder);
-  EXPECT_TRUE(store.change_schema(documents_head(next.schema, next.normalisation), next.before));
-  EXPECT_EQ(store.newest("a")->version, 4);
-  EXPECT_EQ(store.newest("a")->columns, (std::vector<float>{2, 3, 4}));
-  EXPECT_EQ(store.newest("b"), nullptr);
-  FeedbackRecord record = list_of_versions({{"a", 4}});
-  EXPECT_EQ(store.apply(record), "");
 }
 
 TEST(DocumentStore, GoesOnWithAChangeThatAKillHasCut) {

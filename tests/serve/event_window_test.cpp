@@ -91,17 +91,6 @@ TEST(EventTypesTest, ReadsTypesWithTheirWeights) {
   EXPECT_EQ(types.index("cart"), -1);
 }
 
-TEST(EventTypesTest, RefusesOthers) {
-  const auto refusal = [](std::string_view text) {
-    return message_of<InvalidArgument>([&] { EventTypes::parse(text); });
-  };
-  EXPECT_EQ(refusal("cart=-1"), "--events cart: The weight must be from 0 to 1000000, not -1.");
-  EXPECT_EQ(refusal("cart=nan"), "--events cart: The weight must be from 0 to 1000000, not nan.");
-  EXPECT_EQ(refusal("cart"), "--events: 'cart' must be TYPE=WEIGHT, as in click=1,cart=3.");
-  EXPECT_EQ(refusal("a b=1"), "--events: 'a b=1' must be TYPE=WEIGHT, as in click=1,cart=3.");
-  EXPECT_EQ(refusal("cart=1,cart=2"), "--events: The type 'cart' appears twice.");
-}
-
 TEST(EventWindowTest, AListIsLoggedWhenItsWindowClosesWithEachEventOnce) {
   Windowed served;
   const std::string id = served.open(1000);

@@ -64,15 +64,6 @@ struct FairService {
   std::optional<Service> service;
 };
 
-/// Σ of the terms of a list, by the definition.
-double unfairness_of(const std::string& groups, std::size_t shown) {
-  double unfairness = 0.0;
-  const double examination[] = {1.0, 0.5, 0.25};
-  for (std::size_t rank = 0; rank < shown; ++rank)
-    unfairness += groups[rank] == 'A' ? examination[rank] : -1.25 * examination[rank];
-  return unfairness;
-}
-
 // Lists that were chosen by the same unfairness would go beyond the bound together.
 TEST(FairService, KeepsItWithRequestsAtTheSameTime) {
   const TemporaryFolder folder;
@@ -106,47 +97,6 @@ TEST(FairService, SaysWhereNoListIsFair) {
   EXPECT_EQ(answer["unfairness"], 1.5);
   EXPECT_FALSE(answer["fair"].get<bool>());
   EXPECT_EQ(fair.fairness()["fair_share"], 0.0);
-}
-
-TEST(FairService, CountsTheLoggedListsAfterARestart) {
-  const TemporaryFolder folder;
-  const auto play = [](FairService& fair, int from, int to) {
-    for (int number = from; number < to; ++number) {
-      const auto answer = fair.rank(number);
-      // Every third list stays without feedback, so that a restart forgets it.
-      if (number % 3 == 0) continue;
-      fair.service->feedback(
-          fmt::format(R"({{"impression":"{}","ranks":[1]}})", answer["impression"].get<std::string>()));
-    }
-  };
-  const auto by_hand = [&] {
-    FileLog log(folder / "log", 1, false, FileLog::Access::kRead);
-    FileLog::Reader reader(log, 0);
-    double sum = 0.0;
-    for (std::string_view line; reader.next(line);) {
-      const auto record = nlohmann::json::parse(line);
-      sum += unfairness_of(record["groups"], record["shown"].size());
-    }
-    return sum;
-  };
-  {
-    FairService fair(folder);
-    play(fair, 0, 20);
-    fair.learner.write_checkpoint();
-    play(fair, 20, 41);
-    fair.learner.stop(std::chrono::seconds(0));
-  }
-  const double expected = by_hand();
-  FairService after(folder);
-  EXPECT_NEAR(after.fairness()["unfairness"].get<double>(), expected, 1e-12);
-  EXPECT_EQ(after.fairness()["lists"], 27);
-  // From the whole log or from a checkpoint on: the same bits.
-  const double resumed = after.learner.logged_exposure().unfairness()[0];
-  after.learner.stop(std::chrono::seconds(0));
-  const TemporaryFolder elsewhere;
-  Learner whole(make_fair(RankerKind::kPairRank, Fairness::kFairExp), after.log,
-                FairService::settings(elsewhere));
-  EXPECT_EQ(whole.logged_exposure().unfairness()[0], resumed);
 }
 
 TEST(FairService, CountsOnlyListsThatAreShown) {
@@ -194,16 +144,6 @@ TEST(FairService, RefusesALogWithoutGroups) {
     Learner(make_fair(RankerKind::kPairRank, Fairness::kFairExp), log, FairService::settings(folder));
   });
   EXPECT_TRUE(contains(message, "log:1:1: The record has no 'groups'"));
-}
-
-TEST(FairService, HasNoFairnessWithoutGroups) {
-  SmallService small;
-  const auto answer =
-      nlohmann::json::parse(small.service.rank(R"({"query":"q","docs":[{"id":1,"features":[1,2,3,4]}]})"));
-  EXPECT_FALSE(answer.contains("unfairness"));
-  EXPECT_FALSE(answer.contains("fair"));
-  EXPECT_TRUE(nlohmann::json::parse(small.service.stats())["fairness"].is_null());
-  EXPECT_FALSE(contains(small.service.metrics(), "unfairness"));
 }
 
 }  // namespace

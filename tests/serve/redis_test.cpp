@@ -18,6 +18,7 @@
 #include "serve/redis_log.h"
 #include "serve/service_identity.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/cases.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/redis_server.h"
@@ -63,22 +64,11 @@ TEST(RedisAddressTest, ReadsAddressesAndSaysWhatIsWrong) {
   EXPECT_EQ(address.prefix, "shop:{a}.1");
   EXPECT_EQ(RedisAddress::parse(address.text()).text(), address.text());
   EXPECT_EQ(RedisAddress::parse("redis://host/p").text(), "redis://host:6379/p");
-  for (const auto& [text, part] :
-       {std::pair{"http://host/p", "neither redis nor rediss"},
-        std::pair{"redis://host", "prefix of the keys is missing"},
-        std::pair{"redis://host:6379/", "prefix of the keys is missing"},
-        std::pair{"redis:///p", "host is missing"}, std::pair{"redis://host:no/p", "port is not a number"},
-        std::pair{"redis://host:70000/p", "port is not a number"},
-        std::pair{"redis://[::1/p", "closing bracket"}, std::pair{"redis://host/a b", "letters, digits"},
-        std::pair{"redis://:secret@host/p", "password does not belong"},
-        std::pair{"http://me:secret@host/p", "password does not belong"},
-        std::pair{"redis:/me:secret@host/p", "password does not belong"},
-        std::pair{"redis://me:se/secret@host/p", "password does not belong"},
-        std::pair{"redis://me:secret@host/p", "password does not belong"}}) {
+  expect_cases("serve/refusals.txt", "addresses of a shared log", [](const std::string& text) {
     const std::string refusal = message_of<InvalidArgument>([&] { RedisAddress::parse(text); });
-    EXPECT_TRUE(contains(refusal, part));
     EXPECT_FALSE(contains(refusal, "secret"));
-  }
+    return refusal;
+  });
 }
 
 TEST(SharedSettingsTest, NamesEachDifference) {
@@ -709,27 +699,6 @@ TEST_F(RedisTest, TwoLearnersArchiveAndLearnTheSame) {
   };
   EXPECT_EQ(bytes_of("first.log"), bytes_of("second.log"));
   EXPECT_FALSE(bytes_of("first.log").empty());
-
-  // A stream with a lower counter, another one, and one that was cut before it was archived.
-  FileLog file(folder / "first.log", 10);
-  Learner learner(make_served(), file, {folder / "first.checkpoint", "identity", 1000});
-  const auto refusal = [&] {
-    return message_of<IoError>([&] { StreamArchive(*log, file, learner, {"first", 5}); });
-  };
-  EXPECT_EQ(refusal(), kNoError);
-  {
-    const ExpectedWarnings warnings;
-    client->call({"SET", "olrank:rounds", "39"});
-    EXPECT_EQ(refusal(), kNoError);
-    EXPECT_EQ(warnings.count("was 39. Restored it to 40"), 1);
-  }
-  client->call({"DEL", "olrank:log"});
-  client->call({"XADD", "olrank:log", "40-0", "record", ",\"other\":1"});
-  EXPECT_TRUE(contains(refusal(), "belongs to another prefix")) << refusal();
-  client->call({"DEL", "olrank:log"});
-  client->call({"XADD", "olrank:log", "44-0", "record", ",\"other\":1"});
-  client->call({"SET", "olrank:rounds", "44"});
-  EXPECT_TRUE(contains(refusal(), "records 41 to 43 are missing")) << refusal();
 }
 
 TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
@@ -768,18 +737,6 @@ TEST_F(RedisTest, AServerThatMayLoseAnswersIsRefused) {
   for (int time = 0; time < 2; ++time)
     EXPECT_TRUE(
         contains(message_of<IoError>([&] { lists.add(id, clicks, {}); }), "0 of the server's 1 replica"));
-}
-
-TEST_F(RedisTest, PasswordsAreAskedFor) {
-  const RedisServer locked({"--requirepass", "right"});
-  RedisSettings settings = locked.settings();
-  EXPECT_TRUE(contains(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }), "NOAUTH"));
-  settings.password = "wrong";
-  EXPECT_TRUE(contains(message_of<RedisError>([&] { RedisClient(settings).call({"PING"}); }),
-                       "refuses the password"));
-  settings.password = "right";
-  EXPECT_EQ(RedisClient(settings).call({"PING"}).text, "PONG");
-  EXPECT_THROW(RedisClient({RedisAddress::parse("redis://127.0.0.1:1/p")}).call({"PING"}), RedisAway);
 }
 
 /// The documents of a process of the prefix: with a folder those of a learner.

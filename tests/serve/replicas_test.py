@@ -283,30 +283,6 @@ class ReplicasTest(ServiceTest):
                 self.assertEqual(inputs[2], sum(one["qid"] == record["qid"] for one in views))
         self.assertEqual(learned_state(self.folder / "standby")["fingerprint"], fingerprint)
 
-    def test_ranking_goes_on_while_the_server_is_away(self):
-        server = self.start_redis()
-        log = ["--log", server.url + "/shop"]
-        both = self.start("both", *log, *SETTINGS)
-        replica = self.start(None, *log, "--role", "replica")
-        users, draw = Users(4, 4, docs=6, queries=5), random.Random(1)
-        with both.client() as first, replica.client() as second:
-            second.wait_until_ready()
-            first.feedback(*users.ask(second, draw), attempts=5)
-            server.kill()
-            kept = [users.ask(client, draw) for client in (first, second) for _ in range(20)]
-            with self.assertRaises(ServiceError) as refusal:
-                second._json("POST", "/v1/feedback", {"impression": kept[-1][0], "clicks": kept[-1][1]})
-            self.assertEqual((refusal.exception.status, refusal.exception.retry_after), (503, 1))
-            self.assertIn("cannot be reached", str(refusal.exception))
-            self.assertIn("olrank_log_away 1", second.metrics())
-            server.start()
-            wait_until(lambda: "olrank_log_away 0" in second.metrics(), "the server stays away")
-            for number, (impression, clicks) in enumerate(kept):
-                first.feedback(impression, clicks, attempts=5)
-            first.wait_until_learned()
-        self.assertEqual(len(logged(self.folder / "both")), 41)
-        self.assertEqual(len({line["impression"] for line in logged(self.folder / "both")}), 41)
-
     def test_arms_windows_and_their_figures_are_those_of_all_replicas(self):
         log = ["--log", self.start_redis().url + "/shop"]
         learner = self.start("learner", *log, *SETTINGS, "--role", "learner", "--arms", "learner=50,incumbent=50", "--window",

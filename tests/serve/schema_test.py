@@ -198,60 +198,6 @@ class SchemaChange(ServiceTest):
                 self.assertEqual(again["fingerprint"], fingerprint)
                 self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
 
-    def test_counters_are_of_the_lists_learned_before(self):
-        counter = "[[feature]]\nname = \"{}\"\nkind = \"counter\"\n{}\n"
-        rate = counter.format("rate", "of = \"click-rate\"\nby = \"query\"\nhalf_life = 0.00001\nprior = [1, 4]")
-        schema = self.schema("[[feature]]\nname = \"price\"\n" + rate + counter.format("seen", "of = \"views\""))
-        for ranker, stored in (("pairrank", False), ("clickgp", True)):
-            with self.subTest(ranker=ranker):
-                self.state = self.folder / f"counters-{ranker}"
-                settings = ["--ranker", ranker, "--schema", schema, "--normalise", "none"]
-                service = self.start(*settings, "--checkpoint-every", "20")
-                draws, docs = random.Random(4), [{"id": f"d{doc}", "features": {"price": doc / 8}} for doc in range(6)]
-                with service.client() as client:
-                    if stored:
-                        client.put_docs(docs)
-                        docs = [{"id": doc["id"]} for doc in docs]
-                for one in range(60):
-                    if one in (25, 43):
-                        service.kill() if one == 25 else self.assertEqual(service.stop(), 0)
-                        service = self.start()
-                    with service.client() as client:
-                        client.wait_until_ready()
-                        shown = client.rank(f"q{draws.randrange(3)}", docs, k=4)
-                        client.feedback(shown["impression"], ranks=[0] if draws.random() < 0.7 else [])
-                        client.wait_until_learned()
-                # The slow formula over the lists before, with the times of the records alone.
-                with service.client() as client:
-                    fingerprint = client.stats()["fingerprint"]
-                    self.assertIn("olrank_counter_bytes 2", client.metrics())
-                self.assertEqual(service.stop(), 0)
-                fresh = ["serve", "--state", self.folder / f"fresh-{ranker}", *settings, "--import-log", self.state / "feedback.jsonl",
-                         "--learn-only", "--json"]
-                self.assertEqual(json.loads(succeed(*fresh))["fingerprint"], fingerprint)
-                (self.state / "checkpoint").unlink()
-                self.assertEqual(json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"], fingerprint)
-                records = logged(self.state)
-                if stored:  # the counters are what the request has and the document does not
-                    self.assertIn("versions", records[-1])
-                    self.assertEqual({place for row in records[-1]["given"] for place in row[1::2]}, {1, 2})
-                    records = logged(self.folder / f"fresh-{ranker}")  # an import has the numbers of the documents
-                for number, record in enumerate(records):
-                    for doc, inputs in zip(record["shown"] + record.get("unshown", []), record["inputs"]):
-                        clicks, views, seen = 1.0, 4.0, 0
-                        for before in records[:number]:
-                            if doc in before["shown"]:
-                                weight = 2 ** (-(record["time"] - before["time"]) / (0.00001 * 86_400_000))
-                                same = before["qid"] == record["qid"]
-                                clicks += same * weight * before["clicks"][before["shown"].index(doc)]
-                                views += same * weight
-                                seen += 1
-                        self.assertAlmostEqual(inputs[1], clicks / views, delta=1e-6)
-                        self.assertEqual(inputs[2], seen)
-        self.assertIn("half_life of 'rate' must be a number of days above 0, not 0; without it nothing fades.",
-                      self.refused(*RANKER, "--schema", self.schema(rate.replace("0.00001", "0")), state=self.folder / "none"))
-        self.assertFalse((self.folder / "none").exists())
-
     def test_a_counter_that_is_added_counts_the_lists_so_far(self):
         service = self.start(*RANKER, "--schema", self.schema(PRICES), "--normalise", "none")
         self.play_shop(service, 20, 1, lambda draws: {"price": 10 * draws.random(), "age": 0, "stock": 0})
@@ -394,14 +340,6 @@ class SchemaChange(ServiceTest):
     def play_positions(self, service):
         self.play(service, 15, features=3)
         self.assertEqual(service.stop(), 0)
-
-    def test_bad_use(self):
-        schema = self.schema(PRICES)
-        self.assertIn("--schema and --feature-names contradict each other",
-                      self.refused(*RANKER, "--schema", schema, "--feature-names", "a,b,c"))
-        cycle = self.schema("\n[[feature]]\nname = \"a\"\nfrom = \"b\"\n[[feature]]\nname = \"b\"\nfrom = \"a\"\n")
-        self.assertIn("schema.toml:2:1: Feature 'a' is computed from itself, by way of 'b'", self.refused(*RANKER, "--schema", cycle))
-        self.assertFalse(self.state.exists())
 
 
 if __name__ == "__main__":

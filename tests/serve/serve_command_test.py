@@ -102,16 +102,6 @@ class ServeCommand(ServiceTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
         return done.stderr
 
-    def test_a_refused_start_leaves_nothing_behind(self):
-        self.assertIn("--state is required", self.refused())
-        self.assertIn("--model FILE, or with --features D", self.refused("--state", self.state))
-        self.path("there").mkdir()
-        self.refused("--state", self.path("there"))
-        self.assertEqual(list(self.path("there").iterdir()), [])
-        self.assertEqual(self.start("--ranker", "pairrank", "--features", "3").stop(), 0)
-        for flags in (["--width", "50"], ["--protocol", "paper", "--width", "50"]):
-            self.assertIn("--width does not apply to ranker 'pairrank': ", self.refused("--state", self.state, *flags))
-
     def test_a_taken_port_leaves_nothing_behind(self):
         port = self.start(*RANKER).url.rpartition(":")[2]
         fresh = self.path("nested") / "fresh"
@@ -138,38 +128,6 @@ class ServeCommand(ServiceTest):
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         self.assertIn("Port 80 is privileged: as an ordinary user, choose a --port from 1024 on", done.stderr)
         self.assertEqual(list(folder.iterdir()), [])
-
-    def test_tells_loopback_by_the_number(self):
-        fresh = self.path("fresh")
-        for address, problem in (("127.evil.invalid", "neither an IP address nor a name"), ("::", "requires --token-file"),
-                                 ("0.0.0.0", "requires --token-file"), ("", "neither an IP address nor a name")):
-            with self.subTest(address=address):
-                self.assertIn(problem, self.refused("--state", fresh, *RANKER, "--address", address))
-        self.assertFalse(fresh.exists())
-        service = self.start(*RANKER, "--address", "localhost")
-        with service.client() as client:
-            self.assertTrue(client.is_ready())
-
-    def test_refuses_flags_that_contradict_the_state(self):
-        started = ["--ranker", "olranknet", "--features", "3", "--width", "8", "--seed", "2", "--normalise", "none"]
-        self.assertEqual(self.start(*started).stop(), 0)
-        for flags, difference in ((["--seed", "3"], "seed is 2, not 3"),
-                                  (["--normalise", "query-minmax"], "normalisation is "),
-                                  (["--features", "4"], "features is 3, not 4"),
-                                  (["--width", "16"], "width is 8, not 16"),
-                                  (["--set", "ranker.lambda=3"], "lambda is 20.0, not 3.0"),
-                                  (["--protocol", "paper"], 'parameterisation is "standard", not "ntk"'),
-                                  (["--ranker", "pdgd"], 'kind is "olranknet", not "pdgd"')):
-            with self.subTest(flags=flags):
-                message = self.refused("--state", self.state, *flags)
-                self.assertIn("contains a service with other settings (", message)
-                self.assertIn(difference, message)
-                advice = f"--state NEW --import-log {self.state}/feedback.jsonl"
-                self.assertEqual(advice in message, flags[0] not in ("--features", "--normalise"), message)
-        for flags in (started, ["--ranker", "olranknet"], ["--seed", "2"], ["--protocol", "recommended", "--width", "8"],
-                      ["--features", "3", "--cutoff", "10"]):
-            with self.subTest(flags=flags):
-                self.assertEqual(self.start(*flags).stop(), 0)
 
     def test_settings_change_that_nothing_learned_depends_on(self):
         """The state goes on from its checkpoint, as another folder that had them from the start learns it."""
@@ -210,20 +168,6 @@ class ServeCommand(ServiceTest):
         self.assertGreater(float(told["process_cpu_seconds_total"]), 0)
         self.assertGreater(float(told["process_virtual_memory_bytes"]), float(told["process_resident_memory_bytes"]))
         self.assertLess(float(told["process_open_fds"]), float(told["process_max_fds"]))
-
-    def test_resumes_after_a_stop(self):
-        service = self.start(*RANKER)
-        first = self.play(service, 40)
-        self.assertEqual(service.stop(), 0)
-        self.assertTrue((self.state / "checkpoint").exists())
-        service = self.start("--verbose")
-        self.assertIn("learning continues from round 40", service.messages())
-        with service.client() as client:
-            self.assertEqual(client.stats()["fingerprint"], first["fingerprint"])
-        last = self.play(service, 30, seed=2)
-        self.assertEqual(service.stop(), 0)
-        self.assertEqual(last["fingerprint"], learned_state(self.state)["fingerprint"])
-        self.assertNotEqual(last["fingerprint"], first["fingerprint"])
 
     def test_lists_outlive_ten_kills(self):
         users, draw, open_lists, answered = Users(2, 6), random.Random(5), [], 0
@@ -287,25 +231,6 @@ class ServeCommand(ServiceTest):
         self.assertEqual(len(told), 2, told)
         self.assertIn("Feedback is rejected until there is space", told[0])
         self.assertIn("Feedback is accepted again; 1 was rejected.", told[1])
-
-    def test_texts_of_queries_are_made_alike_if_asked(self):
-        docs = Users(1, 6).queries[0]
-
-        def ask(*arguments):
-            service = self.start(*arguments)
-            with service.client() as client:
-                shown = client.rank("  Rain \t JACKET" + 300 * " ", docs) if "=false" not in arguments[-1] else client.rank("Rain  JACKET", docs)
-                client.feedback(shown["impression"], [])
-                self.assertEqual(service.stop(), 0)
-            return shown["query"]
-
-        self.assertEqual(ask(*RANKER, "--normalise-query"), "rain jacket")  # white space does not count as text
-        self.assertEqual(ask("--normalise-query=false"), "Rain  JACKET")
-        self.assertEqual([record["qid"] for record in logged(self.state)], ["rain jacket", "Rain  JACKET"])
-        for flag, texts in (("--normalise-query", ["rain jacket"] * 2), ("--normalise-query=false", ["rain jacket", "Rain  JACKET"])):
-            state = self.folder / f"imported{flag}"
-            succeed("serve", "--state", state, *RANKER, flag, "--import-log", self.state / "feedback.jsonl", "--learn-only")
-            self.assertEqual([record["qid"] for record in logged(state)], texts)
 
     def test_starts_from_a_model_with_its_normalisation(self):
         data, run = self.path("data"), self.path("run")
@@ -446,21 +371,20 @@ class ServeCommand(ServiceTest):
     def test_every_kind_learns_and_restarts(self):
         lists = ["--network", "module", "--module", "attention"]
         for kind, *more in (["pairrank"], ["p2linrank"], ["p2neurrank"], ["ollambdarank"], ["pdgd"], ["ranknet"],
-                            ["intervention-aware"], ["olranknet", *lists]):
+                            ["olranknet", *lists]):
             with self.subTest(kind):
                 state = self.path(kind)
                 width = ["--width", "6", "--steps", "3"] if kind in ("p2neurrank", "ollambdarank", "olranknet") else []
                 service = self.start("--ranker", kind, "--features", "6", *width, *more, state=state)
                 stats = self.play(service, 25)
-                if kind != "intervention-aware":  # it learns from clicks without pairs
-                    self.assertGreater(stats["pairs"], 3)
+                self.assertGreater(stats["pairs"], 3)
                 self.assertEqual(service.stop(), 0)
                 with self.start(state=state).client() as client:
                     self.assertEqual(client.stats()["fingerprint"], stats["fingerprint"])
                 self.services[-1].kill()
                 self.assertEqual(learned_state(state)["fingerprint"], stats["fingerprint"])
                 # Scores of lists depend on the documents that were not shown.
-                reads_all = kind in ("pdgd", "intervention-aware") or bool(more)
+                reads_all = kind == "pdgd" or bool(more)
                 self.assertEqual(all("unshown" in record for record in logged(state)), reads_all)
 
     def test_client_example_runs(self):
@@ -572,15 +496,6 @@ class ServeCommand(ServiceTest):
                 (("rank", "--model", exported, "--data", data, "--out", run), 1, "take the snapshot again."),
                 (("export", self.path("model"), "--to", "snapshot", "--out", run), 2, "a model file has no memory of documents")):
             InFolder.refused(self, code, problem, *arguments)
-
-    def test_writes_a_checkpoint_on_request(self):
-        service = self.start(*RANKER)
-        self.play(service, 10)
-        with service.client() as client:
-            checkpoint = client.checkpoint()
-            self.assertEqual((checkpoint["round"], checkpoint["fingerprint"]), (10, client.stats()["fingerprint"]))
-        service.kill()
-        self.assertIn("learning continues from round 10", self.start().messages())
 
 
 if __name__ == "__main__":

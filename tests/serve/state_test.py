@@ -7,11 +7,10 @@ import pathlib
 import random
 import re
 import stat
-import subprocess
 import threading
 import unittest
 
-from running_service import ServiceError, ServiceTest, Users, learned_state, logged, olrank, resident_bytes, succeed, wait_until
+from running_service import ServiceError, ServiceTest, Users, learned_state, logged, resident_bytes, succeed, wait_until
 
 RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
 
@@ -80,50 +79,6 @@ class Refusals(StateTest):
         self.assertIn("feedback.jsonl:2:1: Record 2 is damaged or missing, but 3 valid records follow it. Nothing was changed", message)
         self.cut_as_told(message, lines[:1], b"".join(self.lines()[1:]))
 
-    def test_line_ends_converted_to_crlf(self):
-        self.played(4)
-        whole = self.log.read_bytes()
-        self.log.write_bytes(whole.replace(b"\n", b"\r\n"))
-        message = self.refused()
-        self.assertIn("feedback.jsonl:1:1: The line ends in CR LF", message)
-        self.assertIn("(0 valid records and 4 lines that are none) after record 0", message)
-        # As the message advises.
-        subprocess.run(["sed", "-i", "s/\\r$//", self.log], check=True)
-        self.assertEqual(self.log.read_bytes(), whole)
-        with self.start().client() as client:
-            self.assertEqual(client.wait_until_learned()["rounds"], 4)
-
-    def test_somebodys_own_file_in_a_new_folder(self):
-        for text in ("buy milk\nand eggs\n", "buy milk", '{"qid":"1","shown":[1,2],"clicks":[0,1]}\n', "\n"):
-            with self.subTest(text):
-                self.state.mkdir(exist_ok=True)
-                self.log.write_text(text)
-                message = self.refused(*RANKER)
-                self.assertIn("feedback.jsonl:1:1: The file is not a feedback log", message)
-        self.assertEqual([path.name for path in self.state.iterdir()], ["feedback.jsonl"])
-
-    def test_a_log_shorter_than_its_checkpoint(self):
-        self.played(5)
-        self.log.write_bytes(b"".join(self.lines()[:3]))
-        checkpoint = self.checkpoint.read_bytes()
-        service = self.start()
-        self.assertIn("This checkpoint is newer than the log, which lacks 2 lists that it has learned. Moved it to "
-                      f"{self.state}/checkpoint.set-aside; learning all 3 records again.", service.messages())
-        self.assertEqual((self.state / "checkpoint.set-aside").read_bytes(), checkpoint)
-        with service.client() as client:
-            self.assertEqual(client.wait_until_learned()["rounds"], 3)
-        self.log.unlink()
-        service.kill()
-        self.assertFalse(self.log.exists())
-
-    def test_a_checkpoint_without_any_log(self):
-        self.played(5)
-        self.log.unlink()
-        message = self.refused()
-        self.assertIn("made after 5 rounds, but the log holds 0: the log was cut", message)
-        self.assertIn("--accept-loss: that moves the checkpoint aside", message)
-        self.assertEqual(self.start("--accept-loss").stop(), 0)
-
     def test_a_backup_under_load_is_a_service_that_learned_the_same_lists(self):
         """Three copies while clients send feedback; a service starts on the last one, with the state of a fresh learner of its log."""
         copy, users = self.folder / "copy", Users(4, 6, docs=8)
@@ -166,28 +121,6 @@ class Refusals(StateTest):
         self.assertEqual(stats["rounds"], told[-1]["records"])
         self.assertEqual(stats["fingerprint"], learned_state(copy)["fingerprint"])
 
-    def learned(self, *arguments):
-        return succeed("serve", "--state", self.state, "--learn-only", "--json", "--quiet", *arguments)
-
-    def test_the_way_back_to_a_round(self):
-        self.played(5)
-        earlier = self.learned()
-        service = self.start()
-        self.play(service, 7)
-        self.assertEqual(service.stop(), 0)
-        later, lines = self.learned(), self.lines()
-        self.assertEqual(len(lines), 12)
-        self.assertIn("--to-round 13 is beyond the 12 rounds of", self.refused("--to-round", "13", code=2))
-        self.assertEqual(self.learned("--to-round", "12"), later)
-        self.assertEqual(self.learned("--to-round", "5"), earlier)
-        self.assertEqual(self.lines(), lines[:5])
-        aside = self.state / f"feedback.jsonl.cut-at-{sum(map(len, lines[:5]))}"
-        self.assertEqual(aside.read_bytes(), b"".join(lines[5:]))
-        self.assertTrue((self.state / "checkpoint.set-aside").exists())
-        # And forward: the records are all there is to a state.
-        self.log.write_bytes(b"".join(lines))
-        self.assertEqual(self.learned(), later)
-
     def test_a_torn_end_is_cut_only_by_a_start_that_succeeds(self):
         self.played(5)
         lines = self.lines()
@@ -197,14 +130,6 @@ class Refusals(StateTest):
         self.assertIn("lacks 1 list that it has learned", service.messages())
         self.assertEqual(service.stop(), 0)
         self.assertEqual(self.lines(), lines[:4])
-
-    def test_a_last_line_without_its_newline_is_kept(self):
-        self.played(5)
-        whole = self.log.read_bytes()
-        self.log.write_bytes(whole[:-1])
-        service = self.start()
-        self.assertIn("Record 5 lacked the newline", service.messages())
-        self.assertEqual(self.log.read_bytes(), whole)
 
     def test_a_damaged_checkpoint_and_other_damaged_files(self):
         self.played(5)
@@ -220,14 +145,6 @@ class Refusals(StateTest):
             path.write_bytes(whole[path])
         self.assertEqual(self.start().stop(), 0)
 
-    def test_an_import_that_fails(self):
-        recorded = self.folder / "recorded.jsonl"
-        recorded.write_text('{"qid":"1","shown":[1,2],"clicks":[0,1]}\n')
-        self.state.mkdir()
-        self.assertIn("has no 'inputs'", self.refused(*RANKER, "--import-log", recorded))
-        recorded.write_text('{"query":"q","docs":["a"],"clicks":[0]}\n')
-        self.assertIn("need 'olrank log import' first", self.refused(*RANKER, "--import-log", recorded))
-        self.assertEqual(list(self.state.iterdir()), [])
 
 
 class Ownership(StateTest):
@@ -239,22 +156,6 @@ class Ownership(StateTest):
         self.assertEqual(modes.pop("."), "0o40700")
         self.assertEqual(set(modes), {"checkpoint", "feedback.jsonl", "impressions-000001.bin", "lock", "service.toml"})
         self.assertEqual(set(modes.values()), {"0o100600"})
-
-    def test_refuses_symbolic_links_among_its_files(self):
-        self.played(3)
-        for name in ("lock", "service.toml", "feedback.jsonl", "checkpoint"):
-            with self.subTest(name):
-                theirs = self.folder / "theirs"
-                os.replace(self.state / name, theirs)
-                (self.state / name).symlink_to(theirs)
-                data = theirs.read_bytes()
-                self.assertIn(f"{name}: A state folder holds regular files only", self.refused())
-                self.assertEqual(theirs.read_bytes(), data)
-                os.replace(theirs, self.state / name)
-        # The folder itself may be one.
-        link = self.folder / "link"
-        link.symlink_to(self.state)
-        self.assertEqual(self.start(state=link).stop(), 0)
 
     def stops_when(self, take_away, message):
         """The service stops by itself, and what it would have written is not written."""
@@ -281,15 +182,6 @@ class Ownership(StateTest):
         self.assertEqual(self.lines(), log)
         self.assertEqual(self.start().stop(), 0)
 
-    def test_stops_without_its_log(self):
-        self.stops_when(self.log.unlink, "feedback.jsonl: The log was removed or replaced while the service ran")
-
-    def test_stops_when_its_folder_moves(self):
-        def move():
-            os.rename(self.state, self.state.with_name("moved"))
-            self.state.mkdir()
-        self.stops_when(move, "lock: The lock was removed or replaced while the service ran")
-
     def test_a_second_service_never_gets_a_log_in_use(self):
         service = self.start(*RANKER)
         self.play(service, 3)
@@ -300,47 +192,8 @@ class Ownership(StateTest):
         self.assertEqual(service.process.wait(timeout=900), 1)
         service._ended()
 
-    def test_refuses_token_files_that_no_request_can_match(self):
-        token = self.folder / "token"
-        for data, message in ((b"one\ntwo\n", "more than one line"), (b"a\tb\n", "control character"),
-                              (b"a\0b", "control character"), (b"\n", "empty"), (b"x" * 5000, "more than 4096 bytes")):
-            token.write_bytes(data)
-            done = olrank("serve", "--state", self.state, *RANKER, "--token-file", token, "--port", "0")
-            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
-            self.assertIn(message, done.stderr)
-            self.assertFalse(self.state.exists())
-
 
 class Memory(StateTest):
-    def test_impressions_are_limited_in_bytes(self):
-        service = self.start(*RANKER, "--max-impression-memory", "8MB")
-        docs = [{"id": f"document number {doc}", "features": {}} for doc in range(1000)]
-        with service.client() as client:
-            impressions = []
-            for number in range(400):
-                if number == 100:
-                    before = resident_bytes(service.process)
-                impressions.append(client.rank("q", docs, k=1000)["impression"])
-            stats = client.stats()
-            self.assertEqual(stats["impression_bytes_limit"], 8_000_000)
-            self.assertLessEqual(stats["impression_bytes"], 8_000_000)
-            self.assertGreater(stats["impression_bytes"], 7_500_000)
-            self.assertEqual(stats["dropped_impressions"], 400 - stats["open_impressions"])
-            self.assertLess(resident_bytes(service.process) - before, 8_000_000)
-            # The oldest went first.
-            first = 400 - stats["open_impressions"]
-            for number, status in ((0, 410), (first - 1, 410), (first, 200), (399, 200)):
-                try:
-                    client.feedback(impressions[number], [])
-                    self.assertEqual(status, 200)
-                except ServiceError as error:
-                    self.assertEqual(error.status, status)
-            metrics = client.metrics()
-            self.assertIn("olrank_impression_bytes_limit 8000000\n", metrics)
-            self.assertIn(f"olrank_impressions_dropped_total {first}\n", metrics)
-        self.assertIn("--max-impression-memory must be a size such as 256MB",
-                      olrank("serve", "--state", self.state, "--max-impression-memory", "much").stderr)
-
     def test_a_sparse_request_cannot_take_the_memory_of_a_dense_one(self):
         service = self.start("--ranker", "pairrank", "--features", "1000000", "--covariance", "diagonal", "--max-body", "1MB")
         with service.client() as client:

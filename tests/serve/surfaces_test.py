@@ -136,36 +136,6 @@ class Surfaces(ServiceTest):
         paths = [json.loads(line)["path"] for line in accesses.read_text().splitlines()]
         self.assertEqual(paths[:5], ["/surface/a/v1/stats", "/surface/a/healthz", "other", "/surface/a/healthz", "other"])
 
-    def test_a_service_of_its_own_has_no_surfaces(self):
-        service = self.start("--features", "2")
-        with service.client(surface="x") as client:
-            for ask in (client.stats, client.metrics):
-                with self.assertRaises(ServiceError) as refusal:
-                    ask()
-                self.assertEqual(str(refusal.exception), "404: Unknown path.")
-        self.assertEqual(service.stop(), 0)
-
-    def test_wrong_files_end_with_a_sentence(self):
-        file = self.folder / "surfaces.toml"
-        for tables, flags, sentence in (
-                ("", [], "The file names no surface."),
-                ("features = 3\n", [], "Write the name of a surface as [shop-de]"),
-                ("[a.b]\nfeatures = 3\n", [], "Write the name of a surface as [shop-de]"),
-                ("[[a]]\nfeatures = 3\n", [], "Write the name of a surface as [shop-de]"),
-                ("[a]\nfeatures = 3\nport = 80\n", [], "'port' is no flag of a surface: it is one of the whole process."),
-                ("[a]\nfeatures = 3\nlog = \"redis://x\"\n", [], "'log' is no flag of a surface: start its folder alone for it."),
-                ("[a]\nfeature = 3\n", [], "--feature"),
-                ("[a]\nfeatures = 0\n", [], "surfaces.toml:1:1: --features must be from 1 to 1000000, not 0."),
-                ("[a]\nfeatures = 3\n[a]\nfeatures = 2\n", [], "surfaces.toml:3:"),
-                ("[a]\nfeatures = 3\narm-model = [\"m=x\", \"n=y\"]\narms = \"m=50,n=50\"\n", [], "[a]: Cannot read 'x'"),
-                ("[a]\nfeatures = 3\nhelp = true\n", [], "'help' is no flag of a surface: it is one of the whole process."),
-                ("[a]\nfeatures = 3\nfollow-ca = \"x\"\n", [], "'follow-ca' is no flag of a surface"),
-                ("[a]\nfeatures = 3\n\"state=/x\" = 3\n", [], "'state=/x' is no flag of a surface."),
-                ("[a]\nfeatures = 3\n", ["--ranker", "pairrank"], "--ranker belongs in the tables of --surfaces"),
-                ("[a]\n", [], "contains no service yet")):
-            file.write_text(tables)
-            self.assertIn(sentence, self.refused("--surfaces", file, *flags, code=1 if "arm-model" in tables else 2), tables)
-
 
 if __name__ == "__main__":
     unittest.main()

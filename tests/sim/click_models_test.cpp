@@ -16,16 +16,6 @@
 namespace olrank {
 namespace {
 
-TEST(CascadeUserTest, ProbabilitiesZeroAndOneAreDeterministic) {
-  const std::vector<std::uint8_t> grades = {0, 1, 1};
-  ClickLog log;
-  cascade_user({0.0, 1.0}, 0.0).click({grades}, in_order(3), user_key(), 1, log);
-  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 1, 0}));
-  EXPECT_EQ(log.examined, (std::vector<std::uint8_t>{1, 1, 0}));
-  cascade_user({0.0, 1.0}, 1.0).click({grades}, in_order(3), user_key(), 1, log);
-  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{1, 0, 0}));
-}
-
 const std::vector<double> kTables[] = {{0.1, 0.9}, {0.6, 0.3}, {0.0, 0.5}};
 
 ChangingUser changing(std::int64_t every, bool repeat) {
@@ -59,23 +49,6 @@ TEST(ChangingUserTest, ClicksAsTheRoundsIntentDoes) {
         .click({grades}, in_order(4), user_key(), round, expected);
     ASSERT_EQ(log.clicks, expected.clicks) << round;
     ASSERT_EQ(log.examined, expected.examined) << round;
-  }
-}
-
-/// P(click at the first rank) is that of the intent. One statistic for each of six (intent, grade): a false
-/// alarm in 6e-10 of all keys.
-TEST(ChangingUserTest, ClickRatesChangeWithTheIntent) {
-  const ChangingUser user = changing(1, true);
-  for (std::uint8_t grade = 0; grade < 2; ++grade) {
-    std::vector<std::int64_t> clicks(3, 0);
-    std::uint32_t round = 0;
-    play(user, {grade}, 60'000, [&](const ClickLog& log) { clicks[round++ % 3] += log.clicks[0]; });
-    for (std::size_t intent = 0; intent < 3; ++intent) {
-      const double click = kTables[intent][grade];
-      EXPECT_TRUE(counts_follow(std::vector<std::int64_t>{clicks[intent], 20'000 - clicks[intent]},
-                                std::vector<double>{click, 1.0 - click}, kTail))
-          << intent;
-    }
   }
 }
 
@@ -123,16 +96,6 @@ TEST(ClickTablesTest, RefusesGradesBeyondTheTable) {
   EXPECT_NE(message_of<InvalidArgument>([] { built_in_table("perfekt", 2); }), kNoError);
 }
 
-TEST(DynamicBayesianUserTest, StopsAtOnceWithoutPerseverance) {
-  const std::vector<std::uint8_t> grades = {0, 1, 1};
-  ClickLog log;
-  ScanningUser({{0.0, 1.0}, {}, StopDraw::kAfterClick, 0.0}, 0.0)
-      .click({grades}, in_order(3), user_key(), 1, log);
-  EXPECT_EQ(log.examined, (std::vector<std::uint8_t>{1, 0, 0}));
-  ScanningUser({{0.0, 1.0}, {}}, 0.0).click({grades}, in_order(3), user_key(), 1, log);
-  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 1, 1}));
-}
-
 TEST(PositionUserTest, ExaminationEndsWithItsTableAndNeverWithZeroBias) {
   const std::vector<std::uint8_t> grades(20, 1);
   ClickLog log;
@@ -143,13 +106,6 @@ TEST(PositionUserTest, ExaminationEndsWithItsTableAndNeverWithZeroBias) {
   EXPECT_EQ(log.clicks, two);
   position_user({0.0, 1.0}, {}, 0.0, 0.0).click({grades}, in_order(20), user_key(), 1, log);
   EXPECT_EQ(log.examined, std::vector<std::uint8_t>(20, 1));
-}
-
-TEST(PositionUserTest, NoiseDoesNotClickUnexaminedDocuments) {
-  const std::vector<std::uint8_t> grades(3, 0);
-  ClickLog log;
-  position_user({0.0, 1.0}, {1.0, 0.0, 1.0}, 1.0, 1.0).click({grades}, in_order(3), user_key(), 1, log);
-  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{1, 0, 1}));
 }
 
 TEST(PositionUserTest, ClickDrawsDoNotDependOnRank) {
@@ -304,17 +260,6 @@ TEST(ScanningUserTest, LogsHaveExactProbabilities) {
       EXPECT_LE(logs.statistic, logs.bound(kTail)) << table.click[0] << name_of(table.stop_draw) << noise;
     }
   }
-}
-
-TEST(DependentUserTest, NoiseOfOneFlipsEveryClickAndStopsFollowObservedClicks) {
-  // A user who always stops after a click, and whose clicks are all flipped, stops at the first document
-  // that would not have been clicked.
-  const ScanningUser user = dependent_user({{0.0, 1.0}, {1.0, 1.0}}, StopDraw::kAfterClick, 1.0);
-  ClickLog log;
-  const std::vector<std::uint8_t> grades = {1, 1, 0, 0};
-  user.click({grades}, in_order(4), user_key(), 1, log);
-  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 0, 1, 0}));
-  EXPECT_EQ(log.examined, (std::vector<std::uint8_t>{1, 1, 1, 0}));
 }
 
 TEST(DependentUserTest, DrawsDependOnDocumentNotOnRankOrNeighbours) {

@@ -221,15 +221,6 @@ TEST(ExternalUserTest, TakesPartLikeABuiltInUser) {
   EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 0}));
 }
 
-TEST(ExternalUserTest, CountsAsExaminingAllThatIsShown) {
-  const Registered user("mine", navigate);
-  const TrialData data = small_trial_data("synth:small?queries=12&test_queries=5");
-  const Examination examination =
-      examination_of(*make_user("mine", {}, {}, data.max_grade), data.train, 4, 100, 1, "mine");
-  EXPECT_EQ(examination.by_rank, std::vector<double>(4, 1.0));
-  EXPECT_EQ(examination.lists, 100);
-}
-
 std::string refused_clicks(const std::vector<std::uint8_t>& clicks) {
   const Registered user("mine", [&](const ShownToUser&) { return clicks; });
   const std::vector<std::uint8_t> grades = {2, 0, 1};

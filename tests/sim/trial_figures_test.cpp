@@ -29,16 +29,6 @@ std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-TEST(CosineTest, MatchesDefinition) {
-  const std::vector<float> a = {3, 4};
-  EXPECT_DOUBLE_EQ(*cosine_of(a, std::vector<float>{6, 8}), 1.0);
-  EXPECT_DOUBLE_EQ(*cosine_of(a, std::vector<float>{-3, -4}), -1.0);
-  EXPECT_DOUBLE_EQ(*cosine_of(a, std::vector<float>{4, -3}), 0.0);
-  EXPECT_DOUBLE_EQ(*cosine_of(a, std::vector<float>{1, 0}), 0.6);
-  EXPECT_FALSE(cosine_of(a, std::vector<float>{0, 0}).has_value());
-  EXPECT_FALSE(cosine_of(std::vector<float>{0, 0}, a).has_value());
-}
-
 TEST(CosineTest, ScoresAreCentredWithinTheirQueries) {
   const Dataset& eval_set = made_data().eval_set;
   const auto docs = static_cast<std::size_t>(eval_set.docs());
@@ -181,14 +171,6 @@ TEST(LastLists, RandomRankersAreRarelyTold) {
   EXPECT_LT(told, 10);
   // The mean of a query's NDCG has a deviation of about 0.2, so that of 400,000 queries one of 3e-4.
   EXPECT_NEAR(deviations / 2000.0, 0.0, 0.0016);
-}
-
-TEST(LastLists, ListsInReverseOrderOfGradesAreTold) {
-  const auto reverse = [](const auto& grades, std::vector<std::int32_t>& list) {
-    std::stable_sort(list.begin(), list.end(),
-                     [&](std::int32_t a, std::int32_t b) { return grades[a] < grades[b]; });
-  };
-  EXPECT_TRUE(play(1, reverse).worse_than_random());
 }
 
 TEST(LastLists, TooFewRoundsAreNotJudged) {

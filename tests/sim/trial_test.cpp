@@ -195,18 +195,6 @@ TEST(TrialTest, CurveHoldsExpectedFiguresOfRandomLists) {
   EXPECT_EQ(restored.trial.evaluate().random.online_ndcg, point.random.online_ndcg);
 }
 
-TEST(TrialTest, RefusesStateWithOtherCutoff) {
-  StubRanker ranker(data().train.features());
-  TrialStage stage(settings(), data(), ranker);
-  stage.trial.play_round();
-  const std::string saved = stage.state();
-  TrialSettings other = settings();
-  other.cutoff = 5;
-  TrialStage shorter(other, data(), ranker);
-  StateReader reader(saved, "test");
-  EXPECT_THROW(shorter.trial.load(reader), InvalidArgument);
-}
-
 TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
   for (const std::int64_t cutoff : {1, 4, 10}) {
     TrialSettings here = settings();

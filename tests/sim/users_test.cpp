@@ -92,19 +92,6 @@ TEST(UsersTest, GradesAreMappedToThoseOfASmallerTable) {
             "The data has grade 5, but clicks.grade_map ends at grade 4. Give it 6 grades of the tables.");
 }
 
-TEST(UsersTest, GradesSelectTableUnlessStated) {
-  ClickSettings clicks;
-  const auto informational = [](int grades) {
-    return dependent_user(built_in_table("informational", grades), StopDraw::kAfterClick, 0.0);
-  };
-  expect_same(*make_user("informational", clicks, {}, 1), informational(2), 1);
-  expect_same(*make_user("informational", clicks, {}, 2), informational(3), 2);
-  clicks.grades = 5;
-  expect_same(*make_user("informational", clicks, {}, 1), informational(5), 1);
-  EXPECT_EQ(message_of<InvalidArgument>([&] { make_user("perfect", {}, {}, 5); }).substr(0, 20),
-            "The data has grade 5");
-}
-
 TEST(UsersTest, CustomUsersFollowTheirOwnTable) {
   std::vector<UserSettings> users = {custom("mine"), custom("yours"), custom("ours")};
   users[0].stop = {0.5, 0.4, 0.3};
@@ -190,19 +177,6 @@ TEST(UsersTest, RefusesNamesAndGradesThatItsTablesDoNotHave) {
   EXPECT_EQ(
       message_of<InvalidArgument>([&] { make_user("mine", {}, users, 3); }),
       "The data has grade 3, but the table of user 'mine' ends at grade 2. Give it 4 click probabilities.");
-}
-
-TEST(UsersTest, UsersStartFromClickSettings) {
-  ClickSettings clicks;
-  clicks.kind = ClickKind::kPosition;
-  clicks.stop = StopDraw::kEveryDoc;
-  clicks.noise = 0.3;
-  clicks.position_bias = 2.0;
-  const UserSettings user = UserSettings::defaults(clicks);
-  EXPECT_EQ(user.kind, ClickKind::kPosition);
-  EXPECT_EQ(user.stop_draw, StopDraw::kEveryDoc);
-  EXPECT_EQ(user.noise, 0.3);
-  EXPECT_EQ(user.position_bias, 2.0);
 }
 
 TEST(UsersTest, AreDescribedInOneLine) {

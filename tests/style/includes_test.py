@@ -27,37 +27,19 @@ ALLOWED = {
     "python": set(),
     "tests": {"core", "cuda", "jobs", "logs", "models", "recommend", "report", "serve", "sim", "apps", "bench", "library", "studies"},
 }
-# The other folders of core that each folder of core may include. Every one may include the files of core itself.
-ALLOWED_IN_CORE = {
-    "clicks": {"math", "settings"},
-    "data": {"io", "math", "random", "runtime", "settings", "text"},
-    "device": {"covariance", "data", "explore", "io", "online", "ops", "random", "runtime", "settings"},
-    "explore": {"math", "random", "runtime", "settings"},
-    "feedback": {"data", "fair", "io", "math", "online", "random", "settings", "text"},
-    "io": {"text"},
-    "covariance": {"online", "random", "runtime"},
-    "math": set(),
-    "metrics": {"data", "io", "math", "runtime", "settings", "text"},
-    "fair": {"data", "explore", "io", "metrics", "random", "settings"},
-    "online": {"data", "explore", "fair", "io", "random", "runtime"},
-    "ops": {"data", "math", "random", "runtime", "settings"},
-    "random": {"math"},
-    "runtime": set(),
-    "settings": {"io", "text"},
-    "statistics": {"math", "random", "settings"},
-    "text": set(),
-}
 # The rooms of models, the lowest first: each may include those before it. The files of models itself name the kinds: they may
 # include every room, and a room only the table of kinds.
 ROOMS = ["posterior", "skeleton", "modules", "linear", "neural", "labels", "baselines", "files", "clickgp", "export"]
 KINDS = "ranker_kinds.h"
-DOCUMENT = pathlib.Path("docs/evidence/OPERATIONS.md")
 PUBLIC_HEADERS = "library"  # holds olrank/, the prefix that installed headers have
 EMULATION = ("tests", "cuda", "emulation")
 OURS = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"')
 TORCH = re.compile(r"^\s*#\s*include\s+[<\"](torch|ATen|c10)/")
 CUDA = re.compile(r"^\s*#\s*include\s+[<\"](cuda|cublas|cusolver|cub/|nvtx)")
-PART = re.compile(r"^\| `core/([a-z_]+)` \|.*\| ([^|]+) \|$")
+# The other folders of core that each folder of core may include. Every one may include the files of core itself.
+PARTS = pathlib.Path("docs/evidence/OPERATIONS.md").read_text().partition("\n## Parts of core\n")[2].partition("\n## ")[0]
+ALLOWED_IN_CORE = {part: set(re.findall(r"`([a-z_]+)`", others))
+                   for part, others in re.findall(r"^\| `core/([a-z_]+)` \|.*\| ([^|]+) \|$", PARTS, re.MULTILINE)}
 
 
 def cycle(edges):
@@ -76,40 +58,21 @@ def cycle(edges):
     return next(filter(None, (visit(folder, []) for folder in sorted(edges))), None)
 
 
-def complaints_about_edges():
-    if found := cycle(ALLOWED_IN_CORE):
-        yield f"core's folders may include each other in a circle: {' → '.join(found)}"
-    text = DOCUMENT.read_text()
-    section = text[text.index("## Parts of core"):].split("\n## ")[0]
-    parts = (PART.match(line) for line in section.splitlines())
-    documented = {part[1]: set(re.findall(r"`([a-z_]+)`", part[2])) for part in parts if part}
-    for folder in sorted(ALLOWED_IN_CORE.keys() | documented.keys()):
-        if ALLOWED_IN_CORE.get(folder) != documented.get(folder):
-            yield f"{DOCUMENT}: 'Parts of core' and {pathlib.Path(__file__).name} differ on what core/{folder} may include"
-
-
-def complaint_in_core(folder, included):
-    """About a file in core/<folder> that includes core/<included>."""
+def complaint_within(parent, folder, included):
+    """About a file in parent/folder that includes parent/included, where the parent is core or models."""
     other = included.split("/")[0]
-    if "/" not in included or other == folder:
-        return None
-    if folder not in ALLOWED_IN_CORE:
-        return f"core/{folder} is missing in the table of edges"
-    return None if other in ALLOWED_IN_CORE[folder] else f"core/{folder} must not include core/{other}"
-
-
-def complaint_in_models(room, included):
-    """About a file in models/<room> that includes models/<included>."""
-    other = included.split("/")[0]
-    if room not in ROOMS:
-        return f"models/{room} is missing in the order of rooms"
+    if folder not in (ALLOWED_IN_CORE if parent == "core" else ROOMS):
+        return f"{parent}/{folder} is missing in the table of what it may include"
     if "/" not in included:
-        return None if included == KINDS else f"models/{room} must not include models/{included}, which stands on it"
-    return None if other in ROOMS[: ROOMS.index(room) + 1] else f"models/{room} must not include models/{other}"
+        allowed = parent == "core" or included == KINDS
+    else:
+        allowed = other == folder or other in (ALLOWED_IN_CORE[folder] if parent == "core" else ROOMS[: ROOMS.index(folder)])
+    return None if allowed else f"{parent}/{folder} must not include {parent}/{other}"
 
 
 def complaints():
-    yield from complaints_about_edges()
+    if found := cycle(ALLOWED_IN_CORE):
+        yield f"core's folders may include each other in a circle: {' → '.join(found)}"
     for path in sources():
         folder = path.parts[0]
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -120,11 +83,8 @@ def complaints():
                     yield f"{place}: '{other}/' is not a folder of this project"
                 elif other != folder and other not in ALLOWED[folder]:
                     yield f"{place}: {folder} must not include {other}"
-                elif folder == other == "core" and len(path.parts) > 2:
-                    if complaint := complaint_in_core(path.parts[1], match[2]):
-                        yield f"{place}: {complaint}"
-                elif folder == other == "models" and len(path.parts) > 2:
-                    if complaint := complaint_in_models(path.parts[1], match[2]):
+                elif folder == other and folder in ("core", "models") and len(path.parts) > 2:
+                    if complaint := complaint_within(folder, path.parts[1], match[2]):
                         yield f"{place}: {complaint}"
                 # The tests of the emulation compile the twin of one.
                 if match[2].endswith(".cuh") and folder != "cuda" and path.parts[:3] != EMULATION:

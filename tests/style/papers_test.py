@@ -88,10 +88,6 @@ class Papers(unittest.TestCase):
         self.assertEqual(found["seeds"], [1, 2, 3])
         self.assertEqual([(trial["ranker"], trial["seed"]) for trial in found["trials"]], [(r, s) for r in "ab" for s in (1, 2, 3)])
 
-    def test_slope_is_that_of_a_power(self):
-        curve = [{"round": at, "online": {"regret": 7.0 * math.sqrt(at)}} for at in range(100, 1001, 100)]
-        self.assertAlmostEqual(papers.slope_of(curve, "regret"), 0.5)
-
     def test_keeps_what_the_theorems_speak_of(self):
         def point(number, certain, regret, false=None):
             found = {"round": number, "pairs": 2 * number, "certain_share": certain,
@@ -107,39 +103,20 @@ class Papers(unittest.TestCase):
         self.assertEqual(kept[1], {"round": 10000, "pairs": 20000, "regret": 11, "examined": 10, "random": 30000.0, "wrong": 0, "of": 0,
                                    "certain": 0.6, "log_det": 1.2346, "alpha": 7.0})
 
-    def test_constants_of_the_theorems_are_those_of_the_configurations(self):
-        levels = [(grade - (papers.DOCS - 1) / 2) * papers.GAP for grade in range(papers.DOCS)]
+    def test_the_configurations_of_the_theorems_have_their_constants(self):
+        def sigmoid(x):
+            return 1 / (1 + math.exp(-x))
+
+        c_mu, k_mu = sigmoid(2) * (1 - sigmoid(2)), 0.25  # differences of documents are at most 2, where ‖θ‖ is at most 1
         for name in ("theory", "theory-networks"):
             config = tomllib.loads((ROOT / f"configs/papers/{name}.toml").read_text())
-            self.assertEqual(len(config["user"][0]["click"]), papers.DOCS)
-            for click, level in zip(config["user"][0]["click"], levels):
-                self.assertAlmostEqual(click, papers.sigmoid(level), places=8)
+            for grade, click in enumerate(config["user"][0]["click"]):
+                self.assertAlmostEqual(click, sigmoid(0.6 * (grade - 1.5)), places=8)
             for ranker in config["ranker"]:
                 if "c1" in ranker:
                     parts = {"theory-4th": 4, "theory-16th": 16, "theory-64th": 64}.get(ranker["name"], 1)
-                    self.assertAlmostEqual(ranker["c1"], 2 * papers.K_MU / papers.c_mu() / parts, places=5)
-                    self.assertEqual((ranker["lambda"], ranker["c2"], ranker["delta"]), (papers.LAMBDA, papers.Q, papers.DELTA))
-        self.assertAlmostEqual(papers.smallest_gap(), min(abs(papers.sigmoid(a - b) - 0.5) for a in levels for b in levels if a != b))
-        # σ' at all differences of points of the unit sphere and all θ in the ball of radius Q, which lie in [−2Q, 2Q].
-        steps = [2 * papers.Q * step / 1000 for step in range(-1000, 1001)]
-        self.assertAlmostEqual(papers.c_mu(), min(papers.sigmoid(x) * (1 - papers.sigmoid(x)) for x in steps))
-        a, t_prime = papers.lemma_7()
-        self.assertAlmostEqual(a * 0.25 * (papers.c_mu() * papers.smallest_gap()) ** 2, 1.0)  # 4 k_μ² u² = 1
-        self.assertGreater(t_prime(1e6), t_prime(1e5))
-        useful = papers.first_useful_round()
-        self.assertGreaterEqual(papers.theorem_8(0.999 * useful), papers.PAIRS * 0.999 * useful)
-        self.assertLess(papers.theorem_8(1.001 * useful), papers.PAIRS * 1.001 * useful)
-        # N ≥ log δ/log(1 − x) with x = exp(−β²)/(4√π β), where that is no large number: β = 2.
-        beta, variance = 2.0, 0.1
-        members = math.log(papers.DELTA) / math.log(1 - math.exp(-beta ** 2) / (4 * math.sqrt(math.pi) * beta))
-        self.assertAlmostEqual(papers.members_exponent(beta), math.log10(members), places=3)
-        # PairRank's α is 2 k_μ/c_μ (√… + √λ Q), that of Lemma 4.2 has d in the place of √λ Q.
-        alpha = papers.c_mu() / papers.K_MU * math.sqrt(beta * variance) - 2 * papers.K_MU / papers.c_mu() * (papers.FEATURES - papers.Q)
-        self.assertAlmostEqual(papers.members_exponents(alpha, variance)[0], papers.members_exponent(beta))
-        self.assertAlmostEqual(papers.members_exponents(alpha, variance)[1], papers.members_exponent(math.sqrt(beta)))
-        m = papers.units(400_000)
-        self.assertAlmostEqual(m / (400_000.0 ** 7 * 2 ** 21 * math.log(m) ** 3), 1.0)
-        self.assertEqual(papers.power(24000.0), "2.4 · 10⁴")
+                    self.assertAlmostEqual(ranker["c1"], 2 * k_mu / c_mu / parts, places=5)
+                    self.assertEqual((ranker["lambda"], ranker["c2"], ranker["delta"]), (1.0, 1.0, 0.1))
 
     def test_pairs_trials_and_judges_them(self):
         write_experiment(self.folder / "out", 0.05)

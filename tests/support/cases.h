@@ -52,9 +52,10 @@ void expect_cases(const std::string& path, const std::string& section, const Out
   bool is_inside = false;
   for (const std::string& line : lines_of(path)) {
     const std::size_t arrow = line.find(" <-");
-    if (arrow == std::string::npos) {
+    if (arrow == std::string::npos && line.starts_with("[")) {
       is_inside = line == "[" + section + "]";
-    } else if (is_inside) {
+    } else if (is_inside && !line.empty()) {
+      ASSERT_NE(arrow, std::string::npos) << line << "\n  is no case of " << path;
       const std::string found = outcome(unescaped(line.substr(std::min(arrow + 4, line.size()))));
       EXPECT_TRUE(is_expected(found, unescaped(line.substr(0, arrow)))) << line << "\n  gave " << found;
       ++played;

@@ -10,7 +10,6 @@
 #include "models/ranker_factory.h"
 #include "sim/curve.h"
 #include "tests/sim/small_trial.h"
-#include "tests/support/chi_square.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"
 
@@ -32,17 +31,13 @@ TrialSettings settings(std::int64_t rounds, std::int64_t eval_every) {
 
 /// Rankers by name, each as its protocol has it.
 RankerSettings ranker_settings(const std::string& name) {
-  static const std::map<std::string, RankerKind> kinds = {
-      {"pairrank", RankerKind::kPairRank},
-      {"pairrank_reference", RankerKind::kPairRank},
-      {"pairrank_theory", RankerKind::kPairRank},
-      {"pairrank_sample", RankerKind::kPairRank},
-      {"pairrank_ucb", RankerKind::kPairRank},
-      {"p2linrank", RankerKind::kP2LinRank},
-      {"pdgd", RankerKind::kPdgd},
-      {"intervention_aware", RankerKind::kInterventionAware},
-      {"dbgd", RankerKind::kDbgd},
-      {"ranknet", RankerKind::kRankNet}};
+  static const std::map<std::string, RankerKind> kinds = {{"pairrank", RankerKind::kPairRank},
+                                                          {"pairrank_reference", RankerKind::kPairRank},
+                                                          {"pairrank_theory", RankerKind::kPairRank},
+                                                          {"p2linrank", RankerKind::kP2LinRank},
+                                                          {"pdgd", RankerKind::kPdgd},
+                                                          {"dbgd", RankerKind::kDbgd},
+                                                          {"ranknet", RankerKind::kRankNet}};
   const RankerKind kind = kinds.at(name);
   const bool reference = name == "pairrank_reference";
   RankerSettings chosen;
@@ -54,8 +49,6 @@ RankerSettings ranker_settings(const std::string& name) {
   made.bandit.interleaving = Interleaving::kProbabilistic;
   made.network.network = NetworkForm::kLinear;
   if (reference) made.posterior.covariance = Covariance::kDiagonalOfInverse;
-  if (name == "pairrank_sample") made.explore.list = ListRule::kSample;
-  if (name == "pairrank_ucb") made.explore.list = ListRule::kUcb;
   if (name == "pairrank_theory") {
     made.explore.alpha_schedule = AlphaSchedule::kTheory;
     made.explore.c1 = 0.01;
@@ -77,9 +70,8 @@ class LinearTrialsTest : public testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, LinearTrialsTest,
-                         testing::Values("pairrank", "pairrank_reference", "pairrank_theory",
-                                         "pairrank_sample", "pairrank_ucb", "p2linrank", "pdgd",
-                                         "intervention_aware", "dbgd", "ranknet"),
+                         testing::Values("pairrank", "pairrank_reference", "pairrank_theory", "p2linrank",
+                                         "pdgd", "dbgd", "ranknet"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(LinearTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
@@ -143,19 +135,6 @@ TEST(LabelTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
   }
 }
 
-/// A user of habits: clicks by round and document, whatever the grades are.
-class GradelessClicks : public ClickModel {
- public:
-  void click(QueryGrades, std::span<const std::int32_t> shown, PhiloxKey key, std::uint32_t round,
-             ClickLog& log) const override {
-    log.clicks.clear();
-    for (const std::int32_t doc : shown) {
-      log.clicks.push_back(RngStream(key, round, static_cast<std::uint32_t>(doc)).uniform() < 0.4 ? 1 : 0);
-    }
-    log.examined.assign(shown.size(), 1);
-  }
-};
-
 /// The same documents with every grade turned round.
 Dataset with_other_grades(const Dataset& data) {
   struct Memory {
@@ -177,33 +156,6 @@ const TrialData& other_grades() {
   static const TrialData made = {with_other_grades(data().train), with_other_grades(data().eval_set),
                                  data().max_grade};
   return made;
-}
-
-TEST_P(LinearTrialsTest, GradesReachRankersOnlyThroughClicks) {
-  // Clicks that do not depend on grades: neither do lists, parameters and posterior.
-  const GradelessClicks clicks;
-  const TrialKeys keys = TrialKeys::of(4, 1, "habit");
-  const UniformQueries queries(keys.key(Purpose::kQuery), data().train.queries());
-  std::string states[2];
-  std::vector<std::vector<std::int32_t>> lists[2];
-  double ndcg[2];
-  for (const int which : {0, 1}) {
-    const auto ranker = make(ranker_settings(GetParam()), keys);
-    ExecutionContext execution;
-    Trial trial(settings(60, 20), which == 0 ? data() : other_grades(),
-                {.queries = &queries, .clicks = &clicks}, keys, *ranker, execution);
-    while (!trial.finished()) {
-      if (trial.evaluation_due()) trial.evaluate();
-      const PlayedRound& round = trial.play_round();
-      lists[which].emplace_back(round.shown.begin(), round.shown.end());
-    }
-    states[which] = state_of(*ranker);
-    ndcg[which] = trial.evaluate().online_ndcg;
-  }
-  EXPECT_EQ(states[0], states[1]);
-  EXPECT_EQ(lists[0], lists[1]);
-  EXPECT_NE(ndcg[0], ndcg[1]);  // the metrics did see them
-  EXPECT_NE(states[0], state_of(*make(ranker_settings(GetParam()), keys)));
 }
 
 TEST_P(LinearTrialsTest, RecordedFeedbackTeachesTheSameForAnyGrades) {
@@ -472,63 +424,6 @@ TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
   EXPECT_GT(certain, 500);
   EXPECT_GT(uncertain, 500);
   EXPECT_GT(apart, 40);
-}
-
-TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
-  // At a member's θ the gradient of its loss over y + γ is 0, so that the gradient over y alone is
-  // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn again in every round, with or without pairs,
-  // and by every member.
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kRecommended);
-  settings.name = "p2";
-  settings.posterior.members = 2;
-  settings.posterior.lambda = 0.5;
-  settings.posterior.noise_variance = 0.3;
-  const std::int64_t features = few_queries().train.features();
-  Matrix gram = Matrix::Zero(features, features);
-  std::vector<Eigen::VectorXd> seen;
-  bool trained_anew = false;
-  double freedom = 0.0;
-  double squares[2] = {0.0, 0.0};
-  double between_members = 0.0;
-  double between_rounds = 0.0;
-  Eigen::VectorXd earlier = Eigen::VectorXd::Zero(features);
-  for (const TracedRound& round : traced_rounds(settings)) {
-    if (trained_anew) {
-      const Eigen::SelfAdjointEigenSolver<Matrix> solver(0.3 * gram);
-      Eigen::VectorXd whitened[2];
-      for (int member = 0; member < 2; ++member) {
-        const Eigen::VectorXd theta = vector_of(round.json.at("thetas").at(member));
-        Eigen::VectorXd gradient = 0.5 * theta;
-        for (const Eigen::VectorXd& x : seen) gradient -= x / (1.0 + std::exp(x.dot(theta)));
-        whitened[member] = solver.eigenvectors().transpose() * gradient;
-        for (Eigen::Index k = 0; k < features; ++k) {
-          // θ's rounding moves the gradient by 10⁻⁵ at most: negligible next to a deviation of a tenth.
-          const double variance = solver.eigenvalues()[k];
-          whitened[member][k] = variance > 0.01 ? whitened[member][k] / std::sqrt(variance) : 0.0;
-        }
-        squares[member] += whitened[member].squaredNorm();
-      }
-      freedom += static_cast<double>((solver.eigenvalues().array() > 0.01).count());
-      between_members += whitened[0].dot(whitened[1]);
-      const Eigen::VectorXd back = solver.eigenvectors() * whitened[0];
-      between_rounds += back.dot(earlier);
-      earlier = back;
-    }
-    for (const auto& [winner, loser] : round.pairs) {
-      seen.push_back((round.features.row(winner) - round.features.row(loser)).transpose());
-      gram += seen.back() * seen.back().transpose();
-    }
-    trained_anew = !seen.empty();
-  }
-  ASSERT_GT(freedom, 200.0);
-  // χ² bounds of Laurent and Massart 2000, Lemma 1, e⁻²³ = 10⁻¹⁰ a side; sums of products of independent
-  // normals, at 200 of them, pass 7 deviations with less than 10⁻⁷ a side.
-  for (const double square : squares) {
-    EXPECT_TRUE(square <= chi_square_bound(freedom, kTail)) << square << ", " << freedom;
-    EXPECT_TRUE(square >= chi_square_lower_bound(freedom, kTail)) << square << ", " << freedom;
-  }
-  EXPECT_TRUE(std::fabs(between_members) <= 7.0 * std::sqrt(freedom)) << between_members;
-  EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(freedom)) << between_rounds;
 }
 
 }  // namespace

@@ -278,22 +278,6 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(settings[1]["alpha"], diagonal["alpha"])
         self.assertIn("false certainty − full", (out / "report.html").read_text())
 
-    def test_errors_are_one_sentence(self):
-        out = self.folder / "none"
-        for arguments, word in ((("--structures", "diagonal"), "full"), (("--structures", "full,diagnal"), "diagonal"),
-                                (("--width", "8"), "--widths"), (("--budget", "8"), "inducing-N"), (("--structures", "full,inducing-0"), "budget"), (("--widths", "5"), "width"),
-                                (("--study-alpha", "matched", "--structures", "full,none"), "diagonal"),
-                                (("--ranker", "pairrank"), "olranknet"), (("--alpha", "match"), "--alpha")):
-            refused = study(out, *arguments)
-            self.assertEqual(refused.returncode, 2, refused.stderr)
-            self.assertIn(word, refused.stderr)
-            self.assertFalse(out.exists())
-        configuration = self.folder / "study.toml"
-        configuration.write_text('[data]\nsource = "synth:small"\n[study]\nwidths = [4]\n')
-        refused = olrank("run", configuration)
-        self.assertEqual(refused.returncode, 2)
-        self.assertIn("olrank bench covariance", refused.stderr)
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -14,6 +14,7 @@
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
 #include "core/error.h"
+#include "tests/cuda/emulation/device_work.h"
 #include "tests/support/message_of.h"
 
 namespace olrank {
@@ -37,19 +38,49 @@ TEST(DeviceBenchTest, EveryCaseRunsAndMatchesLibtorch) {
     SCOPED_TRACE(identity_of(one));
     at::manual_seed(1);
     const DeviceWork work = one.prepare(nullptr);
+    const auto refresh = [&] {
+      if (work.refresh) work.refresh();
+    };
+    refresh();
     if (work.libtorch) {
       ASSERT_TRUE(work.disagreement);
       EXPECT_LE(work.disagreement(nullptr), work.tolerance);
       work.libtorch();
       ++compared;
     }
-    work.own(nullptr);
-    work.own(nullptr);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      refresh();
+      work.own(nullptr);
+    }
+    if (work.refresh) {
+      EXPECT_GT(work.disagreement(nullptr), 0.1) << "no refresh is needed";
+      refresh();
+    }
     if (work.disagreement) {
       EXPECT_LE(work.disagreement(nullptr), work.tolerance) << "after repeats";
     }
   }
   EXPECT_GE(compared, 20);
+}
+
+TEST(DeviceBenchTest, InputsAreRefreshedBeforeEachTimedCall) {
+  std::string order;
+  device_seconds([&] { order += 'w'; }, [&] { order += 'r'; });
+  EXPECT_EQ(order, "rwrw");
+}
+
+// A round's widths in the primal form: G, G times the inverse, two products that correct it, and M.
+TEST(DeviceBenchTest, WidthsOfThePrimalFormCorrectTheInverse) {
+  std::string absence;
+  const std::optional<BenchDevice> device = find_bench_device(absence);
+  ASSERT_TRUE(device);
+  for (const DeviceCase& one : device_cases(device->sizes)) {
+    if (one.name != "inverse_covariance/inverse_covariance_gram") continue;
+    const DeviceWork work = one.prepare(nullptr);
+    const std::int64_t before = emulation::starts();
+    work.own(nullptr);
+    EXPECT_EQ(emulation::starts() - before, 5);
+  }
 }
 
 TEST(DeviceBenchTest, CasesHaveCountsAndDistinctNames) {

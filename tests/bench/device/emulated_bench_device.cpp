@@ -50,9 +50,12 @@ void profile_once(const std::function<void()>& work) {
   work();
 }
 
-Spread device_seconds(const std::function<void()>& work) {
+Spread device_seconds(const std::function<void()>& work, const std::function<void()>& refresh) {
   std::vector<double> seconds;
-  for (int repeat = 0; repeat < kRepeats; ++repeat) seconds.push_back(seconds_of(work));
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    if (refresh) refresh();
+    seconds.push_back(seconds_of(work));
+  }
   return spread_of(std::move(seconds));
 }
 

@@ -290,32 +290,6 @@ TEST(DictionaryPolicyTest, AdmitsPairsByElimination) {
       << "while there is room";
 }
 
-TEST(DictionaryRollTest, DropsPairsThatAddNothing) {
-  const DictionaryPolicy policy(40);
-  DictionaryRoll roll(policy);
-  std::int64_t choices = 0;
-  for (int round = 0; round < 400; ++round) {
-    // Every second pair lies in the span of what the dictionary has.
-    const std::vector<double> magnitudes(2, 1.0);
-    std::vector<double> residual = {0.5, 0.0, 0.0, 0.0};
-    const std::vector<double> before = residual;
-    const Admission admission = policy.admit(std::ssize(roll.members()), magnitudes, residual);
-    roll.add(before, magnitudes, admission);
-    if (roll.upkeep() == DictionaryUpkeep::kChoose) {
-      ++choices;
-      ASSERT_EQ(roll.chosen().size(), 40U);
-      Admission all;
-      for (std::int64_t pair = 0; pair < 40; ++pair) all.entered.push_back(pair);
-      roll.choose_again(roll.chosen(), [&](std::span<const std::int64_t>) { return all; });
-    }
-    roll.trim(roll.leaving());
-    EXPECT_LE(std::ssize(roll.priorities()), policy.window() + policy.slack());
-  }
-  EXPECT_EQ(roll.pairs(), 800);
-  EXPECT_GE(choices, 10);
-  for (const std::int64_t member : roll.members()) EXPECT_EQ(member % 2, 0);
-}
-
 /// Pairs one by one, pair n along direction n modulo `directions`.
 class RollDriver {
  public:

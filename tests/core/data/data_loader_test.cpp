@@ -280,20 +280,6 @@ TEST(RealData, FoldsHavePublishedCounts) {
   }
 }
 
-TEST(RealData, ReadsSampleWithCrlf) {
-  OLRANK_NEED_REAL_DATA();
-  ExecutionContext context;
-  const DataParts parts = load_parts(settings_of(real_data_folder() + "/mslr-sample"), 1, context);
-  EXPECT_EQ(parts.train.queries(), 54);
-  EXPECT_EQ(parts.train.docs(), 5'555);
-  EXPECT_EQ(parts.vali->queries(), 18);
-  EXPECT_EQ(parts.vali->docs(), 1'734);
-  EXPECT_EQ(parts.vali->features(), 136);
-  EXPECT_EQ(parts.vali->all_features().doc(0)[5], 1.0F);
-  EXPECT_EQ(parts.test.queries(), 18);
-  EXPECT_EQ(parts.test.docs(), 1'900);
-}
-
 std::string with_crlf(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -316,15 +302,6 @@ TEST(RealData, EveryFileFormHasTheSameFingerprint) {
     EXPECT_TRUE(same_content(read_text(form), parts.train));
     EXPECT_TRUE(same_content(read_text(compressed(form, Compression::kGzip), {}, 2), parts.train));
     EXPECT_TRUE(same_content(read_text(compressed(form, Compression::kZstd), {}, 2), parts.train));
-  }
-}
-
-TEST(RealData, GivesSameBitsOnAnyThreads) {
-  OLRANK_NEED_REAL_DATA();
-  const std::string bytes = read_file(real_data_folder() + "/mslr-sample/vali.txt.gz");
-  const Dataset expected = read_text(bytes);
-  for (const int threads : {2, 4}) {
-    EXPECT_TRUE(same_content(read_text(bytes, {.block_bytes = 10'000}, threads), expected));
   }
 }
 

@@ -156,16 +156,6 @@ std::vector<float> row(const Dataset& data, std::int64_t doc) {
   return {values.begin(), values.end()};
 }
 
-TEST(LetorParser, ReadsUsualLine) {
-  const Dataset data = read_text("2 qid:10 1:0.5 2:-3 3:1e2 #docid = GX-1 inc = 1 prob = 0.08\n");
-  ASSERT_EQ(data.docs(), 1);
-  EXPECT_EQ(data.features(), 3);
-  EXPECT_EQ(data.qid(0), "10");
-  EXPECT_EQ(data.doc_name(0), "GX-1");
-  EXPECT_EQ(data.all_grades()[0], 2);
-  EXPECT_EQ(row(data, 0), (std::vector<float>{0.5F, -3.0F, 100.0F}));
-}
-
 TEST(LetorParser, AcceptsUnusualButValidLines) {
   const Dataset data = read_text(
       "\xEF\xBB\xBF# a heading\r\n"
@@ -208,11 +198,6 @@ TEST(LetorParser, GroupsQueriesInOrderOfFirstAppearance) {
   }
   EXPECT_EQ(values, (std::vector<float>{1, 3, 2, 5, 4}));
   EXPECT_EQ(names, "1,3,,5,,");
-}
-
-TEST(LetorParser, SortsFeaturesOfLine) {
-  const Dataset data = read_text("0 qid:1 9:9 1:1 4:4 3:3\n");
-  EXPECT_EQ(row(data, 0), (std::vector<float>{1, 0, 3, 4, 0, 0, 0, 0, 9}));
 }
 
 TEST(LetorParser, CountsMissingValuesInOneWarning) {
@@ -306,20 +291,6 @@ TEST_F(LetorStreamTest, PiecesConcatenateToWholeFile) {
   }
 }
 
-TEST_F(LetorStreamTest, QuerySpanningPiecesStaysWhole) {
-  std::string text = "0 qid:a 1:1\n";
-  for (int doc = 0; doc < 3000; ++doc) text += fmt::format("1 qid:b 1:{}\n", doc);
-  LetorStream stream = stream_of(text + "0 qid:c 1:2\n", {.block_bytes = 16});
-  std::vector<std::int64_t> docs;
-  while (const auto piece = stream.next()) {
-    for (std::int64_t query = 0; query < piece->queries(); ++query) docs.push_back(piece->docs_of(query));
-    if (piece->qid(0) == "b") {
-      EXPECT_EQ(piece->all_features().doc(2999)[0], 2999.0F);
-    }
-  }
-  EXPECT_EQ(docs, (std::vector<std::int64_t>{1, 3000, 1}));
-}
-
 TEST_F(LetorStreamTest, RefusesScatteredQuery) {
   const std::string scattered = "0 qid:1 1:1\n0 qid:2 1:1\n0 qid:1 1:1\n";
   for (const std::size_t block_bytes : {1, 1000}) {
@@ -394,12 +365,6 @@ TEST(LetorWriter, RoundTripKeepsEveryBit) {
   }
   const Dataset data = read_text(text);
   for (const bool sparse : {false, true}) EXPECT_TRUE(same_content(read_text(written(data, sparse)), data));
-}
-
-TEST(LetorWriter, GeneratedDataKeepsFingerprintAsText) {
-  ExecutionContext context;
-  const Dataset data = make_synthetic("synth:mslr-like?queries=3&test_queries=1", context).train;
-  EXPECT_EQ(read_text(written(data, false)).fingerprint(), data.fingerprint());
 }
 
 TEST(LetorWriter, WrittenDataKeepsLineOrder) {

@@ -163,16 +163,6 @@ TEST(SyntheticContent, ValuesAreFiniteAndNeverNegativeZero) {
   }
 }
 
-TEST(SyntheticContent, QueryIdsAreUnique) {
-  const SyntheticParts parts = make("synth:small");
-  std::set<std::string_view> qids;
-  for (const Dataset* part : {&parts.train, &parts.vali, &parts.test}) {
-    for (std::int64_t query = 0; query < part->queries(); ++query) {
-      EXPECT_TRUE(qids.insert(part->qid(query)).second) << part->qid(query);
-    }
-  }
-}
-
 /// The relevance that the grades of a part (0 training, 1 validation, 2 test) come from, before query
 /// effects and noise: drawn again as docs/SYNTHETIC.md says.
 std::vector<double> relevance_of(const std::string& text, std::uint64_t part, const Dataset& data) {
@@ -374,45 +364,12 @@ TEST(SyntheticRepeat, FingerprintsKeepTheirBits) {
   EXPECT_EQ(made_of(kVectors).train.fingerprint().hex(), "ecfb08f2448e7321b12765a05986c794");
 }
 
-TEST(SyntheticRepeat, SeedsAndPartsDiffer) {
-  const SyntheticParts one = made_of("synth:small?queries=20");
-  const SyntheticParts two = made_of("synth:small?queries=20&seed=2");
-  EXPECT_NE(one.train.fingerprint(), two.train.fingerprint());
-  EXPECT_NE(one.vali.all_features().values[0], one.test.all_features().values[0]);
-  EXPECT_NE(one.train.all_features().values[0], one.test.all_features().values[0]);
-}
-
 std::string refusal_of(std::string_view source) {
   return message_of<InvalidArgument>([&] { parse_synthetic_source(source); });
 }
 
 void expect_message(std::string_view source, std::string_view part) {
   EXPECT_TRUE(contains(refusal_of(source), part)) << source << " gave: " << refusal_of(source);
-}
-
-TEST(SyntheticSource, FamiliesSetDefaults) {
-  const SyntheticSource mslr = parse_synthetic_source("synth:mslr-like");
-  EXPECT_EQ(mslr.family, SyntheticFamily::kMslrLike);
-  EXPECT_EQ(mslr.features, 136);
-  EXPECT_EQ(mslr.docs, 120);
-  EXPECT_EQ(mslr.queries, 1000);
-  EXPECT_EQ(mslr.test_queries, 250);
-  EXPECT_EQ(parse_synthetic_source("synth:yahoo-like").features, 700);
-  EXPECT_EQ(parse_synthetic_source("synth:yahoo-like").docs, 24);
-  EXPECT_EQ(parse_synthetic_source("synth:small?").docs, 10);
-}
-
-TEST(SyntheticSource, ReadsEveryKey) {
-  const SyntheticSource source = parse_synthetic_source(
-      "synth:small?queries=7&test_queries=3&docs=5&features=12&noise=0.25&nonlinearity=1&seed="
-      "18446744073709551615");
-  EXPECT_EQ(source.queries, 7);
-  EXPECT_EQ(source.test_queries, 3);
-  EXPECT_EQ(source.docs, 5);
-  EXPECT_EQ(source.features, 12);
-  EXPECT_EQ(source.noise, 0.25);
-  EXPECT_EQ(source.nonlinearity, 1.0);
-  EXPECT_EQ(source.seed, UINT64_MAX);
 }
 
 TEST(SyntheticSource, RealisableDataHasKeysOfItsOwn) {

@@ -434,19 +434,6 @@ TEST(ClickWeightTest, IsTheRewardByTheProbabilityOfExamination) {
   }
 }
 
-TEST(RepeatPairsTest, WeightsOfOneChangeNothing) {
-  const Docs shown = {5, 1, 2, 3, 4, 0};
-  const Clicks clicks = {0, 1, 0, 1, 1, 0};
-  const std::vector<double> rewards = {0.0, 1.0, 0.0, 1.0, 1.0, 0.0};
-  for (const PairRule rule :
-       {PairRule::kAdjacent, PairRule::kMatched, PairRule::kExpected, PairRule::kAll}) {
-    const LossPairs plain = loss_of({rule, {}}, shown, clicks);
-    const LossPairs same = loss_of({rule, {1.0}}, shown, clicks, rewards);
-    EXPECT_EQ(same.pairs, plain.pairs);
-    EXPECT_EQ(same.weight, plain.weight);
-  }
-}
-
 TEST(RepeatPairsTest, WholeWeightsRepeatTheWinnersPairs) {
   const Docs shown = {4, 2, 9, 1};
   const Clicks clicks = {0, 1, 1, 0};
@@ -487,33 +474,6 @@ TEST(RepeatPairsTest, TheMeanNumberOfCopiesIsTheWeight) {
     const ChiSquare chi = chi_square(seen, std::vector{(1.0 - rest) * (1.0 - rest), rest * (1.0 - rest),
                                                        rest * (1.0 - rest), rest * rest});
     EXPECT_TRUE(chi.statistic <= chi.bound(kTail)) << weight << ": " << chi.statistic;
-  }
-}
-
-TEST(PreferencePairsTest, MatchedPairsAreAFunctionOfTheStream) {
-  const Docs shown = {4, 2, 9, 1, 5, 6};
-  const Clicks clicks = {1, 0, 1, 0, 1, 0};
-  int other = 0;
-  for (std::uint32_t round = 1; round <= 50; ++round) {
-    const Pairs pairs = pairs_of(PairRule::kMatched, shown, clicks, round);
-    ASSERT_EQ(pairs_of(PairRule::kMatched, shown, clicks, round), pairs);
-    other += pairs_of(PairRule::kMatched, shown, clicks, round + 1) != pairs ? 1 : 0;
-  }
-  EXPECT_GT(other, 0);
-}
-
-TEST(PreferencePairsTest, PairsDependOnPositionsNotDocuments) {
-  // Clicks on renamed documents give renamed pairs, under every rule.
-  const Clicks clicks = {1, 0, 0, 1, 1, 0, 0, 0};
-  const Docs shown = {0, 1, 2, 3, 4, 5, 6, 7};
-  const Docs renamed = {12, 3, 40, 0, 7, 99, 1, 2};
-  for (const PairRule rule : {PairRule::kAdjacent, PairRule::kMatched, PairRule::kAll}) {
-    Pairs expected = pairs_of(rule, shown, clicks);
-    ASSERT_FALSE(expected.empty());
-    for (PreferencePair& pair : expected) {
-      pair = {renamed[pair.winner], renamed[pair.loser]};
-    }
-    EXPECT_EQ(pairs_of(rule, renamed, clicks), expected);
   }
 }
 

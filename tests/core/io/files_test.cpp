@@ -57,18 +57,6 @@ TEST(ReadFileTest, ReadsNoMoreThanAllowed) {
   EXPECT_THROW(read_file(folder.path()), IoError);
 }
 
-TEST(AtomicFileTest, KeepsEarlierFileWhenAbandoned) {
-  const TemporaryFolder folder;
-  const auto target = folder / "result.json";
-  write_file_atomically(target, "first");
-  {
-    AtomicFile file(target);
-    file.write("half of the sec");
-  }
-  EXPECT_EQ(read_file(target), "first");
-  EXPECT_EQ(entries(folder.path()), 1U);
-}
-
 TEST(AtomicFileTest, LeavesDevicesPipesAndLinksInPlace) {
   const TemporaryFolder folder;
   const auto link = folder / "link";

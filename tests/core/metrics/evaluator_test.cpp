@@ -309,20 +309,6 @@ TEST(Evaluator, FloatScoresRankLikeDoubles) {
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(double)), 0);
 }
 
-TEST(Evaluator, GradesAsScoresArePerfect) {
-  ExecutionContext context;
-  RngStream coins = test_coins(4000);
-  const Dataset data = random_dataset(coins, 300, 5);
-  const std::vector<float> scores(data.all_grades().begin(), data.all_grades().end());
-  MetricOptions options;
-  options.empty_queries = EmptyQueries::kSkip;
-  const MetricReport report = Evaluator(options).evaluate(data, std::span<const float>(scores), context);
-  for (const double ndcg : report.ndcg) EXPECT_EQ(ndcg, 1.0);  // ideal and actual are summed alike
-  EXPECT_EQ(report.misordered_pairs, 0);
-  EXPECT_EQ(report.pair_accuracy, 1.0);
-  EXPECT_GT(report.pairs, 0);
-}
-
 TEST(Evaluator, RefusesNanScores) {
   const Dataset data = make_dataset({{"a", {1, 0}, {}}, {"b", {0, 2, 1}, {}}});
   for (const int threads : {1, 3}) {
@@ -441,23 +427,6 @@ TEST_F(KnownValues, PositionsAndPairs) {
   EXPECT_NEAR(report.pair_accuracy, 5.0 / 9.0, kFewRoundings);
 }
 
-// TensorFlow Ranking documents ARP with this example: scores 3 1 2 of labels 0 1 1 give 2.5.
-TEST(AverageRelevantPosition, MatchesTensorFlowRankingExample) {
-  ExecutionContext context;
-  const std::vector<float> scores = {3.0F, 1.0F, 2.0F};
-  EXPECT_EQ(Evaluator()
-                .evaluate(make_dataset({{"q", {0, 1, 1}, {}}}), std::span<const float>(scores), context)
-                .arp,
-            2.5);
-}
-
-TEST(Gains, AreExactToTheHighestGrade) {
-  EXPECT_EQ(dcg_gain(0, Gain::kExponential), 0.0);
-  EXPECT_EQ(dcg_gain(4, Gain::kExponential), 15.0);
-  EXPECT_EQ(dcg_gain(kHighestGrade, Gain::kExponential), 2147483647.0);
-  EXPECT_EQ(dcg_gain(kHighestGrade, Gain::kLinear), 31.0);
-}
-
 TEST(Discounts, OfTheFirstRanks) {
   DiscountTable plain;
   plain.reach(3);
@@ -518,12 +487,6 @@ TEST(LightgbmConvention, CountsEmptyQueriesAsOne) {
   EXPECT_NEAR(report.ndcg[1], (of_first + 1.0) / 2.0, kTolerance);
   EXPECT_EQ(report.ndcg[2], report.ndcg[1]);
   EXPECT_NEAR(report.map, ((1.0 / 2.0 + 2.0 / 3.0) / 2.0 + 1.0) / 2.0, kTolerance);
-}
-
-TEST(TrecEvalConvention, HasLinearGain) {
-  const MetricReport report = judge(Convention::kTrecEval, make_dataset(kTwoQueries), kFallingScores, {3});
-  const double log3 = std::log2(3.0);
-  EXPECT_NEAR(report.ndcg[0], 0.5 * (2.0 / log3 + 1.0 / 2.0) / (2.0 + 1.0 / log3), kTolerance);
 }
 
 // https://github.com/usnistgov/trec_eval/issues/22: equal scores, and the relevant document is b. Against a

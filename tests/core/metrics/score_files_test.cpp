@@ -88,15 +88,6 @@ TEST(ScoreFiles, AreReadOnlyAsFarAsTheyCanBeRight) {
                "is already on line 1."));
 }
 
-TEST(ScoreFiles, AreReadFromDisk) {
-  const TemporaryFolder folder;
-  write_file_atomically(folder / "scores.txt", "1\n2\n3\n4\n5\n6\n7\n");
-  EXPECT_EQ(read_scores(TextLines::of_file(folder / "scores.txt"), data()).scores.size(), 7U);
-  write_file_atomically(folder / "a.run", "10 Q0 GX1 1 2 tag\n");
-  EXPECT_EQ(read_trec_run(TextLines::of_file(folder / "a.run"), data()).retrieved[0], 1);
-  EXPECT_THROW(read_scores(TextLines::of_file(folder / "nothing.txt"), data()), IoError);
-}
-
 constexpr double kMissing = -std::numeric_limits<double>::infinity();
 
 std::string about_qrels(const std::string& text) {

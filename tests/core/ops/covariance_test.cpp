@@ -88,8 +88,6 @@ TEST(GradientProductsTest, MatchesWrittenOutGradients) {
   }
 }
 
-using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
 // Sizes on both sides of a tile of 256 parameters and of a block of 128 pairs.
 TEST(InverseCovarianceTest, MatchesEigenWhenUpdatedAndWhenRebuilt) {
   for (const NetworkShape& shape : {linear_shape(7), ntk_shape(5, 6, 3), ntk_shape(13, 34, 2),
@@ -128,8 +126,6 @@ TEST(InverseCovarianceTest, MatchesEigenWhenUpdatedAndWhenRebuilt) {
     }
   }
 }
-
-using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 RowMajor positive_definite(std::int64_t n) {
   const std::vector<float> numbers = random_numbers(n * n, 71);
@@ -315,8 +311,6 @@ TEST(TangentFactorsTest, ExpandInTiles) {
     }
   }
 }
-
-using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// Inner products of p terms are off by at most p · 1e-16 of ‖g‖‖g'‖; p is below 1,400 here.
 void expect_products(const RowMajor& actual, const Eigen::MatrixXd& left, const Eigen::MatrixXd& right,

@@ -316,47 +316,6 @@ TEST_F(ListLossTest, SlopesAreFiniteDifferences) {
   }
 }
 
-TEST_F(ListLossTest, LambdaRankSlopesAreTheSumOverAllPairsOfDifferentGrades) {
-  for (const std::int64_t docs : {1, 2, 3, 17, 40}) {
-    for (const std::uint32_t levels : {1U, 2U, 5U}) {
-      const Scores s = tied_scores(docs);
-      const Grades y = grades(docs, levels);
-      const Scores changes = slow_changes(s, y);
-      Scores slow(docs, 0.0);
-      for (std::int64_t winner = 0; winner < docs; ++winner) {
-        for (std::int64_t loser = 0; loser < docs; ++loser) {
-          const double weight = changes[winner * docs + loser] / (1.0 + std::exp(s[winner] - s[loser]));
-          slow[winner] -= weight;
-          slow[loser] += weight;
-        }
-      }
-      const Scores slopes = result_of({.loss = ListLoss::kLambdaRank}, s, y).slopes;
-      // Differences of two sums of forty terms near one.
-      for (std::int64_t doc = 0; doc < docs; ++doc) {
-        EXPECT_TRUE(std::fabs(slopes[doc] - slow[doc]) <= 1e-12) << docs << " documents, doc " << doc;
-      }
-    }
-  }
-}
-
-TEST_F(ListLossTest, EqualGradesLeaveListNetItsUniformTargetAndPairsNothing) {
-  for (const std::uint8_t grade : {0, 3}) {
-    const Grades y(5, grade);
-    const Scores s = normal_scores(5, 1.0);
-    for (const ListLoss loss : {ListLoss::kRankSvm, ListLoss::kRankNet, ListLoss::kLambdaRank}) {
-      for (const bool mean : {false, true}) {
-        const Result result = result_of({.loss = loss, .pair_mean = mean}, s, y);
-        EXPECT_EQ(result.loss, 0.0);
-        EXPECT_EQ(result.slopes, Scores(5, 0.0));
-      }
-    }
-    const Scores net = result_of({}, s, y).slopes;
-    for (int doc = 0; doc < 5; ++doc) {
-      EXPECT_TRUE(std::fabs(net[doc] - (std::exp(s[doc] - log_sum_exp(s)) - 0.2)) <= 1e-15);
-    }
-  }
-}
-
 TEST_F(ListLossTest, RankCosineHasValuesWhereItsFormulaHasNone) {
   const ListLossForm form{.loss = ListLoss::kRankCosine};
   const Result no_grade = result_of(form, {1.0, -2.0, 3.0}, {0, 0, 0});
@@ -467,24 +426,6 @@ TEST_F(ListLossTest, OneDocumentHasNoBoundAboveZero) {
   }
 }
 
-TEST_F(ListLossTest, SmoothDcgApproachesTheDcgOfTheFirstRanks) {
-  const Scores s = {0.3, 1.7, -0.4, 1.1, -1.2};
-  const Grades y = {4, 2, 3, 0, 1};
-  const std::vector<int> by_score = {2, 0, 4, 3, 1};
-  for (const std::int64_t k : {1, 2, 3, 5, 10}) {
-    const auto ranks = static_cast<std::ptrdiff_t>(std::min<std::int64_t>(k, 5));
-    const double lacks =
-        dcg_of(std::vector<int>(ranks, 4)) - dcg_of({by_score.begin(), by_score.begin() + ranks});
-    for (const double smoothing : {0.1, 0.01, 0.001}) {
-      const ListLossForm form{.loss = ListLoss::kSmoothDcg, .smoothing = smoothing, .smooth_at = k};
-      // No two documents are nearer than 0.6.
-      EXPECT_TRUE(std::fabs(result_of(form, s, y).loss - lacks) <=
-                  120.0 * std::exp(-0.6 / smoothing) + 1e-11)
-          << "k " << k << ", smoothing " << smoothing;
-    }
-  }
-}
-
 TEST_F(ListLossTest, SmoothDcgOfManyRanksEndsForAnyGapOfScores) {
   // Pairs of equal scores, gap by gap: only the order within a pair is open.
   const Grades y = {4, 1, 0, 3, 2, 4, 1, 0};
@@ -568,31 +509,6 @@ TEST_F(ListLossTest, SmoothDcgOfManyRanksHasItsKnownValues) {
   EXPECT_TRUE(absolute_sum(whole.slopes) <= 1e-11);
 }
 
-TEST_F(ListLossTest, PermutedDocumentsHavePermutedSlopes) {
-  constexpr std::int64_t kDocs = 23;
-  const Scores s = normal_scores(kDocs, 1.0);
-  const Grades y = grades(kDocs, 5);
-  for (const ListLossForm& form : all_forms()) {
-    const Result result = result_of(form, s, y);
-    std::vector<std::int64_t> place(kDocs);
-    std::iota(place.begin(), place.end(), 0);
-    for (std::int64_t doc = kDocs - 1; doc > 0; --doc) {
-      std::swap(place[doc], place[draws_.index(static_cast<std::uint32_t>(doc + 1))]);
-    }
-    Scores moved_scores(kDocs);
-    Grades moved_grades(kDocs);
-    for (std::int64_t doc = 0; doc < kDocs; ++doc) {
-      moved_scores[place[doc]] = s[doc];
-      moved_grades[place[doc]] = y[doc];
-    }
-    const Result moved = result_of(form, moved_scores, moved_grades);
-    EXPECT_TRUE(std::fabs(moved.loss - result.loss) <= 1e-13 * result.loss) << name_of(form.loss);
-    for (std::int64_t doc = 0; doc < kDocs; ++doc) {
-      EXPECT_TRUE(std::fabs(moved.slopes[place[doc]] - result.slopes[doc]) <= 1e-12) << name_of(form.loss);
-    }
-  }
-}
-
 TEST_F(ListLossTest, HugeScoresStayFinite) {
   for (const ListLossForm& form : all_forms()) {
     for (const std::int64_t docs : {2, 9, 40}) {
@@ -648,17 +564,6 @@ TEST_F(ListLossTest, RaggedQueriesAreTheirSumWithTheSameBitsOnAnyThreads) {
   }
   ExecutionContext context;
   EXPECT_EQ(list_losses(context, {}, {}, {}, {}, {}), 0.0);
-}
-
-TEST_F(ListLossTest, CountsPairsOfDifferentGrades) {
-  for (const std::int64_t docs : {0, 1, 2, 30}) {
-    const Grades y = grades(docs, 4);
-    std::int64_t pairs = 0;
-    for (const std::uint8_t a : y) {
-      for (const std::uint8_t b : y) pairs += a > b ? 1 : 0;
-    }
-    EXPECT_EQ(graded_pairs(count_grades(y)), pairs);
-  }
 }
 
 TEST_F(ListLossTest, OnlyTheConvexOnesAreCalledSo) {

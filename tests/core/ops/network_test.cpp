@@ -201,20 +201,6 @@ TEST(ReluNetworkTest, UniformInitialisationIsUniform) {
   }
 }
 
-TEST(ReluNetworkTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const NetworkShape shape = standard_shape(46, 100, 3);
-  const std::vector<float> theta = random_theta(shape, 9);
-  const std::vector<float> features = random_numbers(1000 * 46, 10);
-  std::vector<std::vector<float>> results;
-  for (const int threads : {1, 2, 4}) {
-    ExecutionContext context(threads);
-    results.emplace_back(1000);
-    score_docs(context, shape, theta, matrix_of(features, 46), results.back());
-  }
-  EXPECT_EQ(results[1], results[0]);
-  EXPECT_EQ(results[2], results[0]);
-}
-
 std::vector<float> drawn_numbers(std::int64_t count, std::uint32_t number) {
   std::vector<float> values(count);
   RngStream draws(make_key({.purpose = Purpose::kSynthetic}), number);
@@ -365,21 +351,6 @@ TEST(PairTrainingTest, GradientsMatchFiniteDifferences) {
           << (up - down) / (2.0 * kStep);
     }
   }
-}
-
-TEST(PairTrainingTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const Problem problem = problem_of(standard_shape(20, 70, 3), 1700, 3000);
-  std::vector<std::vector<double>> results;
-  for (const int threads : {1, 2, 4}) {
-    ExecutionContext context(threads);
-    std::vector<double> gradient(problem.theta.size());
-    gradient.push_back(pair_loss_gradient(context, problem.shape, problem.theta, problem.docs(),
-                                          problem.terms, problem.objective(),
-                                          std::span(gradient).first(problem.theta.size())));
-    results.push_back(gradient);
-  }
-  EXPECT_EQ(results[1], results[0]);
-  EXPECT_EQ(results[2], results[0]);
 }
 
 TEST(PairTrainingTest, OnlyThePriorContributesWithoutTerms) {

@@ -90,12 +90,6 @@ TEST(LogTest, VerbosityFiltersLevels) {
   set_log_sink(before);
 }
 
-TEST(LogTest, ExpectedWarningsAreCollected) {
-  const ExpectedWarnings warnings;
-  log_warning("{} features are constant", 3);
-  EXPECT_EQ(warnings.messages(), (std::vector<std::string>{"3 features are constant"}));
-}
-
 TEST(LogOutput, WritesLinesAndEventsAsJson) {
   const LogSink before = set_log_sink({});
   set_log_form(LogForm::kJson);
@@ -214,11 +208,6 @@ TEST(ExecutionContextTest, BlocksDoNotDependOnThreads) {
   EXPECT_EQ(sums[0].size(), 16U);
 }
 
-TEST(ExecutionContextTest, ReportsCoresAndMemory) {
-  EXPECT_GE(available_threads(), 1);
-  EXPECT_GT(available_memory(), 1 << 20);
-}
-
 TEST(ErrorTest, MessagesStartWithPosition) {
   EXPECT_STREQ(DataError("a.txt", 3, 7, "A colon is missing.").what(), "a.txt:3:7: A colon is missing.");
   EXPECT_STREQ(DataError("a.txt", 3, 0, "A colon is missing.").what(), "a.txt:3: A colon is missing.");
@@ -246,24 +235,6 @@ TEST(ErrorTest, IoErrorsSuggestAWayOut) {
       IoError("write", "/x/y", EACCES).what(),
       "Cannot write '/x/y': Permission denied. Choose a folder with write permission, or change its "
       "permissions.");
-}
-
-TEST(Host, NamesItsProcessorOnOneLine) {
-  EXPECT_FALSE(cpu_model().empty());
-  EXPECT_FALSE(contains(cpu_model(), "\n"));
-}
-
-TEST(UtcTime, ReadsBackWhatItWrites) {
-  const auto now = utc_seconds(utc_now());
-  ASSERT_TRUE(now);
-  EXPECT_LE(std::abs(*now - static_cast<std::int64_t>(std::time(nullptr))), 2);
-  EXPECT_EQ(utc_seconds("1970-01-02T00:00:01Z"), 86401);
-  EXPECT_EQ(utc_seconds("2026-01-31T23:59:59Z"), 1769903999);
-}
-
-TEST(UtcTime, IsNothingForOtherTexts) {
-  for (const char* text : {"", "yesterday", "2026-01-31", "2026-01-31T23:59:59", "2026-01-31T23:59:59Z+1"})
-    EXPECT_FALSE(utc_seconds(text)) << text;
 }
 
 std::string device_error(const char* text) {

@@ -19,10 +19,9 @@ struct Wheel {
   double spoke_length = 0.3;
   static const Schema& schema() {
     static const Schema schema = SchemaBuilder<Wheel>("wheel", "A wheel.")
-                                     .field("spoke_length", &Wheel::spoke_length, "hub | rim")
+                                     .field("spoke_length", &Wheel::spoke_length, "hub | rim", above(0))
                                      .unit("m")
                                      .symbol("r")
-                                     .above(0)
                                      .flag("spokes")
                                      .build();
     return schema;
@@ -67,11 +66,8 @@ namespace {
 struct Part {
   double weight = 0.5;
   static const Schema& schema() {
-    static const Schema schema = SchemaBuilder<Part>("basket", "")
-                                     .field("weight", &Part::weight, "how heavy")
-                                     .above(0)
-                                     .at_most(2)
-                                     .build();
+    static const Schema schema =
+        SchemaBuilder<Part>("basket", "").field("weight", &Part::weight, "how heavy", above(0, 2)).build();
     return schema;
   }
 };
@@ -85,8 +81,7 @@ struct Basket {
   static const Schema& schema() {
     static const Schema schema = SchemaBuilder<Basket>("basket", "What is carried.")
                                      .field("fruit", &Basket::fruit, "what")
-                                     .field("count", &Basket::count, "how many")
-                                     .at_least(1)
+                                     .field("count", &Basket::count, "how many", {1})
                                      .field("labels", &Basket::labels, "names")
                                      .one_of({"a", "b"})
                                      .include(&Basket::part, Part::schema())

@@ -42,12 +42,6 @@ TEST(ClusteredMeanTest, IsTheSlowFormula) {
   EXPECT_EQ(mean.variance(), 0.0);
 }
 
-TEST(ClusteredMeanTest, OneValueAClusterHasTheVarianceOfAMean) {
-  ClusteredMean mean(3);
-  for (int cluster = 0; cluster < 3; ++cluster) mean.add(cluster, cluster);
-  EXPECT_NEAR(mean.variance(), 1.0 / 3.0, 1e-12);
-}
-
 TEST(ClusteredMeanTest, ContinuesFromItsSumsToTheSameBits) {
   RngStream random = coins(2);
   ClusteredMean whole(10);

@@ -42,39 +42,12 @@ void expect_equal_details(const Detail& found, const Detail& expected) {
 class DeviceRankerTest : public KernelTest {};
 
 // Names of settings; the parameter of a kernel test is the order of its threads.
-const std::vector<std::string> kNames = {"dual",
-                                         "primal",
-                                         "diagonal",
-                                         "none",
-                                         "three_layers",
-                                         "theory",
-                                         "nesterov",
-                                         "adam",
-                                         "expected",
-                                         "expected_ensemble",
-                                         "lambdarank",
-                                         "ensemble",
-                                         "ensemble_recorded",
-                                         "dual_recorded",
-                                         "adam_recorded",
-                                         "reference",
-                                         "reference_gd",
-                                         "reference_lambdarank",
-                                         "reference_ensemble",
-                                         "reference_warm",
-                                         "first",
-                                         "fresh_ensemble",
-                                         "growth",
-                                         "growth_recorded",
-                                         "growth_nesterov",
-                                         "growth_adam",
-                                         "growth_three_layers",
-                                         "growth_expected",
-                                         "growth_ensemble",
-                                         "growth_ensemble_recorded",
-                                         "waiting_growth",
-                                         "debiased_growth",
-                                         "debiased_lambdarank"};
+const std::vector<std::string> kNames = words_of(
+    "dual primal diagonal none three_layers theory nesterov adam expected expected_ensemble "
+    "lambdarank ensemble ensemble_recorded dual_recorded adam_recorded reference reference_gd "
+    "reference_lambdarank reference_ensemble reference_warm first fresh_ensemble growth "
+    "growth_recorded growth_nesterov growth_adam growth_three_layers growth_expected "
+    "growth_ensemble growth_ensemble_recorded waiting_growth debiased_growth debiased_lambdarank");
 
 /// All of them for one order of threads; for the others, whose kernels have tests of their own, one of each
 /// way to train.
@@ -344,9 +317,6 @@ TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
   EXPECT_EQ(why_not_on_device(settings), "covariance = \"inducing\" has no device implementation");
   settings = settings_of("lambdarank");
   EXPECT_EQ(why_not_on_device(settings), std::nullopt);
-  settings.explore.list = ListRule::kSample;
-  EXPECT_EQ(why_not_on_device(settings), "list = \"sample\" has no device implementation");
-  settings.explore.list = ListRule::kCertain;
   settings.trainer.retrain = Retrain::kGrowth;
   EXPECT_EQ(why_not_on_device(settings),
             "'ollambdarank' with retrain = \"growth\" has no device implementation");

@@ -26,6 +26,11 @@ namespace {
 
 using namespace small_device_rankers;
 
+std::unique_ptr<DeviceRanker> make_for_any_query(const std::string& name) {
+  return std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10, RankerDevice{},
+                                        device::make_network);
+}
+
 class HandedQueriesTest : public KernelTest {};
 
 /// A query at another address, under names of its own.
@@ -49,11 +54,7 @@ TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
     const auto resident = make_on_device(settings_of(name));
-    const auto make_handed = [&] {
-      return std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10, RankerDevice{},
-                                            device::make_network);
-    };
-    auto handed = make_handed();
+    auto handed = make_for_any_query(name);
     TestContext context;
     const std::uint32_t rounds = rounds_of(name);
     for (std::uint32_t round = 1; round <= rounds; ++round) {
@@ -70,7 +71,7 @@ TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere
       handed->learn(context.round, {round, other.docs, list, clicks});
       if (round != rounds - 2) continue;
       const std::string state = state_of(*handed);
-      handed = make_handed();
+      handed = make_for_any_query(name);
       StateReader reader(state, "test");
       handed->load(reader);
     }
@@ -86,40 +87,6 @@ TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere
     EXPECT_EQ(found.round.width_sq, expected.round.width_sq);
     EXPECT_EQ(found.round.certain, expected.round.certain);
   }
-}
-
-TEST_P(HandedQueriesTest, QueriesMayBeLongerThanThoseBefore) {
-  constexpr std::int64_t kMany = 150;
-  const SmallWorld large(7, 1, kMany, kFeatures);
-  for (const std::string name : {"dual", "lambdarank", "ensemble"}) {
-    SCOPED_TRACE(name);
-    const auto on_cpu = make_neural(settings_of(name), kFeatures);
-    const auto handed = std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10,
-                                                       RankerDevice{}, device::make_network);
-    TestContext context;
-    for (std::uint32_t round = 1; round <= 4; ++round) {
-      QueryDocs query = round == 2 ? large.query(0) : world().query_of(round);
-      if (round == 2) query.first_doc = world().queries() * kDocs;
-      const auto docs = on_cpu->rank(context.round, query, round).docs;
-      const std::vector<std::int32_t> list(docs.begin(), docs.end());
-      EXPECT_TRUE(std::ranges::equal(handed->rank(context.round, query, round).docs, list));
-      std::vector<std::uint8_t> clicks(list.size());
-      for (std::size_t rank = 0; rank < list.size(); rank += 3) clicks[rank] = 1;
-      const Feedback feedback{round, query, list, clicks};
-      ASSERT_NO_THROW(on_cpu->learn(context.round, feedback)) << round;
-      ASSERT_NO_THROW(handed->learn(context.round, feedback)) << round;
-    }
-    std::vector<float> found(all_features().docs);
-    std::vector<float> expected(found.size());
-    handed->score(context.execution, all_features(), found);
-    on_cpu->score(context.execution, all_features(), expected);
-    EXPECT_TRUE(all_near(found, expected, 2e-4, 0.0));
-  }
-}
-
-std::unique_ptr<DeviceRanker> make_for_any_query(const std::string& name) {
-  return std::make_unique<DeviceRanker>(kFeatures, settings_of(name), test_keys(), 10, RankerDevice{},
-                                        device::make_network);
 }
 
 /// Plays rounds on both, and shows the lists of the first.

@@ -122,6 +122,12 @@ std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::after_rounds(const Pos
   return posterior;
 }
 
+/// A posterior's state once all of its work is done.
+StateReader read_state(const ResidentPosterior& posterior) {
+  device::OwnedStream::wait_for(nullptr);
+  return StateReader(state_of(posterior), "memory");
+}
+
 /// The larger relative error of w² along a random vector and of an observed pair.
 double drift_of(ResidentPosterior& posterior) {
   std::vector<double> probe(small_shape().parameters());
@@ -166,12 +172,6 @@ std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::with_a_wrong_inverse(
   StateReader reader(state_of(posterior), "memory");
   wrong->load(nullptr, reader);
   return wrong;
-}
-
-TEST_P(ResidentPosteriorTest, DriftIsLargeWhenTheInverseIsWrong) {
-  const auto posterior = after_rounds(kPrimal, 2);
-  EXPECT_LT(drift_of(*posterior), 1e-12);
-  EXPECT_GT(drift_of(*with_a_wrong_inverse(*posterior, kPrimal)), 1e-4);
 }
 
 TEST_P(ResidentPosteriorTest, AFreshFactorisationMeasuresTheSameDrift) {
@@ -263,8 +263,7 @@ TEST_P(ResidentPosteriorTest, ResumesWithTheSameBitsWhateverTheTailHolds) {
   for (const std::int64_t rounds : {0, 20, 42, 43, 60}) {
     const auto posterior = after_rounds(kDual, rounds);
     const auto resumed = made(kDual);
-    device::OwnedStream::wait_for(nullptr);
-    StateReader reader(state_of(*posterior), "memory");
+    StateReader reader = read_state(*posterior);
     resumed->load(nullptr, reader);
     reader.require_end();
     for (std::uint64_t round = 0; round < 30; ++round) {
@@ -281,8 +280,7 @@ TEST_P(ResidentPosteriorTest, ResumesWithTheSameBitsWhateverTheTailHolds) {
 // Earlier versions saved rows of L⁻¹ alone.
 TEST_P(ResidentPosteriorTest, ContinuesFromAStateWithoutATail) {
   const auto posterior = after_rounds(kDual);
-  device::OwnedStream::wait_for(nullptr);
-  StateReader reader(state_of(*posterior), "memory");
+  StateReader reader = read_state(*posterior);
   StateWriter earlier;
   earlier.put("device.pairs", reader.get<float>("device.pairs"));
   earlier.put("device.factor", std::vector<double>(device::factor_numbers(2 * kBlockRows)));
@@ -292,6 +290,36 @@ TEST_P(ResidentPosteriorTest, ContinuesFromAStateWithoutATail) {
   StateReader of_earlier(earlier.bytes(), "memory");
   resumed->load(nullptr, of_earlier);
   Query query(5);
+  EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
+}
+
+// Earlier versions saved the lower triangle of A⁻¹ with all pairs, and zeros above it.
+TEST_P(ResidentPosteriorTest, ContinuesFromAPrimalStateWithoutATail) {
+  const auto posterior = after_rounds(kPrimal);
+  StateReader reader = read_state(*posterior);
+  StateWriter earlier;
+  earlier.put("device.pairs", reader.get<float>("device.pairs"));
+  const std::int64_t p = small_shape().parameters();
+  const auto whole = reader.get<double>("device.whole_inverse");
+  const auto rows = reader.get<double>("device.inverse_tail");
+  std::vector<double> lower(static_cast<std::size_t>(p * p));
+  for (std::int64_t i = 0; i < p; ++i) {
+    for (std::int64_t j = 0; j <= i; ++j) {
+      double& value = lower[i * p + j] = whole[i * p + j];
+      for (std::size_t row = 0; row < rows.size(); row += p) value -= rows[row + i] * rows[row + j];
+    }
+  }
+  earlier.put("device.inverse", lower);
+  earlier.put("device.log_det", reader.get_one<double>("device.log_det"));
+  const auto resumed = made(kPrimal);
+  StateReader of_earlier(earlier.bytes(), "memory");
+  resumed->load(nullptr, of_earlier);
+  of_earlier.require_end();
+  Query query(5);
+  EXPECT_EQ(resumed->pairs(), posterior->pairs());
+  EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
+  query.observe_in(*resumed);
+  query.observe_in(*posterior);
   EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
 }
 
@@ -594,8 +622,7 @@ TEST_P(ResidentPosteriorTest, StatesPassInPiecesAndHaveTheFingerprintOfTheWhole)
 TEST_P(ResidentPosteriorTest, TheInverseLeavesBeforeItChanges) {
   static_assert(device::DelayedInverse::kRows == 85 * kRoundPairs + 1);
   const auto posterior = after_rounds(kPrimal, 85);
-  device::OwnedStream::wait_for(nullptr);
-  StateReader reader(state_of(*posterior), "memory");
+  StateReader reader = read_state(*posterior);
   reader.get<float>("device.pairs");
   reader.get<double>("device.whole_inverse");
   const auto expected = reader.get<double>("device.inverse_tail");

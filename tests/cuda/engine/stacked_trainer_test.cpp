@@ -28,10 +28,50 @@ struct Trained {
   double ended = 0.0;
 };
 
+/// A short θ, so that losses fall.
+std::vector<float> short_theta(const NetworkShape& of) {
+  std::vector<float> theta = random_theta(of, 6);
+  for (float& number : theta) number *= 0.1F;
+  return theta;
+}
+
+DeviceNetworkSpec spec_of(const NetworkShape& of, const std::vector<float>& first, std::int64_t steps,
+                          TrainingKernel kernel) {
+  DeviceNetworkSpec spec;
+  spec.shape = of;
+  spec.first = first;
+  spec.training.steps = steps;
+  spec.training.kernel = kernel;
+  return spec;
+}
+
+/// A trainer with its history.
+struct TrainerWorld {
+  device::OwnedStream stream;
+  DeviceArray<float> features;
+  DeviceArray<float> theta;
+  device::ProductPlans plans;
+  device::Products products{plans, stream.get()};
+  std::unique_ptr<device::ResidentTrainer> trainer;
+  device::ResidentHistory history;
+
+  TrainerWorld(const DeviceNetworkSpec& spec, const std::vector<float>& first,
+               const std::vector<float>& of_docs, std::int64_t docs_a_round, std::int64_t replay = 0)
+      : features(of_docs),
+        theta(first),
+        trainer(device::make_stacked_trainer(spec, theta, products)),
+        history(spec.shape.inputs, device::ResidentHistory::Keeps::kTerms, docs_a_round, replay) {}
+
+  void play(const DeviceUpdate& update) {
+    history.add(stream.get(), update, features);
+    trainer->train(history);
+    stream.wait();
+  }
+};
+
 /// One training from θ on a history of random pairs; the prior's centre is `first` whatever θ is.
 Trained train(const std::vector<float>& first, const std::vector<float>& theta,
               TrainingKernel kernel = TrainingKernel::kRecorded, const NetworkShape& of = shape()) {
-  const std::vector<float> features = random_numbers(kHistoryDocs * of.inputs, 3);
   std::vector<DeviceUpdate::Term> terms;
   RngStream draws(test_key(4), 2);
   for (std::int32_t t = 0; t < kHistoryPairs; ++t) {
@@ -43,37 +83,24 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta,
   std::vector<std::int64_t> numbers(kHistoryDocs);
   std::iota(numbers.begin(), numbers.end(), 0);
 
-  DeviceNetworkSpec spec;
-  spec.shape = of;
-  spec.first = first;
-  spec.training.steps = 4;
+  DeviceNetworkSpec spec = spec_of(of, first, 4, kernel);
   spec.training.prior_weight = 0.1;
-  spec.training.kernel = kernel;
-  device::OwnedStream stream;
-  const auto features_there = on_device(features);
-  auto theta_there = on_device(theta);
-  device::ProductPlans plans;
-  device::Products products(plans, stream.get());
-  const auto trainer = device::make_stacked_trainer(spec, theta_there.data(), products);
-  device::ResidentHistory history(of.inputs, device::ResidentHistory::Keeps::kTerms, kHistoryDocs);
+  TrainerWorld world(spec, theta, random_numbers(kHistoryDocs * of.inputs, 3), kHistoryDocs);
   DeviceUpdate update;
   update.round = 1;
   update.query = {0, kHistoryDocs};
   update.observed = kHistoryPairs;
   update.new_docs = numbers;
   update.terms = terms;
-  history.add(stream.get(), update, features_there.data());
-  trainer->train(history);
-  stream.wait();
+  world.play(update);
   std::vector<double> outcome(device::ResidentTrainer::kOutcomes);
-  device::copy_to_host(trainer->outcome(), std::span(outcome));
-  return {theta_there.to_host(), outcome[1], outcome[2]};
+  device::copy_to_host(world.trainer->outcome(), std::span(outcome));
+  return {world.theta.to_host(), outcome[1], outcome[2]};
 }
 
 // Both decide alike, and their float32 sums over documents differ in order only.
 TEST_P(StackedTrainerTest, OneKernelTrainsAsTheGraphDoes) {
-  std::vector<float> first = random_theta(shape(), 6);
-  for (float& number : first) number *= 0.1F;
+  const std::vector<float> first = short_theta(shape());
   const Trained graph = train(first, first);
   const Trained kernel = train(first, first, TrainingKernel::kPersistent);
   EXPECT_TRUE(all_near(kernel.theta, graph.theta, 1e-6, 1e-5));
@@ -89,21 +116,10 @@ std::vector<double> gradient_after_replay(TrainingKernel kernel, std::int64_t dr
   constexpr std::int64_t kDocs = 5;
   std::vector<float> features = random_numbers(kDocs * shape().inputs, 3);
   for (std::int64_t k = 0; k < shape().inputs; ++k) features[4 * shape().inputs + k] = 3e38F;
-  std::vector<float> first = random_theta(shape(), 6);
-  for (float& number : first) number *= 0.1F;
-  DeviceNetworkSpec spec;
-  spec.shape = shape();
-  spec.first = first;
-  spec.training.steps = 2;
-  spec.training.kernel = kernel;
+  const std::vector<float> first = short_theta(shape());
+  DeviceNetworkSpec spec = spec_of(shape(), first, 2, kernel);
   spec.training.retraining = {.retrain = Retrain::kGrowth, .replay_steps = 1, .replay = 8};
-  device::OwnedStream stream;
-  const auto features_there = on_device(features);
-  auto theta_there = on_device(first);
-  device::ProductPlans plans;
-  device::Products products(plans, stream.get());
-  const auto trainer = device::make_stacked_trainer(spec, theta_there.data(), products);
-  device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kDocs, 8);
+  TrainerWorld world(spec, first, features, kDocs, 8);
   const std::vector<std::int64_t> numbers = {0, 1, 2, 3};
   const std::vector<DeviceUpdate::Term> terms = {{0, {0, 1, 1.0, 1.0}}, {1, {2, 3, 2.0, 1.0}}};
   DeviceUpdate update;
@@ -112,9 +128,7 @@ std::vector<double> gradient_after_replay(TrainingKernel kernel, std::int64_t dr
   update.observed = 3;
   update.new_docs = numbers;
   update.terms = terms;
-  history.add(stream.get(), update, features_there.data());
-  trainer->train(history);
-  stream.wait();
+  world.play(update);
   const std::vector<std::int64_t> sampled = {0, 1, 2, drawn};
   const std::vector<PairTerm> sample_terms = {{0, 1, 0.0, 0.0}, {2, 3, 0.0, 0.0}};
   const std::vector<SampledTerm> sources = {
@@ -126,10 +140,8 @@ std::vector<double> gradient_after_replay(TrainingKernel kernel, std::int64_t dr
   update.terms = std::span(terms).first(1);
   update.extent = TrainingExtent::kSample;
   update.sample = {sampled, sample_terms, sources};
-  history.add(stream.get(), update, features_there.data());
-  trainer->train(history);
-  stream.wait();
-  StateReader reader(state_of(*trainer), "memory");
+  world.play(update);
+  StateReader reader(state_of(*world.trainer), "memory");
   reader.skip_to("device.reference_gradient");
   std::vector<double> gradient(shape().parameters());
   reader.get_into("device.reference_gradient", std::span(gradient));
@@ -150,8 +162,7 @@ TEST_P(StackedTrainerTest, OwnPairsCountWhereADrawnDocumentOverflows) {
 // every other network by recorded products.
 TEST_P(StackedTrainerTest, EveryCardTrainsInTheFormThatFitsIt) {
   const NetworkShape wide = ntk_shape(400, 60, 2);  // its weights alone take 103 KB
-  std::vector<float> first = random_theta(wide, 6);
-  for (float& number : first) number *= 0.1F;
+  const std::vector<float> first = short_theta(wide);
   const Trained kernel = train(first, first, TrainingKernel::kPersistent, wide);
   const Trained graph = train(first, first, TrainingKernel::kRecorded, wide);
   EXPECT_FALSE(graph.theta == kernel.theta);
@@ -167,20 +178,9 @@ TEST_P(StackedTrainerTest, EveryCardTrainsInTheFormThatFitsIt) {
 TEST_P(StackedTrainerTest, AGrownHistoryUpdatesTheGraph) {
   constexpr std::int64_t kRounds = 8;
   constexpr std::int32_t kNewDocs = 16;  // a bucket is full after every other round
-  std::vector<float> first = random_theta(shape(), 6);
-  for (float& number : first) number *= 0.1F;
-  DeviceNetworkSpec spec;
-  spec.shape = shape();
-  spec.first = first;
-  spec.training.steps = 2;
-  spec.training.kernel = TrainingKernel::kRecorded;
-  device::OwnedStream stream;
-  device::ProductPlans plans;
-  device::Products products(plans, stream.get());
-  const auto features_there = on_device(random_numbers(kRounds * kNewDocs * shape().inputs, 3));
-  auto theta_there = on_device(first);
-  const auto trainer = device::make_stacked_trainer(spec, theta_there.data(), products);
-  device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kNewDocs);
+  const std::vector<float> first = short_theta(shape());
+  TrainerWorld world(spec_of(shape(), first, 2, TrainingKernel::kRecorded), first,
+                     random_numbers(kRounds * kNewDocs * shape().inputs, 3), kNewDocs);
   const std::int64_t before = emulation::graphs_made();
   for (std::int32_t round = 0; round < kRounds; ++round) {
     const std::int32_t doc = round * kNewDocs;
@@ -193,12 +193,10 @@ TEST_P(StackedTrainerTest, AGrownHistoryUpdatesTheGraph) {
     update.observed = round + 1;
     update.new_docs = numbers;
     update.terms = std::span(&term, 1);
-    history.add(stream.get(), update, features_there.data());
-    trainer->train(history);
-    stream.wait();
+    world.play(update);
   }
   EXPECT_EQ(emulation::graphs_made(), before + 1);
-  EXPECT_NE(theta_there.to_host(), first);
+  EXPECT_NE(world.theta.to_host(), first);
 }
 
 #endif

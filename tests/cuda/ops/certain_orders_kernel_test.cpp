@@ -28,60 +28,70 @@ std::vector<double> gram_of(std::int64_t docs, std::uint64_t seed) {
   return m;
 }
 
-OrderBits bits_of(const std::vector<std::uint64_t>& words, std::int64_t docs) {
-  OrderBits bits;
-  bits.reset(docs);
-  for (std::int64_t a = 0; a < docs; ++a) {
-    const auto row = part_of(words, a * OrderBits::words(docs), OrderBits::words(docs));
-    std::copy(row.begin(), row.end(), bits.row(a).begin());
-  }
-  return bits;
+/// The words of bits, a row a document, of which every one may be certain.
+std::vector<std::uint64_t> words_of(const OrderBits& bits) {
+  std::vector<std::uint64_t> words;
+  for (std::int64_t a = 0; a < bits.docs(); ++a)
+    words.insert(words.end(), bits.row(a).begin(), bits.row(a).end());
+  return words;
 }
 
-void expect_same_bits(const OrderBits& found, const OrderBits& expected) {
-  for (std::int64_t a = 0; a < expected.docs(); ++a) {
-    const auto row = found.row(a);
-    const auto expected_row = expected.row(a);
-    EXPECT_TRUE(std::equal(row.begin(), row.end(), expected_row.begin())) << "row " << a;
+/// Documents in order of score, on the host and on the device.
+struct Placed {
+  Given<float> scores;
+  Given<float> magnitudes;
+  Given<std::int32_t> order;
+  Given<double> m;
+
+  Placed(std::vector<float> of_docs, float magnitude, std::vector<double> gram)
+      : scores(std::move(of_docs)),
+        magnitudes(std::vector<float>(scores.size(), magnitude)),
+        order(slow_order(scores)),
+        m(std::move(gram)) {}
+
+  std::int64_t docs() const { return std::ssize(order); }
+  std::vector<std::uint64_t> by_width(const CertaintyRule& rule, double* width_sq,
+                                      device::WidthHealthSums* health) const {
+    DeviceArray<std::uint64_t> bits(docs() * OrderBits::words(docs()));
+    device::certain_by_width(nullptr, {docs(), scores, magnitudes, order, m},
+                             on_device(std::vector<CertaintyRule>{rule}), bits, width_sq, health);
+    return bits.to_host();
   }
-}
+  std::vector<std::uint64_t> by_vote(std::int64_t members) const {
+    DeviceArray<std::uint64_t> bits(docs() * OrderBits::words(docs()));
+    device::certain_by_vote(nullptr, members, docs(), docs(), scores, magnitudes, order, bits);
+    return bits.to_host();
+  }
+  /// Widths are as on the CPU, and so are the counts of those that rounding has spoiled, which it returns.
+  WidthHealth expect_equal_widths(const CertaintyRule& rule, std::vector<double>& expected) const {
+    ExecutionContext context;
+    expected.resize(m.size());
+    const WidthHealth health = pair_width_sq(context, docs(), m.data(), expected.data());
+    DeviceArray<double> width_sq(docs() * docs());
+    DeviceArray<device::WidthHealthSums> sums = on_device(std::vector<device::WidthHealthSums>(1));
+    by_width(rule, width_sq, sums);
+    EXPECT_EQ(sums.to_host()[0].negative, static_cast<unsigned long long>(health.negative));
+    EXPECT_EQ(sums.to_host()[0].lost, static_cast<unsigned long long>(health.lost));
+    if (health.lost == 0) {
+      EXPECT_EQ(width_sq.to_host(), expected) << docs();
+    }
+    return health;
+  }
+};
 
 TEST_P(CertainOrdersKernelTest, WidthsAndBitsMatchCpu) {
-  ExecutionContext context;
   std::int64_t certain = 0;
   for (const std::int64_t docs : {0, 1, 2, 31, 32, 33, 64, 65, 130}) {
     std::vector<float> scores = random_numbers(docs, 11);
     if (docs > 10) scores[7] = scores[2];
-    std::vector<float> magnitudes(scores.size(), 2.0F);
-    std::vector<double> m = gram_of(docs, 12);
-    const std::vector<std::int32_t> order = slow_order(scores);
+    const Placed query(scores, 2.0F, gram_of(docs, 12));
     const CertaintyRule rule{0.9, kScoreRounding * 2.0};
-    const auto scores_there = on_device(scores);
-    const auto magnitudes_there = on_device(magnitudes);
-    const auto order_there = on_device(order);
-    const auto m_there = on_device(m);
-    const auto rule_there = on_device(std::vector<CertaintyRule>{rule});
-    DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
-    DeviceArray<double> width_sq(docs * docs);
-    DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
-    const device::WidthedDocs query{docs, scores_there.data(), magnitudes_there.data(), order_there.data(),
-                                    m_there.data()};
-    device::certain_by_width(nullptr, query, rule_there.data(), bits.data(), width_sq.data(),
-                             health.data());
-
-    std::vector<double> expected(m.size());
-    const WidthHealth expected_health = pair_width_sq(context, docs, m.data(), expected.data());
+    std::vector<double> width_sq;
+    query.expect_equal_widths(rule, width_sq);
     OrderBits orders;
-    certain_by_width(rule, scores, order, expected, orders);
-    EXPECT_EQ(width_sq.to_host(), expected) << docs;
-    expect_same_bits(bits_of(bits.to_host(), docs), orders);
-    EXPECT_EQ(health.to_host()[0].negative, static_cast<unsigned long long>(expected_health.negative));
-    EXPECT_EQ(health.to_host()[0].lost, static_cast<unsigned long long>(expected_health.lost));
+    certain_by_width(rule, query.scores, query.order, width_sq, orders);
+    EXPECT_EQ(query.by_width(rule, nullptr, nullptr), words_of(orders)) << docs;
     for (std::int64_t a = 0; a < docs; ++a) orders.for_each_below(a, [&](std::int64_t) { ++certain; });
-
-    DeviceArray<std::uint64_t> bits_alone(docs * OrderBits::words(docs));
-    device::certain_by_width(nullptr, query, rule_there.data(), bits_alone.data(), nullptr, nullptr);
-    EXPECT_EQ(bits_alone.to_host(), bits.to_host());
   }
   EXPECT_GT(certain, 1000);
 }
@@ -91,59 +101,26 @@ TEST_P(CertainOrdersKernelTest, WidthsAndBitsMatchCpu) {
 TEST_P(CertainOrdersKernelTest, RoundingFollowsTheLargestMagnitude) {
   const std::int64_t docs = 130;
   std::vector<float> scores;
-  std::vector<std::int32_t> order;
-  for (std::int32_t doc = 0; doc < docs; ++doc) {
-    scores.push_back(static_cast<float>(129 - doc) * 1e-6F);
-    order.push_back(doc);
-  }
-  std::vector<float> magnitudes(scores.size(), 0.001F);
-  magnitudes[5] = 40.5F;
-  const auto scores_there = on_device(scores);
-  const auto magnitudes_there = on_device(magnitudes);
-  const auto order_there = on_device(order);
-  const auto m_there = on_device(std::vector<double>(docs * docs, 0.0));
-  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0}});
-  DeviceArray<std::uint64_t> by_width(docs * OrderBits::words(docs));
-  DeviceArray<std::uint64_t> by_vote(docs * OrderBits::words(docs));
-  DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
-  device::certain_by_width(
-      nullptr, {docs, scores_there.data(), magnitudes_there.data(), order_there.data(), m_there.data()},
-      rule_there.data(), by_width.data(), nullptr, health.data());
-  device::certain_by_vote(nullptr, 1, docs, docs, scores_there.data(), magnitudes_there.data(),
-                          order_there.data(), by_vote.data());
+  for (std::int32_t doc = 0; doc < docs; ++doc) scores.push_back(static_cast<float>(129 - doc) * 1e-6F);
+  Placed query(scores, 0.001F, std::vector<double>(docs * docs, 0.0));
+  query.magnitudes[5] = 40.5F;
   OrderBits expected;
   expected.reset(docs);
   for (std::int64_t a = 0; a < docs; ++a) {
     for (std::int64_t b = a + 41; b < docs; ++b) expected.set(a, b);
   }
-  expect_same_bits(bits_of(by_width.to_host(), docs), expected);
-  expect_same_bits(bits_of(by_vote.to_host(), docs), expected);
+  EXPECT_EQ(query.by_width({0.1, 0.0}, nullptr, nullptr), words_of(expected));
+  EXPECT_EQ(query.by_vote(1), words_of(expected));
 }
 
 TEST_P(CertainOrdersKernelTest, CountsLostWidths) {
-  ExecutionContext context;
   const std::int64_t docs = 40;
   std::vector<double> m = gram_of(docs, 5);
   m[9 * docs + 9] = -1.0;
   m[20 * docs + 3] = 1.0;
   m[30 * docs + 3] = std::nan("");
-  const std::vector<float> scores = random_numbers(docs, 1);
-  const std::vector<std::int32_t> order = slow_order(scores);
-  const auto scores_there = on_device(scores);
-  const auto magnitudes_there = on_device(std::vector<float>(scores.size(), 1.0F));
-  const auto order_there = on_device(order);
-  const auto m_there = on_device(m);
-  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0}});
-  DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
-  DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
-  device::certain_by_width(
-      nullptr, {docs, scores_there.data(), magnitudes_there.data(), order_there.data(), m_there.data()},
-      rule_there.data(), bits.data(), nullptr, health.data());
-  std::vector<double> expected(m.size());
-  const WidthHealth expected_health = pair_width_sq(context, docs, m.data(), expected.data());
-  EXPECT_GT(expected_health.lost, 10);
-  EXPECT_EQ(health.to_host()[0].negative, static_cast<unsigned long long>(expected_health.negative));
-  EXPECT_EQ(health.to_host()[0].lost, static_cast<unsigned long long>(expected_health.lost));
+  std::vector<double> width_sq;
+  EXPECT_GT(Placed(random_numbers(docs, 1), 1.0F, m).expect_equal_widths({0.1, 0.0}, width_sq).lost, 10);
 }
 
 TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
@@ -158,11 +135,8 @@ TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
         scores.insert(scores.end(), own.begin(), own.end());
       }
       if (docs > 3) scores[1] = scores[2] + 1e-7F;
-      const std::vector<float> magnitudes(scores.size(), 1.0F);
-      const auto scores_there = on_device(scores);
-      const auto magnitudes_there = on_device(magnitudes);
       DeviceArray<float> mean(docs);
-      device::mean_scores(nullptr, members, docs, scores_there.data(), mean.data());
+      device::mean_scores(nullptr, members, docs, on_device(scores), mean);
       std::vector<float> expected_mean(docs);
       for (std::int64_t doc = 0; doc < docs; ++doc) {
         double sum = 0.0;
@@ -171,23 +145,19 @@ TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
         expected_mean[doc] = static_cast<float>(sum / static_cast<double>(members));
       }
       EXPECT_EQ(mean.to_host(), expected_mean);
-      const std::vector<std::int32_t> order = slow_order(expected_mean);
-      const auto order_there = on_device(order);
-      DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
-      device::certain_by_vote(nullptr, members, docs, docs, scores_there.data(), magnitudes_there.data(),
-                              order_there.data(), bits.data());
+      Placed query(scores, 1.0F, {});
+      query.order = slow_order(expected_mean);
       OrderBits orders;
-      certain_by_vote(members, kScoreRounding, scores, order, orders, context.scratch());
-      expect_same_bits(bits_of(bits.to_host(), docs), orders);
+      certain_by_vote(members, kScoreRounding, scores, query.order, orders, context.scratch());
+      EXPECT_EQ(query.by_vote(members), words_of(orders));
     }
   }
 }
 
 TEST_P(CertainOrdersKernelTest, CarriesFiguresForAnyNumberOfDocuments) {
-  std::vector<double> outcome(300);
+  Given<double> outcome(300);
   std::iota(outcome.begin(), outcome.end(), 1.0);
   const auto status_there = on_device(std::vector<device::CovarianceStatus>{{2.5, 1}});
-  const auto outcome_there = on_device(outcome);
   const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0}});
   for (const std::int64_t docs : {0, 1, 130}) {
     for (const bool by_vote : {false, true}) {
@@ -197,14 +167,12 @@ TEST_P(CertainOrdersKernelTest, CarriesFiguresForAnyNumberOfDocuments) {
       DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
       auto status = on_device(std::vector<device::CovarianceStatus>(1));
       auto copied = on_device(std::vector<double>(outcome.size(), 0.0));
-      const device::CarriedFigures carried{status_there.data(), status.data(), outcome_there.data(),
-                                           copied.data(), std::ssize(outcome)};
+      const device::CarriedFigures carried{status_there, status, outcome, copied, std::ssize(outcome)};
       if (by_vote) {
-        device::certain_by_vote(nullptr, 1, docs, docs, scores.data(), scores.data(), order.data(),
-                                bits.data(), carried);
+        device::certain_by_vote(nullptr, 1, docs, docs, scores, scores, order, bits, carried);
       } else {
-        device::certain_by_width(nullptr, {docs, scores.data(), scores.data(), order.data(), m.data()},
-                                 rule_there.data(), bits.data(), nullptr, nullptr, carried);
+        device::certain_by_width(nullptr, {docs, scores, scores, order, m}, rule_there, bits, nullptr,
+                                 nullptr, carried);
       }
       const device::CovarianceStatus found = status.to_host()[0];
       EXPECT_EQ(found.log_det, 2.5) << docs;
@@ -221,9 +189,8 @@ class TheoryAlphaKernelTest : public KernelTest {};
 TEST_P(TheoryAlphaKernelTest, SetsTheAlphaOfTheLogDeterminant) {
   const TheoryAlpha theory{0.5, 2.0, 0.05, 3.0};
   for (const double log_det : {0.0, 1.5, 4000.0}) {
-    const auto log_det_there = on_device(std::vector<double>{log_det});
     auto rule = on_device(std::vector<CertaintyRule>{{9.0, 0.125}});
-    device::set_theory_alpha(nullptr, theory, log_det_there.data(), rule.data());
+    device::set_theory_alpha(nullptr, theory, on_device(std::vector<double>{log_det}), rule);
     const CertaintyRule found = rule.to_host()[0];
     const long double exact =
         0.5L * (0.5L * std::sqrt(static_cast<long double>(log_det) - 2.0L * std::log(0.05L)) +
@@ -236,15 +203,14 @@ TEST_P(TheoryAlphaKernelTest, SetsTheAlphaOfTheLogDeterminant) {
 
 TEST_P(TheoryAlphaKernelTest, SumsTheLogarithmsOfADiagonal) {
   for (const std::int64_t parameters : {0, 1, 31, 32, 33, 256, 1000}) {
-    std::vector<double> diagonal;
+    Given<double> diagonal;
     long double exact = 0.0L;
     for (const float draw : random_numbers(parameters, 51)) {
       diagonal.push_back(2.5 + std::abs(double{draw}));
       exact += std::log(static_cast<long double>(diagonal.back()) / 2.5L);
     }
-    const auto diagonal_there = on_device(diagonal);
     DeviceArray<double> log_det(1);
-    device::diagonal_log_det(nullptr, parameters, diagonal_there.data(), 2.5, log_det.data());
+    device::diagonal_log_det(nullptr, parameters, diagonal, 2.5, log_det);
     // Sums of up to 1,000 positive numbers below 2, in double.
     EXPECT_NEAR(log_det.to_host()[0], static_cast<double>(exact), 1e-12) << parameters;
   }

@@ -45,15 +45,14 @@ void expect_lower(const std::vector<double>& found, const Eigen::MatrixXd& expec
 TEST_P(CovarianceMatrixKernelTest, FormsBothMatrices) {
   const auto expect_match = [](const auto& shape) {
     for (const std::int64_t n : {1, 33, 300}) {
-      const std::vector<float> factors = random_factors(shape, 2 * n, 4);
-      auto rows = on_device(factors);
-      const device::FactorRows pairs{rows.data(), 2 * n, shape.factors()};
+      const Given<float> factors = random_factors(shape, 2 * n, 4);
+      const device::FactorRows pairs{factors, 2 * n, shape.factors()};
       const Eigen::MatrixXd g = slow_pair_gradients(shape, view_of(shape, factors));
       const double largest = kMatrixScale * g.rowwise().squaredNorm().maxCoeff();
 
       DeviceArray<double> b = unset_on_device<double>(n * n);
       DeviceArray<double> work(device::pair_kernel_workspace(n));
-      device::pair_kernel(nullptr, shape, pairs, kMatrixScale, kMatrixLambda, work.data(), b.data());
+      device::pair_kernel(nullptr, shape, pairs, kMatrixScale, kMatrixLambda, work, b);
       // Differences of sums of at most 40 terms in double.
       expect_lower(b.to_host(),
                    kMatrixLambda * Eigen::MatrixXd::Identity(n, n) + kMatrixScale * g * g.transpose(),
@@ -63,8 +62,7 @@ TEST_P(CovarianceMatrixKernelTest, FormsBothMatrices) {
       DeviceArray<double> a = unset_on_device<double>(p * p);
       DeviceArray<double> more_work(device::pair_covariance_workspace(p));
       DefaultProducts on;
-      device::pair_covariance(on.products, shape, pairs, kMatrixScale, kMatrixLambda, more_work.data(),
-                              a.data());
+      device::pair_covariance(on.products, shape, pairs, kMatrixScale, kMatrixLambda, more_work, a);
       expect_lower(a.to_host(),
                    kMatrixLambda * Eigen::MatrixXd::Identity(p, p) + kMatrixScale * g.transpose() * g,
                    1e-13 * (1.0 + static_cast<double>(n) * largest));
@@ -78,15 +76,14 @@ TEST_P(CovarianceMatrixKernelTest, CopiesMatricesAndTriangles) {
   for (const std::int64_t n : {1, 33, 300}) {
     const std::int64_t from_stride = n + 3;
     const std::int64_t stride = n + 7;
-    const std::vector<double> a = random_doubles(n * from_stride, 8);
+    const Given<double> a = random_doubles(n * from_stride, 8);
     const std::vector<double> before = random_doubles(n * stride, 9);
-    const auto from = on_device(a);
     auto whole = on_device(before);
     auto lower = on_device(before);
     auto within = on_device(a);
-    device::copy_matrix(nullptr, n, n - 1, {from.data(), from_stride}, whole.data(), stride);
-    device::copy_lower(nullptr, n, {from.data(), from_stride}, lower.data(), stride);
-    device::copy_lower(nullptr, n, {within.data(), from_stride}, within.data(), from_stride);
+    device::copy_matrix(nullptr, n, n - 1, {a, from_stride}, whole, stride);
+    device::copy_lower(nullptr, n, {a, from_stride}, lower, stride);
+    device::copy_lower(nullptr, n, {within, from_stride}, within, from_stride);
     std::vector<double> expected_whole = before;
     std::vector<double> expected_lower = before;
     std::vector<double> expected_within = a;
@@ -110,11 +107,11 @@ TEST_P(CovarianceMatrixKernelTest, TheLibraryFactorisesSolvesAndInverts) {
     const Eigen::MatrixXd l = a.llt().matrixL();
     auto there = on_device(lower_triangle(a));
     device::Factorisation library(n);
-    ASSERT_TRUE(library.factorise(nullptr, there.data()));
+    ASSERT_TRUE(library.factorise(nullptr, there));
     expect_lower(there.to_host(), l, 1e-12);
 
     auto status = on_device(std::vector<device::CovarianceStatus>{{7.0, 1}});
-    device::status_of_factor(nullptr, n, there.data(), 0.5, status.data());
+    device::status_of_factor(nullptr, n, there, 0.5, status);
     double log_det = 0.0;
     for (std::int64_t k = 0; k < n; ++k) log_det += 2.0 * std::log(l(k, k)) - std::log(0.5);
     EXPECT_EQ(status.to_host()[0].failed, 0);
@@ -123,26 +120,26 @@ TEST_P(CovarianceMatrixKernelTest, TheLibraryFactorisesSolvesAndInverts) {
     constexpr std::int64_t kRightSides = 7;
     const std::vector<double> x = random_doubles(n * kRightSides, 6);
     auto x_there = on_device(x);
-    library.solve(nullptr, there.data(), kRightSides, x_there.data());
+    library.solve(nullptr, there, kRightSides, x_there);
     const Eigen::MatrixXd solved =
         a.llt().solve(Eigen::Map<const Eigen::MatrixXd>(x.data(), n, kRightSides));
     EXPECT_TRUE(all_near(x_there.to_host(),
                          std::vector<double>(solved.data(), solved.data() + solved.size()), 1e-12, 0.0));
 
     auto second = on_device(there.to_host());
-    library.invert_from_factor(nullptr, second.data());
-    device::mirror_lower(nullptr, n, second.data());
+    library.invert_from_factor(nullptr, second);
+    device::mirror_lower(nullptr, n, second);
     const auto inverse = second.to_host();
     expect_lower(inverse, a.inverse(), 1e-12);
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t j = i + 1; j < n; ++j) ASSERT_EQ(inverse[i * n + j], inverse[j * n + i]);
     }
 
-    library.invert_factor(nullptr, there.data());
+    library.invert_factor(nullptr, there);
     const Eigen::MatrixXd of_factor = l.inverse();
     expect_lower(there.to_host(), of_factor, 1e-12);
     DeviceArray<double> packed = unset_on_device<double>(device::factor_numbers(n));
-    device::pack_factor(nullptr, n, there.data(), n, packed.data());
+    device::pack_factor(nullptr, n, there, n, packed);
     const auto blocks = packed.to_host();
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t j = 0; j < InverseFactor::stride(i / InverseFactor::kBlock); ++j) {
@@ -157,10 +154,10 @@ TEST_P(CovarianceMatrixKernelTest, ReportsMatricesThatAreNotPositiveDefinite) {
   Eigen::MatrixXd a = definite_matrix(40);
   a(20, 20) = -1.0;
   auto there = on_device(lower_triangle(a));
-  EXPECT_FALSE(device::Factorisation(40).factorise(nullptr, there.data()));
+  EXPECT_FALSE(device::Factorisation(40).factorise(nullptr, there));
   there = on_device(std::vector<double>{std::nan("")});
   auto status = on_device(std::vector<device::CovarianceStatus>(1));
-  device::status_of_factor(nullptr, 1, there.data(), 0.5, status.data());
+  device::status_of_factor(nullptr, 1, there, 0.5, status);
   EXPECT_EQ(status.to_host()[0].failed, 1);
   EXPECT_EQ(status.to_host()[0].log_det, 0.0);
 }
@@ -190,25 +187,23 @@ struct Device {
   DeviceArray<double> root;
   device::DiagonalState state;
 
-  explicit Device(std::int64_t p) : diagonal(p), root(p), state{diagonal.data(), root.data()} {}
+  explicit Device(std::int64_t p) : diagonal(p), root(p), state{diagonal, root} {}
 };
 
 TEST_P(DiagonalCovarianceKernelTest, AccumulationMatchesCpu) {
   constexpr double kLambda = 0.3;
   constexpr double kScale = 0.125;
   const auto expect_equal_diagonals = [&](const auto& shape) {
-    const std::vector<float> factors = random_factors(shape, 12, 3);
-    const std::vector<PreferencePair> pairs = {{4, 1}, {0, 11}, {5, 5}, {4, 2}};
-    auto rows = on_device(factors);
-    const auto pairs_there = on_device(pairs);
+    const Given<float> factors = random_factors(shape, 12, 3);
+    const Given<PreferencePair> pairs = {{4, 1}, {0, 11}, {5, 5}, {4, 2}};
     Device device(shape.parameters());
-    const device::FactorRows view{rows.data(), 12, shape.factors()};
+    const device::FactorRows view{factors, 12, shape.factors()};
     device::reset_diagonal(nullptr, shape, kLambda, kScale, device.state);
-    device::add_to_diagonal(nullptr, shape, view, pairs_there.data(), 0, kScale, device.state);
+    device::add_to_diagonal(nullptr, shape, view, pairs, 0, kScale, device.state);
     const std::vector<double> fresh(shape.parameters(), kLambda);
     EXPECT_EQ(device.diagonal.to_host(), fresh);
-    device::add_to_diagonal(nullptr, shape, view, pairs_there.data(), 3, kScale, device.state);
-    device::add_to_diagonal(nullptr, shape, view, pairs_there.data() + 3, 1, kScale, device.state);
+    device::add_to_diagonal(nullptr, shape, view, pairs, 3, kScale, device.state);
+    device::add_to_diagonal(nullptr, shape, view, pairs.there() + 3, 1, kScale, device.state);
 
     std::vector<float> of_pairs;
     for (const PreferencePair& pair : pairs) {
@@ -235,17 +230,14 @@ void expect_equal_grams(const Shape& shape, std::int64_t docs) {
   ExecutionContext context;
   const std::vector<float> factors = factors_with_dead_units(shape, docs);
   std::vector<double> weights;
-  std::vector<double> root;
+  Given<double> root;
   for (const float draw : random_numbers(shape.parameters(), 23)) {
     weights.push_back(1.0 / (0.1 + double{draw} * double{draw}));
     root.push_back(std::sqrt(kScale * weights.back()));
   }
-  auto rows = on_device(factors);
-  const auto root_there = on_device(root);
   DeviceArray<double> workspace(device::diagonal_gram_workspace(shape, docs));
   DeviceArray<double> m = unset_on_device<double>(docs * docs);
-  device::diagonal_gram(nullptr, shape, {rows.data(), docs, shape.factors()}, root_there.data(),
-                        workspace.data(), m.data());
+  device::diagonal_gram(nullptr, shape, {on_device(factors), docs, shape.factors()}, root, workspace, m);
   const std::vector<double> found = m.to_host();
   std::vector<double> expected(found.size());
   diagonal_gram(context, shape, view_of(shape, factors), kScale, weights, expected.data());
@@ -293,24 +285,22 @@ struct PrimalRounds {
         tail(on_device(std::vector<double>(device::DelayedInverse::kRows * p))),
         status(on_device(std::vector<device::CovarianceStatus>(1))),
         a(kPrimalLambda * Eigen::MatrixXd::Identity(p, p)) {
-    device::reset_inverse_covariance(nullptr, p, kPrimalLambda, inverse.data());
-    delayed = {inverse.data(), tail.data(), 0};
+    device::reset_inverse_covariance(nullptr, p, kPrimalLambda, inverse);
+    delayed = {inverse, tail, 0};
   }
 
   void play(const std::vector<float>& factors, const std::vector<PreferencePair>& pairs) {
     auto rows = on_device(factors);
-    const auto pairs_there = on_device(pairs);
     const auto docs = std::ssize(factors) / shape.factors();
     const auto count = std::ssize(pairs);
-    const device::FactorRows view{rows.data(), docs, shape.factors()};
+    const device::FactorRows view{rows, docs, shape.factors()};
     DeviceArray<double> work(device::inverse_gram_workspace(shape, docs));
     DeviceArray<double> update_work(2 * count * count);
     DeviceArray<double> w(docs * p);
     DeviceArray<double> m = unset_on_device<double>(docs * docs);
-    device::inverse_covariance_gram(products, shape, view, kPrimalScale, delayed, work.data(), w.data(),
-                                    m.data());
-    device::observe_in_inverse(nullptr, p, docs, w.data(), m.data(), kPrimalScale, pairs_there.data(),
-                               count, update_work.data(), delayed, status.data());
+    device::inverse_covariance_gram(products, shape, view, kPrimalScale, delayed, work, w, m);
+    device::observe_in_inverse(nullptr, p, docs, w, m, kPrimalScale, on_device(pairs), count, update_work,
+                               delayed, status);
     const Eigen::MatrixXd g = slow_gradients(shape, view_of(shape, factors));
     const Eigen::MatrixXd expected = kPrimalScale * g * a.llt().solve(g.transpose());
     const auto found = m.to_host();
@@ -372,12 +362,11 @@ TEST_P(InverseCovarianceKernelTest, ReportsAnIndefiniteCornerAndChangesNothing) 
   const NetworkShape shape = linear_shape(3);
   PrimalRounds rounds(shape);
   const auto before = rounds.inverse.to_host();
-  const auto w = on_device(std::vector<double>(6, 1.0));
-  const auto m = on_device(std::vector<double>{-9.0, 0.0, 0.0, 1.0});
-  const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
   DeviceArray<double> work(2);
-  device::observe_in_inverse(nullptr, 3, 2, w.data(), m.data(), kPrimalScale, pairs.data(), 1, work.data(),
-                             rounds.delayed, rounds.status.data());
+  device::observe_in_inverse(nullptr, 3, 2, on_device(std::vector<double>(6, 1.0)),
+                             on_device(std::vector<double>{-9.0, 0.0, 0.0, 1.0}), kPrimalScale,
+                             on_device(std::vector<PreferencePair>{{0, 1}}), 1, work, rounds.delayed,
+                             rounds.status);
   device::close_inverse(rounds.products, 3, rounds.delayed);
   EXPECT_EQ(rounds.status.to_host()[0].failed, 1);
   const auto after = rounds.inverse.to_host();

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cuda/runtime/device_array.h"
@@ -24,7 +26,32 @@
 namespace olrank {
 
 namespace device = OLRANK_DEVICE_NAMESPACE;
-using device::DeviceArray;
+
+/// An array on the device, which kernels take as an argument.
+template <class T>
+struct DeviceArray : device::DeviceArray<T> {
+  using device::DeviceArray<T>::DeviceArray;
+  explicit DeviceArray(const std::vector<T>& values) : device::DeviceArray<T>(std::span<const T>(values)) {}
+  operator T*() const { return const_cast<T*>(this->data()); }
+};
+
+/// Numbers on the host; kernels take a copy of them, which is made when the first one is called.
+template <class T>
+class Given : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+  Given(std::vector<T> values) : std::vector<T>(std::move(values)) {}
+  decltype(auto) operator[](std::integral auto i) { return std::vector<T>::operator[](i); }
+  decltype(auto) operator[](std::integral auto i) const { return std::vector<T>::operator[](i); }
+  T* there() const {
+    if (there_.size() == 0) there_ = DeviceArray<T>(*this);
+    return there_;
+  }
+  operator T*() const { return there(); }
+
+ private:
+  mutable DeviceArray<T> there_;
+};
 
 #if defined(OLRANK_KERNELS_EMULATED)
 
@@ -74,7 +101,7 @@ struct DefaultProducts {
 
 template <class T>
 DeviceArray<T> on_device(const std::vector<T>& values) {
-  return DeviceArray<T>(std::span<const T>(values));
+  return DeviceArray<T>(values);
 }
 
 /// For an output that has places which nothing reads and no kernel writes: copies of unwritten memory to

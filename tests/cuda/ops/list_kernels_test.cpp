@@ -17,21 +17,17 @@ class ListBatchKernelTest : public KernelTest {};
 TEST_P(ListBatchKernelTest, WholeQueriesLieNextToEachOther) {
   constexpr std::int64_t kColumns = 3;
   // Queries of 300, 0, 1 and 7 documents, of which the batch takes the last, the second and the first.
-  const std::vector<std::int64_t> first_docs = {301, 300, 0};
-  const std::vector<std::int64_t> ends = {7, 7, 307};
-  const std::vector<float> features = random_numbers(308 * kColumns, 1);
-  std::vector<std::uint8_t> grades(308);
+  const Given<std::int64_t> first_docs = {301, 300, 0};
+  const Given<std::int64_t> ends = {7, 7, 307};
+  const Given<float> features = random_numbers(308 * kColumns, 1);
+  Given<std::uint8_t> grades(308);
   for (std::size_t doc = 0; doc < grades.size(); ++doc) grades[doc] = static_cast<std::uint8_t>(doc % 5);
-  const auto firsts_there = on_device(first_docs);
-  const auto ends_there = on_device(ends);
-  const auto features_there = on_device(features);
-  const auto grades_there = on_device(grades);
-  const device::ListBatch batch{3, firsts_there.data(), ends_there.data()};
+  const device::ListBatch batch{3, first_docs, ends};
   for (const bool with_features : {true, false}) {
     auto batch_features = on_device(std::vector<float>(307 * kColumns, -1.0F));
     auto batch_grades = on_device(std::vector<std::uint8_t>(307, 9));
-    device::gather_lists(nullptr, batch, kColumns, with_features ? features_there.data() : nullptr,
-                         grades_there.data(), batch_features.data(), batch_grades.data());
+    device::gather_lists(nullptr, batch, kColumns, with_features ? features.there() : nullptr, grades,
+                         batch_features, batch_grades);
     std::vector<float> expected(307 * kColumns, -1.0F);
     std::vector<std::uint8_t> expected_grades;
     for (std::int64_t doc = 0; doc < 307; ++doc) {
@@ -46,15 +42,14 @@ TEST_P(ListBatchKernelTest, WholeQueriesLieNextToEachOther) {
 }
 
 TEST_P(ListBatchKernelTest, NumbersAreAdded) {
-  std::vector<double> numbers(1000);
+  Given<double> numbers(1000);
   std::vector<double> sum(1000);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     numbers[i] = static_cast<double>(i);
     sum[i] = 0.5;
   }
-  const auto there = on_device(numbers);
   auto sum_there = on_device(sum);
-  device::add_numbers(nullptr, 999, there.data(), sum_there.data());
+  device::add_numbers(nullptr, 999, numbers, sum_there);
   for (std::size_t i = 0; i < 999; ++i) sum[i] += numbers[i];
   EXPECT_EQ(sum_there.to_host(), sum);
 }
@@ -65,10 +60,10 @@ class ListLossKernelTest : public KernelTest {};
 
 /// Ragged queries and their results on the CPU and on the device.
 struct GradedQueries {
-  std::vector<std::int64_t> ends;
-  std::vector<float> scores;
-  std::vector<std::uint8_t> grades;
-  std::vector<double> weights;  // of queries, or empty
+  Given<std::int64_t> ends;
+  Given<float> scores;
+  Given<std::uint8_t> grades;
+  Given<double> weights;  // of queries, or empty
 
   void add(const std::vector<float>& of_docs, std::uint32_t levels, RngStream& draws) {
     scores.insert(scores.end(), of_docs.begin(), of_docs.end());
@@ -80,21 +75,15 @@ struct GradedQueries {
 
   std::pair<std::vector<double>, std::vector<double>> on_the_device(const ListLossForm& form) const {
     std::vector<double> discounts;
-    for (std::size_t rank = 0; rank < scores.size(); ++rank) {
-      discounts.push_back(dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2));
-    }
-    const auto ends_there = on_device(ends);
-    const auto scores_there = on_device(scores);
-    const auto grades_there = on_device(grades);
-    const auto discounts_there = on_device(discounts);
-    const auto weights_there = on_device(weights);
+    for (std::int64_t rank = 0; rank < std::ssize(scores); ++rank)
+      discounts.push_back(dcg_discount(rank, Discount::kLog2));
     DeviceArray<double> workspace(std::ssize(scores));
     DeviceArray<double> losses(std::ssize(ends));
     DeviceArray<double> slopes(std::ssize(scores));
     device::list_losses(nullptr, form,
-                        {std::ssize(ends), std::ssize(scores), ends_there.data(), grades_there.data(),
-                         discounts_there.data(), weights.empty() ? nullptr : weights_there.data()},
-                        scores_there.data(), workspace.data(), losses.data(), slopes.data());
+                        {std::ssize(ends), std::ssize(scores), ends, grades, on_device(discounts),
+                         weights.empty() ? nullptr : weights.there()},
+                        scores, workspace, losses, slopes);
     return {losses.to_host(), slopes.to_host()};
   }
 
@@ -186,13 +175,13 @@ class NdcgWeightsKernelTest : public KernelTest {};
 struct World {
   std::int64_t docs = 30;
   std::int64_t terms = 25;
-  std::vector<std::int64_t> doc_numbers;
-  std::vector<std::int32_t> first_doc = {0};
-  std::vector<std::int32_t> first_pair = {0};
-  std::vector<std::int32_t> rows;
-  std::vector<std::uint8_t> clicks;
-  std::vector<PairObservation> observations;
-  std::vector<double> discounts;
+  Given<std::int64_t> doc_numbers;
+  Given<std::int32_t> first_doc = {0};
+  Given<std::int32_t> first_pair = {0};
+  Given<std::int32_t> rows;
+  Given<std::uint8_t> clicks;
+  Given<PairObservation> observations;
+  Given<double> discounts;
 };
 
 /// Lists of 2 to 12 documents with a click at least, every clicked one paired with every other.
@@ -261,31 +250,21 @@ TEST_P(NdcgWeightsKernelTest, WeightsMatchSwappedLists) {
     const World world = random_world(impressions);
     const auto observed = std::ssize(world.observations);
     constexpr std::int64_t kMembers = 2;
-    std::vector<float> scores = random_numbers(kMembers * world.docs, 5);
+    Given<float> scores = random_numbers(kMembers * world.docs, 5);
     for (std::size_t i = 0; i < scores.size(); i += 2) scores[i] = std::round(scores[i]);
 
-    const auto first_doc = on_device(world.first_doc);
-    const auto first_pair = on_device(world.first_pair);
-    const auto rows = on_device(world.rows);
-    const auto clicks = on_device(world.clicks);
-    const auto numbers = on_device(world.doc_numbers);
-    const auto discounts = on_device(world.discounts);
-    const auto observations = on_device(world.observations);
-    const auto scores_there = on_device(scores);
     DeviceArray<std::int32_t> offsets(world.terms + 1);
     DeviceArray<std::int32_t> items(observed);
     DeviceArray<std::int32_t> work(world.terms + observed);
     DeviceArray<double> changes(kMembers * observed);
     DeviceArray<double> weights(kMembers * world.terms);
     DeviceArray<double> labels(kMembers * world.terms);
-    device::group_observations(nullptr, observations.data(), observed, world.terms, work.data(),
-                               offsets.data(), items.data());
+    device::group_observations(nullptr, world.observations, observed, world.terms, work, offsets, items);
     device::ndcg_weights(nullptr,
-                         {impressions, first_doc.data(), first_pair.data(), rows.data(), clicks.data(),
-                          numbers.data(), discounts.data()},
-                         observations.data(), observed, world.terms, offsets.data(), items.data(), kMembers,
-                         world.docs, scores_there.data(), changes.data(), weights.data(), labels.data());
-
+                         {impressions, world.first_doc, world.first_pair, world.rows, world.clicks,
+                          world.doc_numbers, world.discounts},
+                         world.observations, observed, world.terms, offsets, items, kMembers, world.docs,
+                         scores, changes, weights, labels);
     for (std::int64_t member = 0; member < kMembers; ++member) {
       const auto own = part_of(scores, member * world.docs, world.docs);
       std::vector<double> expected_weights(world.terms);
@@ -319,7 +298,7 @@ class ScoreOrderKernelTest : public KernelTest {};
 TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndexAndWhatIsNoNumberLast) {
   std::vector<std::int64_t> offsets = {0};
   for (const std::int64_t docs : {0, 1, 31, 32, 33, 130, 2}) offsets.push_back(offsets.back() + docs);
-  std::vector<float> scores = random_numbers(offsets.back(), 3);
+  Given<float> scores = random_numbers(offsets.back(), 3);
   for (std::size_t i = 0; i < scores.size(); i += 3) scores[i] = std::round(scores[i]);
   scores[1] = -0.0F;
   scores[2] = 0.0F;
@@ -329,10 +308,7 @@ TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndexAndWhatIsNoNumbe
   const auto queries = std::ssize(offsets) - 1;
   DeviceArray<std::int32_t> order(offsets.back());
   DeviceArray<std::int32_t> first_bad(queries);
-  const auto offsets_there = on_device(offsets);
-  const auto scores_there = on_device(scores);
-  device::order_by_score(nullptr, queries, offsets_there.data(), scores_there.data(), order.data(),
-                         first_bad.data());
+  device::order_by_score(nullptr, queries, on_device(offsets), scores, order, first_bad);
   const auto found = order.to_host();
   const auto bad = first_bad.to_host();
   for (std::int64_t query = 0; query < queries; ++query) {

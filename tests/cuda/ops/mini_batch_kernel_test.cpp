@@ -13,7 +13,7 @@ TEST_P(MiniBatchKernelTest, GivesEachPairItsOwnDocuments) {
   for (const std::int64_t pairs : {1, 31, 32, 33, 200}) {
     DeviceArray<std::int32_t> offsets(2 * pairs + 1);
     DeviceArray<std::int32_t> ends(2 * pairs);
-    device::fill_batch_incidence(nullptr, pairs, {offsets.data(), ends.data()});
+    device::fill_batch_incidence(nullptr, pairs, {offsets, ends});
     const auto found_offsets = offsets.to_host();
     const auto found_ends = ends.to_host();
     for (std::int64_t pair = 0; pair < pairs; ++pair) {
@@ -31,31 +31,26 @@ TEST_P(MiniBatchKernelTest, GathersBatchesInOrder) {
   constexpr std::int64_t kDocs = 9;
   for (const std::int64_t columns : {1, 5, 130}) {
     for (const std::int64_t count : {0, 1, 6}) {
-      const std::vector<float> features = random_numbers(kDocs * columns, 3);
-      const std::vector<PairTerm> terms = {{0, 4, 2.0, 1.0}, {8, 1, 1.0, 0.0}, {3, 2, 4.0, 3.0}};
-      const std::vector<PairObservation> seen = {{2, -1, -1, 1}, {0, -1, -1, 1}, {1, -1, -1, 0},
-                                                 {2, -1, -1, 0}, {0, -1, -1, 0}, {2, -1, -1, 1}};
-      const std::vector<std::int32_t> order = {5, 0, 4, 2, 1, 3};
-      const std::vector<double> labels = {1.5, -0.25, 3.0};
-      const std::vector<double> changes = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6};
+      const Given<float> features = random_numbers(kDocs * columns, 3);
+      const Given<PairTerm> terms = {{0, 4, 2.0, 1.0}, {8, 1, 1.0, 0.0}, {3, 2, 4.0, 3.0}};
+      const Given<PairObservation> seen = {{2, -1, -1, 1}, {0, -1, -1, 1}, {1, -1, -1, 0},
+                                           {2, -1, -1, 0}, {0, -1, -1, 0}, {2, -1, -1, 1}};
+      const Given<std::int32_t> order = {5, 0, 4, 2, 1, 3};
+      const Given<double> labels = {1.5, -0.25, 3.0};
+      const Given<double> changes = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6};
       for (const bool noisy : {false, true}) {
         for (const bool weighed : {false, true}) {
-          const auto features_there = on_device(features);
-          const auto terms_there = on_device(terms);
-          const auto seen_there = on_device(seen);
-          const auto order_there = on_device(order);
-          const auto cursor = on_device(std::vector<device::BatchCursor>{{order_there.data(), 1, {}}});
-          const auto labels_there = on_device(labels);
-          const auto changes_there = on_device(changes);
-          const device::BatchSource source{features_there.data(),
+          const device::BatchSource source{features,
                                            columns,
-                                           terms_there.data(),
-                                           seen_there.data(),
-                                           noisy ? labels_there.data() : nullptr,
-                                           weighed ? changes_there.data() : nullptr};
+                                           terms,
+                                           seen,
+                                           noisy ? labels.there() : nullptr,
+                                           weighed ? changes.there() : nullptr};
           DeviceArray<float> batch(2 * count * columns);
           DeviceArray<PairTerm> batch_terms(count);
-          device::gather_batch(nullptr, source, 1, cursor.data(), count, batch.data(), batch_terms.data());
+          device::gather_batch(nullptr, source, 1,
+                               on_device(std::vector<device::BatchCursor>{{order, 1, {}}}), count, batch,
+                               batch_terms);
           const auto found = batch.to_host();
           const auto found_terms = batch_terms.to_host();
           for (std::int64_t i = 0; i < count; ++i) {
@@ -85,7 +80,7 @@ TEST_P(MiniBatchKernelTest, StartsMembersWithTheirOwnOrders) {
   const DeviceArray<std::int32_t> order(200 * 7);
   for (const std::int64_t members : {0, 1, 33, 200}) {
     DeviceArray<device::BatchCursor> cursors(members);
-    device::begin_batches(nullptr, members, order.data(), 7, {0.1, 0.2, 0.3}, cursors.data());
+    device::begin_batches(nullptr, members, order, 7, {0.1, 0.2, 0.3}, cursors);
     const auto found = cursors.to_host();
     for (std::int64_t member = 0; member < members; ++member) {
       const device::BatchCursor& one = found[member];
@@ -101,10 +96,9 @@ TEST_P(MiniBatchKernelTest, StartsMembersWithTheirOwnOrders) {
 TEST_P(MiniBatchKernelTest, AdvancesThroughBatchesAndKeepsTheFirstBadLoss) {
   const DeviceArray<std::int32_t> order(12);
   DeviceArray<device::BatchCursor> cursor(1);
-  std::vector<StepRates> corrections;
+  Given<StepRates> corrections;
   for (std::int64_t number = 1; number <= 6; ++number) corrections.push_back(step_rates(number, 100.0));
-  const auto corrections_there = on_device(corrections);
-  device::begin_batches(nullptr, 1, order.data(), 12, step_rates(1, 0.5), cursor.data());
+  device::begin_batches(nullptr, 1, order, 12, step_rates(1, 0.5), cursor);
   DeviceArray<double> number = on_device(std::vector<double>{0.0});
   DeviceArray<double> kept = on_device(std::vector<double>{0.0});
   const double infinite = std::numeric_limits<double>::infinity();
@@ -112,9 +106,8 @@ TEST_P(MiniBatchKernelTest, AdvancesThroughBatchesAndKeepsTheFirstBadLoss) {
   std::int64_t taken = 0;
   for (const double loss : {0.7, 1e15, infinite, std::nan(""), 0.5}) {
     const std::int64_t count = step == 3 ? 2 : 3;
-    const auto there = on_device(std::vector<double>{loss});
-    device::finish_batch(nullptr, 1, count, there.data(), corrections_there.data(), cursor.data(),
-                         {number.data(), kept.data()});
+    device::finish_batch(nullptr, 1, count, on_device(std::vector<double>{loss}), corrections, cursor,
+                         {number, kept});
     taken += count;
     ++step;
     const device::BatchCursor found = cursor.to_host()[0];
@@ -131,15 +124,14 @@ TEST_P(MiniBatchKernelTest, AdvancesThroughBatchesAndKeepsTheFirstBadLoss) {
 TEST_P(MiniBatchKernelTest, RecordsANanLossForANanScore) {
   for (const std::int64_t docs : {1, 31, 33, 300}) {
     for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{0}, docs - 1}) {
-      std::vector<float> scores = random_numbers(docs, 8);
+      Given<float> scores = random_numbers(docs, 8);
       if (bad >= 0) scores[bad] = -std::numeric_limits<float>::infinity();
-      const auto there = on_device(scores);
       DeviceArray<double> number = on_device(std::vector<double>{0.0});
       DeviceArray<double> kept = on_device(std::vector<double>{0.0});
       for (const std::int64_t step : {4, 5}) {
-        const auto cursor = on_device(std::vector<device::BatchCursor>{{nullptr, step, {}}});
-        device::note_bad_scores(nullptr, 1, cursor.data(), docs, there.data(),
-                                {number.data(), kept.data()});
+        device::note_bad_scores(nullptr, 1,
+                                on_device(std::vector<device::BatchCursor>{{nullptr, step, {}}}), docs,
+                                scores, {number, kept});
       }
       EXPECT_EQ(number.to_host()[0], bad >= 0 ? 4.0 : 0.0);
       EXPECT_EQ(std::isnan(kept.to_host()[0]), bad >= 0);
@@ -173,18 +165,16 @@ std::vector<SampledTerm> some_sources() {
 }
 
 TEST_P(ReplayKernelTest, SplitsSamplesWithTheNoiseOfTheCpu) {
-  const std::vector<SampledTerm> sources = some_sources();
-  const std::vector<PhiloxKey> keys = {test_key(1), test_key(2)};
-  const auto sources_there = on_device(sources);
-  const auto keys_there = on_device(keys);
+  const Given<SampledTerm> sources = some_sources();
+  const Given<PhiloxKey> keys = {test_key(1), test_key(2)};
   const auto round_there = on_device(std::vector<std::uint32_t>{kNoiseRound});
   for (const double deviation : {0.0, kDeviation}) {
     DeviceArray<double> own_weights(2 * kSources);
     DeviceArray<double> own_labels(2 * kSources);
     DeviceArray<double> weights(2 * kSources);
     DeviceArray<double> labels(2 * kSources);
-    device::split_sample(nullptr, sources_there.data(), kSources, 2, keys_there.data(), round_there.data(),
-                         deviation, {own_weights.data(), own_labels.data(), weights.data(), labels.data()});
+    device::split_sample(nullptr, sources, kSources, 2, keys, round_there, deviation,
+                         {own_weights, own_labels, weights, labels});
     const std::vector<double> found[4] = {own_weights.to_host(), own_labels.to_host(), weights.to_host(),
                                           labels.to_host()};
     for (std::size_t place = 0; place < 2 * sources.size(); ++place) {
@@ -219,17 +209,15 @@ TEST_P(ReplayKernelTest, LeavesOutGradientsThatAreNotFinite) {
   constexpr std::int64_t kMembers = 4;
   for (const std::int64_t p : {1, 33, 2500}) {
     std::vector<double> gradient;
-    std::vector<double> whole;
+    Given<double> whole;
     for (const float draw : random_numbers(kMembers * p, 5)) gradient.push_back(double{draw});
     for (const float draw : random_numbers(kMembers * p, 6)) whole.push_back(double{draw});
     gradient[2 * p - 1] = std::nan("");
     gradient[2 * p] = std::numeric_limits<double>::infinity();
-    const auto gradient_there = on_device(gradient);
     auto sum = on_device(whole);
-    device::add_finite_gradient(nullptr, kMembers, p, gradient_there.data(), sum.data());
+    device::add_finite_gradient(nullptr, kMembers, p, on_device(gradient), sum);
     auto rest = on_device(gradient);
-    const auto whole_there = on_device(whole);
-    device::subtract_from_whole(nullptr, kMembers, p, whole_there.data(), rest.data());
+    device::subtract_from_whole(nullptr, kMembers, p, whole, rest);
     const std::vector<double> sums = sum.to_host();
     const std::vector<double> rests = rest.to_host();
     for (std::int64_t k = 0; k < kMembers * p; ++k) {

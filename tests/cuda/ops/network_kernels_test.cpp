@@ -11,7 +11,7 @@
 #include "cuda/ops/gradient_products.h"
 #include "cuda/ops/query_inputs.h"
 #include "cuda/ops/tangent_kernel.h"
-#include "tests/cuda/ops/kernel_test.h"
+#include "tests/cuda/ops/history_fixture.h"
 
 namespace olrank {
 namespace {
@@ -22,19 +22,16 @@ template <class Shape>
 void expect_equal_sums(const Shape& shape, std::int64_t docs) {
   ExecutionContext context;
   const std::int64_t p = shape.parameters();
-  const std::vector<float> factors = random_factors(shape, docs, 6);
-  const std::vector<double> v = random_doubles(p, 7);
-  const std::vector<double> weights = random_doubles(docs, 8);
-  auto rows = on_device(factors);
-  const device::FactorRows view{rows.data(), docs, shape.factors()};
-  const auto v_there = on_device(v);
-  const auto weights_there = on_device(weights);
+  const Given<float> factors = random_factors(shape, docs, 6);
+  const Given<double> v = random_doubles(p, 7);
+  const Given<double> weights = random_doubles(docs, 8);
+  const device::FactorRows view{factors, docs, shape.factors()};
   DeviceArray<double> work(std::max(device::gradient_products_workspace(shape, docs),
                                     device::gradient_sum_workspace(shape, docs)));
   DeviceArray<double> products(docs);
   DeviceArray<double> sum(p);
-  device::gradient_products(nullptr, shape, view, v_there.data(), work.data(), products.data());
-  device::gradient_sum(nullptr, shape, view, weights_there.data(), work.data(), sum.data());
+  device::gradient_products(nullptr, shape, view, v, work, products);
+  device::gradient_sum(nullptr, shape, view, weights, work, sum);
   std::vector<double> expected(docs);
   gradient_products(context, shape, view_of(shape, factors), v, expected);
   // Sums of up to 2,000 products of numbers below 100, in double.
@@ -45,31 +42,26 @@ void expect_equal_sums(const Shape& shape, std::int64_t docs) {
 
   // Several columns at once: each has the bits that its products have alone.
   constexpr std::int64_t kColumns = 3;
-  const std::vector<double> columns = random_doubles(kColumns * std::max(p, docs), 9);
-  const auto columns_there = on_device(columns);
+  const Given<double> columns = random_doubles(kColumns * std::max(p, docs), 9);
   DeviceArray<double> work_of_all(std::max(device::gradient_products_workspace(shape, docs, kColumns),
                                            device::gradient_sum_workspace(shape, docs, kColumns)));
   DeviceArray<double> all_products(kColumns * docs);
   DeviceArray<double> all_sums(kColumns * p);
-  device::gradient_products(nullptr, shape, view, columns_there.data(), work_of_all.data(),
-                            all_products.data(), nullptr, kColumns);
-  device::gradient_sum(nullptr, shape, view, columns_there.data(), work_of_all.data(), all_sums.data(),
-                       nullptr, kColumns);
+  device::gradient_products(nullptr, shape, view, columns, work_of_all, all_products, nullptr, kColumns);
+  device::gradient_sum(nullptr, shape, view, columns, work_of_all, all_sums, nullptr, kColumns);
   const auto column_of = [](const std::vector<double>& all, std::int64_t column, std::int64_t size) {
     return std::vector<double>(all.begin() + column * size, all.begin() + (column + 1) * size);
   };
   for (std::int64_t column = 0; column < kColumns; ++column) {
-    device::gradient_products(nullptr, shape, view, columns_there.data() + column * p, work.data(),
-                              products.data());
+    device::gradient_products(nullptr, shape, view, columns.there() + column * p, work, products);
     EXPECT_EQ(column_of(all_products.to_host(), column, docs), products.to_host());
     gradient_sum(context, shape, view_of(shape, factors), column_of(columns, column, docs), expected_sum);
     EXPECT_TRUE(all_near(column_of(all_sums.to_host(), column, p), expected_sum, 1e-10, 1e-12)) << column;
   }
 
-  const auto skip = on_device(std::vector<std::int32_t>{1});
   auto untouched = on_device(expected_sum);
-  device::gradient_sum(nullptr, shape, view, weights_there.data(), work.data(), untouched.data(),
-                       skip.data());
+  device::gradient_sum(nullptr, shape, view, weights, work, untouched,
+                       on_device(std::vector<std::int32_t>{1}));
   EXPECT_EQ(untouched.to_host(), expected_sum);
 }
 
@@ -117,8 +109,8 @@ TEST_P(TangentFactorsKernelTest, MatchCpu) {
     DefaultProducts on;
     device::tangent_factors(
         on.products,
-        {.shape = shape, .theta = theta_there.data(), .members = one.members, .many_docs = one.many_docs},
-        features_there.data(), {rows.data(), one.docs, stride}, {scores.data(), magnitudes.data()});
+        {.shape = shape, .theta = theta_there, .members = one.members, .many_docs = one.many_docs},
+        features_there, {rows, one.docs, stride}, {scores, magnitudes});
     const std::vector<float> found = rows.to_host();
     for (std::int64_t member = 0; member < one.members; ++member) {
       ExecutionContext context;
@@ -152,10 +144,9 @@ TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreZero) {
     DeviceArray<float> rows(40 * shape.factors());
     DeviceArray<float> scores(40);
     DeviceArray<float> magnitudes(40);
-    const device::FactorRows view{rows.data(), 40, shape.factors()};
+    const device::FactorRows view{rows, 40, shape.factors()};
     DefaultProducts on;
-    device::forward(on.products, {shape, theta_there.data()}, features_there.data(), view,
-                    {scores.data(), magnitudes.data()});
+    device::forward(on.products, {shape, theta_there}, features_there, view, {scores, magnitudes});
     const auto found = scores.to_host();
     const auto scale = magnitudes.to_host();
     for (std::size_t doc = 0; doc < found.size(); ++doc) {
@@ -171,8 +162,7 @@ TEST_P(TangentFactorsKernelTest, GathersPairs) {
   const DeviceArray<float> rows_there = on_device(rows);
   const DeviceArray<std::int32_t> pairs_there = on_device(pairs);
   DeviceArray<float> to(6 * 7);
-  device::gather_pairs(nullptr, {const_cast<float*>(rows_there.data()), 5, 7}, pairs_there.data(), 3,
-                       to.data());
+  device::gather_pairs(nullptr, {rows_there, 5, 7}, pairs_there, 3, to);
   const auto found = to.to_host();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     EXPECT_EQ(part_of(found, 7 * static_cast<std::int64_t>(i), 7), part_of(rows, 7 * pairs[i], 7));
@@ -212,7 +202,7 @@ Found found_for(const std::vector<float>& values, std::int64_t features, std::in
   auto inputs = unset_on_device<float>(docs * features);
   auto bad = on_device(std::vector<unsigned long long>{~0ULL});
   device::query_inputs(nullptr, {apart.data(), docs, features, stride}, scale, scale ? kNone : kLimit,
-                       inputs.data(), bad.data());
+                       inputs, bad);
   return {bits_of(inputs.to_host()), bad.to_host().front()};
 }
 
@@ -269,41 +259,28 @@ TEST_P(LargestCurvatureKernelTest, MatchesCpu) {
   for (const NetworkShape& shape : {ntk_shape(6, 8, 2), standard_shape(4, 7, 3), linear_shape(5)}) {
     const std::int64_t docs = 40;
     const std::int64_t p = shape.parameters();
-    const std::vector<float> factors = random_factors(shape, docs, 9);
-    std::vector<PairTerm> terms;
-    RngStream draws(test_key(10), 1);
-    for (int t = 0; t < 70; ++t) {
-      const auto first = static_cast<std::int32_t>(draws.index(40));
-      const auto second =
-          static_cast<std::int32_t>((static_cast<std::uint32_t>(first) + 1 + draws.index(39)) % 40);
-      terms.push_back({first, second, 1.0 + draws.index(4), 0.0});
-    }
+    const Given<float> factors = random_factors(shape, docs, 9);
+    TestHistory history(shape, docs, random_terms(docs, 70, 10));
     std::vector<double> vector(p);
     RngStream(test_key(11), 0).unit_vector(vector);
-    auto rows = on_device(factors);
-    const auto terms_there = on_device(terms);
     auto vector_there = on_device(vector);
-    DeviceArray<std::int32_t> offsets(docs + 1);
-    DeviceArray<std::int32_t> ends(140);
-    DeviceArray<std::int32_t> incidence_work(device::incidence_workspace(docs, 70));
-    device::find_incidence(nullptr, terms_there.data(), 70, docs, incidence_work.data(),
-                           {offsets.data(), ends.data()});
+    const device::PairHistoryView view = history.view();
     device::CurvatureTask task;
     task.shape = shape;
-    task.rows = {rows.data(), docs, shape.factors()};
-    task.terms = terms_there.data();
-    task.count = 70;
-    task.incidence = {offsets.data(), ends.data()};
-    task.fresh = vector_there.data();  // not read: the vector has a length
+    task.rows = {factors, docs, shape.factors()};
+    task.terms = view.terms;
+    task.count = view.count;
+    task.incidence = view.incidence;
+    task.fresh = vector_there;  // not read: the vector has a length
     DeviceArray<double> work(device::curvature_workspace(shape, docs));
     DeviceArray<device::CurvatureState> state(1);
-    device::begin_curvature(nullptr, task, vector_there.data(), state.data());
+    device::begin_curvature(nullptr, task, vector_there, state);
     for (int iteration = 0; iteration < 100; ++iteration) {
-      device::iterate_curvature(nullptr, task, vector_there.data(), work.data(), state.data());
+      device::iterate_curvature(nullptr, task, vector_there, work, state);
     }
     ExecutionContext context;
-    const double expected =
-        largest_curvature(context, shape, view_of(shape, factors), terms, vector, task.tolerance, 100);
+    const double expected = largest_curvature(context, shape, view_of(shape, factors), history.terms,
+                                              vector, task.tolerance, 100);
     const device::CurvatureState found = state.to_host()[0];
     EXPECT_EQ(found.settled, 1);
     EXPECT_LT(found.iterations, 100);
@@ -312,7 +289,7 @@ TEST_P(LargestCurvatureKernelTest, MatchesCpu) {
     EXPECT_TRUE(all_near(vector_there.to_host(), vector, 1e-8, 0.0));
     DeviceArray<double> step(1);
     for (const double growth : {1.0, 1.04}) {
-      device::step_from_curvature(nullptr, state.data(), growth, 0.5, 3.0, step.data());
+      device::step_from_curvature(nullptr, state, growth, 0.5, 3.0, step);
       EXPECT_NEAR(step.to_host()[0], 0.5 / (growth * expected + 3.0), 1e-9);
     }
   }
@@ -325,11 +302,11 @@ TEST_P(LargestCurvatureKernelTest, RestartsFromTheGivenVectorWhenItsOwnIsZero) {
   device::CurvatureTask task;
   task.shape = shape;
   const auto fresh_there = on_device(fresh);
-  task.fresh = fresh_there.data();
+  task.fresh = fresh_there;
   DeviceArray<double> work(device::curvature_workspace(shape, 0));
   DeviceArray<device::CurvatureState> state(1);
   auto vector = on_device(std::vector<double>(300));
-  device::begin_curvature(nullptr, task, vector.data(), state.data());
+  device::begin_curvature(nullptr, task, vector, state);
   EXPECT_EQ(vector.to_host(), fresh);
   EXPECT_EQ(state.to_host()[0].settled, 0);
   EXPECT_EQ(state.to_host()[0].norm, 1.0);
@@ -338,7 +315,7 @@ TEST_P(LargestCurvatureKernelTest, RestartsFromTheGivenVectorWhenItsOwnIsZero) {
   std::vector<double> two(300);
   two[299] = 2.0;
   vector = on_device(two);
-  device::begin_curvature(nullptr, task, vector.data(), state.data());
+  device::begin_curvature(nullptr, task, vector, state);
   EXPECT_EQ(vector.to_host(), two);
   EXPECT_EQ(state.to_host()[0].norm, 2.0);
 }

@@ -16,35 +16,32 @@ class HistoryUpdateKernelTest : public KernelTest {};
 
 TEST_P(HistoryUpdateKernelTest, CopiesTheNumberedRows) {
   for (const std::int64_t features : {1, 33, 200}) {
-    const std::vector<float> rows = random_numbers(7 * features, 52);
-    const std::vector<std::int64_t> numbers = {6, 0, 3, 3};
-    const auto rows_there = on_device(rows);
-    const auto numbers_there = on_device(numbers);
+    const Given<float> rows = random_numbers(7 * features, 52);
+    const Given<std::int64_t> numbers = {6, 0, 3, 3};
     DeviceArray<float> gathered(4 * features);
-    device::gather_docs(nullptr, rows_there.data(), features, numbers_there.data(), 4, gathered.data());
+    device::gather_docs(nullptr, rows, features, numbers, 4, gathered);
     std::vector<float> expected;
     for (const std::int64_t number : numbers) {
       const std::vector<float> row = part_of(rows, number * features, features);
       expected.insert(expected.end(), row.begin(), row.end());
     }
     EXPECT_EQ(gathered.to_host(), expected);
-    device::gather_docs(nullptr, rows_there.data(), features, numbers_there.data(), 0, nullptr);
+    device::gather_docs(nullptr, rows, features, numbers, 0, nullptr);
   }
 }
 
 TEST_P(HistoryUpdateKernelTest, WritesChangedTermsAndNoOthers) {
   constexpr std::int32_t kTerms = 300;
   auto terms = on_device(std::vector<PairTerm>(kTerms, PairTerm{1, 2, 3.0, 4.0}));
-  std::vector<DeviceUpdate::Term> changed;
+  Given<DeviceUpdate::Term> changed;
   for (std::int32_t i = 0; i < 140; ++i) {
     DeviceUpdate::Term one{};
     one.index = kTerms - 1 - 2 * i;
     one.term = {i, i + 1, 0.5 * i, 0.25 * i};
     changed.push_back(one);
   }
-  const auto changed_there = on_device(changed);
-  device::write_terms(nullptr, changed_there.data(), 140, terms.data());
-  device::write_terms(nullptr, changed_there.data(), 0, terms.data());
+  device::write_terms(nullptr, changed, 140, terms);
+  device::write_terms(nullptr, changed, 0, terms);
   const std::vector<PairTerm> found = terms.to_host();
   for (std::int32_t t = 0; t < kTerms; ++t) {
     const std::int32_t from_end = kTerms - 1 - t;
@@ -72,7 +69,7 @@ struct Workspace {
 
   explicit Workspace(const device::TrainingSizes& sizes)
       : rows(sizes.rows), scores(sizes.scores), partial(sizes.partial), losses(sizes.losses) {}
-  device::TrainingWorkspace view() { return {rows.data(), scores.data(), partial.data(), losses.data()}; }
+  device::TrainingWorkspace view() { return {rows, scores, partial, losses}; }
 };
 
 TEST_P(PairTrainingKernelTest, IncidenceListsTheTermsOfEachDocumentInOrder) {
@@ -104,13 +101,10 @@ TEST_P(PairTrainingKernelTest, PerturbedLabelsMatchCpuToTheBit) {
   constexpr double kNoise = 0.31622776601683794;
   constexpr std::uint32_t kRound = 77;
   const std::vector<PairTerm> terms = random_terms(50, 333, 8);
-  const std::vector<PhiloxKey> keys = {test_key(1), test_key(2), test_key(3)};
-  const auto terms_there = on_device(terms);
-  const auto keys_there = on_device(keys);
-  const auto round_there = on_device(std::vector<std::uint32_t>{kRound});
+  const Given<PhiloxKey> keys = {test_key(1), test_key(2), test_key(3)};
   DeviceArray<double> labels(3 * 333);
-  device::perturb_labels(nullptr, terms_there.data(), 333, 3, keys_there.data(), round_there.data(), kNoise,
-                         labels.data());
+  device::perturb_labels(nullptr, on_device(terms), 333, 3, keys,
+                         on_device(std::vector<std::uint32_t>{kRound}), kNoise, labels);
   const auto found = labels.to_host();
   for (std::size_t member = 0; member < keys.size(); ++member) {
     for (std::size_t t = 0; t < terms.size(); ++t) {
@@ -127,81 +121,40 @@ double largest_of(const std::vector<double>& values) {
   return largest;
 }
 
-struct TrainingCase {
-  NetworkShape shape;
-  std::int64_t docs;
-  std::int64_t terms;
-  std::int64_t members = 1;
-  bool perturbed = false;  // members have labels, weights and linear terms of their own
-};
-
 void expect_equal_training(const TrainingCase& one) {
   const NetworkShape& shape = one.shape;
-  const std::int64_t p = shape.parameters();
   const double data_scale = 0.5;
-  const double prior_weight = 0.3;
-  TestHistory history(shape, one.docs,
-                      one.docs > 1 ? random_terms(one.docs, one.terms, 64) : std::vector<PairTerm>{});
-  const std::vector<float> theta = stacked_theta(shape, one.members, 61);
-  const std::vector<float> centre = stacked_theta(shape, one.members, 62);
-  std::vector<double> labels;
-  for (const float draw : random_numbers(one.members * history.count(), 65)) labels.push_back(double{draw});
-  std::vector<double> weights;
-  for (const double label : labels) weights.push_back(1.5 + label);
-  std::vector<double> linear;
-  if (one.perturbed) {
-    for (const float draw : random_numbers(one.members * p, 66)) linear.push_back(double{draw});
-  }
-  std::vector<double> steps;
-  for (std::int64_t member = 0; member < one.members; ++member)
-    steps.push_back(0.01 * static_cast<double>(member + 1));
-
-  DeviceArray<float> theta_there = on_device(theta);
-  const auto centre_there = on_device(centre);
-  const auto labels_there = on_device(labels);
-  const auto weights_there = on_device(weights);
-  const auto linear_there = on_device(linear);
-  const auto steps_there = on_device(steps);
+  TrainingWorld world(one);
+  const std::int64_t p = world.p;
+  DeviceArray<float> theta = on_device(world.first);
   DeviceArray<double> gradient(one.members * p);
   DeviceArray<double> losses(one.members);
-  Workspace workspace(device::training_sizes(shape, one.members, one.docs, history.count()));
-  device::PairHistoryView view = history.view();
-  if (one.perturbed) view.labels = labels_there.data();
-  if (one.perturbed) view.weights = weights_there.data();
-  const device::NetworkStack stack{.shape = shape, .theta = theta_there.data(), .members = one.members};
-  const device::StackedObjective objective{data_scale, prior_weight, centre_there.data(),
-                                           one.perturbed ? linear_there.data() : nullptr};
+  Workspace workspace(device::training_sizes(shape, one.members, one.docs, world.history.count()));
+  const device::NetworkStack stack{.shape = shape, .theta = theta, .members = one.members};
+  const device::StackedObjective objective = world.objective(data_scale);
   DefaultProducts on;
-  device::forward_history(on.products, stack, view, workspace.view());
-  device::pair_losses(nullptr, stack, view, objective, workspace.view(), losses.data());
-  device::pair_gradients(on.products, stack, view, objective, workspace.view(),
-                         {gradient.data(), theta_there.data(), steps_there.data()});
+  device::forward_history(on.products, stack, world.view(), workspace.view());
+  device::pair_losses(nullptr, stack, world.view(), objective, workspace.view(), losses);
+  device::pair_gradients(on.products, stack, world.view(), objective, workspace.view(),
+                         {gradient, theta, world.steps});
 
   for (std::int64_t member = 0; member < one.members; ++member) {
     ExecutionContext context;
-    std::vector<PairTerm> terms = history.terms;
-    for (std::size_t t = 0; t < terms.size() && one.perturbed; ++t) {
-      terms[t].labels = labels[static_cast<std::size_t>(member) * terms.size() + t];
-      terms[t].weight = weights[static_cast<std::size_t>(member) * terms.size() + t];
-    }
-    const auto own_theta = part_of(theta, member * p, p);
-    const auto own_centre = part_of(centre, member * p, p);
-    const auto own_linear = part_of(linear, one.perturbed ? member * p : 0, one.perturbed ? p : 0);
+    const auto own_theta = part_of(world.first, member * p, p);
     std::vector<double> expected(p);
     const double loss =
-        pair_loss_gradient(context, shape, own_theta, matrix_of(history.features, shape.inputs), terms,
-                           {data_scale, prior_weight, own_centre, own_linear}, expected);
+        pair_loss_gradient(context, shape, own_theta, world.matrix(), world.terms_of(member),
+                           world.objective_of(data_scale, member), expected);
     // Scores in float32 are off by some 1e-6 of their terms, whichever way they are summed.
     EXPECT_NEAR(losses.to_host()[member], loss, 2e-5 * (1.0 + std::abs(loss)));
     const auto found = part_of(gradient.to_host(), member * p, p);
     EXPECT_TRUE(all_near(found, expected, 2e-5 * (1.0 + largest_of(expected)), 0.0))
         << "depth " << shape.depth << ", " << one.docs << " docs";
     std::vector<float> moved;
-    for (std::size_t k = 0; k < found.size(); ++k) {
-      moved.push_back(static_cast<float>(double{own_theta[k]} - steps[member] * found[k]));
-    }
+    for (std::size_t k = 0; k < found.size(); ++k)
+      moved.push_back(static_cast<float>(double{own_theta[k]} - world.steps[member] * found[k]));
     // To a rounding: the GPU may fuse the product into the difference.
-    EXPECT_TRUE(all_near(part_of(theta_there.to_host(), member * p, p), moved, 1e-9, 1e-7));
+    EXPECT_TRUE(all_near(part_of(theta.to_host(), member * p, p), moved, 1e-9, 1e-7));
   }
 }
 
@@ -237,7 +190,7 @@ TEST_P(PairTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
       const device::NetworkStack stack{shape, theta.data() + first * p, members, kMembers};
       DefaultProducts on;
       device::forward_history(on.products, stack, history.view(), workspace.view());
-      device::pair_gradients(on.products, stack, history.view(), {}, workspace.view(), {gradient.data()});
+      device::pair_gradients(on.products, stack, history.view(), {}, workspace.view(), {gradient});
       return gradient.to_host();
     };
     const auto together = gradients(0, kMembers);
@@ -258,17 +211,17 @@ TEST_P(PairTrainingKernelTest, PaddingAddsNothing) {
     history.docs = docs;
     history.offsets = DeviceArray<std::int32_t>(docs + 1);
     DeviceArray<std::int32_t> scratch(device::incidence_workspace(docs, history.count()));
-    device::find_incidence(nullptr, history.terms_there.data(), history.count(), docs, scratch.data(),
+    device::find_incidence(nullptr, history.terms_there.data(), history.count(), docs, scratch,
                            {history.offsets.data(), history.ends.data()});
     const auto theta_there = on_device(random_theta(shape, 4));
     Workspace workspace(device::training_sizes(shape, 1, docs, history.count()));
     DeviceArray<double> gradient(shape.parameters());
     DeviceArray<double> losses(1);
-    const device::NetworkStack stack{shape, theta_there.data()};
+    const device::NetworkStack stack{shape, theta_there};
     DefaultProducts on;
     device::forward_history(on.products, stack, history.view(), workspace.view());
-    device::pair_losses(nullptr, stack, history.view(), {}, workspace.view(), losses.data());
-    device::pair_gradients(on.products, stack, history.view(), {}, workspace.view(), {gradient.data()});
+    device::pair_losses(nullptr, stack, history.view(), {}, workspace.view(), losses);
+    device::pair_gradients(on.products, stack, history.view(), {}, workspace.view(), {gradient});
     auto result = gradient.to_host();
     result.push_back(losses.to_host()[0]);
     return result;

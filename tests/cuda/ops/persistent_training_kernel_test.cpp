@@ -15,17 +15,6 @@ namespace olrank {
 namespace {
 
 constexpr std::int64_t kPersistentSteps = 4;
-constexpr double kPersistentPrior = 0.3;
-
-struct PersistentCase {
-  NetworkShape shape;
-  std::int64_t docs = 2;
-  std::int64_t terms = 1;
-  std::int64_t members = 1;
-  Optimizer optimizer = Optimizer::kGradientDescent;
-  bool perturbed = false;
-  double rate = 0.01;  // short enough that losses fall
-};
 
 struct PersistentResult {
   std::vector<float> theta;
@@ -42,47 +31,14 @@ std::vector<StepRates> all_rates() {
   return rates;
 }
 
-double step_of(const PersistentCase& what, std::int64_t member) {
-  return what.rate * static_cast<double>(member + 1);
-}
-
-/// One case's numbers, on the host and on the device.
-struct PersistentWorld {
-  PersistentCase what;
-  TestHistory history;
-  std::vector<float> first;
-  std::vector<float> centre;
-  std::vector<double> labels;
-  std::vector<double> weights;
-  std::vector<double> linear;
-
-  explicit PersistentWorld(const PersistentCase& of)
-      : what(of),
-        history(of.shape, of.docs,
-                of.docs > 1 ? random_terms(of.docs, of.terms, 64) : std::vector<PairTerm>{}),
-        first(stacked_theta(of.shape, of.members, 61)),
-        centre(stacked_theta(of.shape, of.members, 62)) {
+struct PersistentWorld : TrainingWorld {
+  explicit PersistentWorld(const TrainingCase& of) : TrainingWorld(of) {
     for (float& number : first) number *= 0.3F;
-    for (const float draw : random_numbers(of.members * history.count(), 65))
-      labels.push_back(double{draw});
-    for (const double label : labels) weights.push_back(1.5 + label);
-    for (const float draw : random_numbers(of.members * of.shape.parameters(), 66))
-      linear.push_back(double{draw});
   }
 
   /// Members [begin, begin + count), as a stack of their own.
   PersistentResult on_device_for(std::int64_t begin, std::int64_t count, bool only_gradient = false) {
-    const std::int64_t p = what.shape.parameters();
     auto theta = on_device(part_of(first, begin * p, count * p));
-    const auto centre_there = on_device(part_of(centre, begin * p, count * p));
-    const auto labels_there = on_device(part_of(labels, begin * history.count(), count * history.count()));
-    const auto weights_there =
-        on_device(part_of(weights, begin * history.count(), count * history.count()));
-    const auto linear_there = on_device(part_of(linear, begin * p, count * p));
-    std::vector<double> steps;
-    for (std::int64_t member = begin; member < begin + count; ++member)
-      steps.push_back(step_of(what, member));
-    const auto steps_there = on_device(steps);
     const auto rates = on_device(all_rates());
     const device::PersistentSizes sizes =
         device::persistent_sizes(what.shape, what.members, what.docs, history.count());
@@ -98,29 +54,24 @@ struct PersistentWorld {
     DeviceArray<double> began(count);
     DeviceArray<double> ended(count);
     device::PersistentTraining training;
-    training.stack = {what.shape, theta.data(), count, what.members};
-    training.history = history.view();
-    training.objective = {1.0, kPersistentPrior, centre_there.data()};
-    if (what.perturbed) {
-      training.history.labels = labels_there.data();
-      training.history.weights = weights_there.data();
-      training.objective.linear = linear_there.data();
-    }
+    training.stack = {what.shape, theta, count, what.members};
+    training.history = view(begin);
+    training.objective = objective(1.0, begin);
     training.optimizer = what.optimizer;
     training.steps = kPersistentSteps;
-    training.step = steps_there.data();
-    training.rates = rates.data();
-    training.state = {position.data(), first_moment.data(), second_moment.data()};
-    training.workspace = {scores.data(), partial.data(), gates.data(), slopes.data(), losses.data()};
-    training.theta = theta.data();
-    training.began = began.data();
-    training.ended = ended.data();
+    training.step = steps + begin;
+    training.rates = rates;
+    training.state = {position, first_moment, second_moment};
+    training.workspace = {scores, partial, gates, slopes, losses};
+    training.theta = theta;
+    training.began = began;
+    training.ended = ended;
     if (only_gradient) {
-      training.gradient = gradient.data();
+      training.gradient = gradient;
       device::train_persistently(nullptr, training);
       return {theta.to_host(), gradient.to_host(), {}};
     }
-    device::begin_training(nullptr, count * p, theta.data(), training.state);
+    device::begin_training(nullptr, count * p, theta, training.state);
     device::train_persistently(nullptr, training);
     return {theta.to_host(), began.to_host(), ended.to_host()};
   }
@@ -135,23 +86,16 @@ struct ReferenceTraining {
 };
 
 ReferenceTraining train_on_cpu(const PersistentWorld& world) {
-  const PersistentCase& what = world.what;
-  const std::int64_t p = what.shape.parameters();
+  const TrainingCase& what = world.what;
+  const std::int64_t p = world.p;
   const std::vector<StepRates> rates = all_rates();
   ReferenceTraining found;
   for (std::int64_t member = 0; member < what.members; ++member) {
     ExecutionContext context;
-    std::vector<PairTerm> terms = world.history.terms;
-    for (std::size_t t = 0; t < terms.size() && what.perturbed; ++t) {
-      terms[t].labels = world.labels[static_cast<std::size_t>(member) * terms.size() + t];
-      terms[t].weight = world.weights[static_cast<std::size_t>(member) * terms.size() + t];
-    }
-    const FeatureMatrix docs = matrix_of(world.history.features, what.shape.inputs);
+    const std::vector<PairTerm> terms = world.terms_of(member);
+    const FeatureMatrix docs = world.matrix();
     std::vector<float> theta = part_of(world.first, member * p, p);
-    const std::vector<float> centre = part_of(world.centre, member * p, p);
-    std::vector<double> linear;
-    if (what.perturbed) linear = part_of(world.linear, member * p, p);
-    const PairObjective objective{1.0, kPersistentPrior, centre, linear};
+    const PairObjective objective = world.objective_of(1.0, member);
     found.result.began.push_back(pair_loss(context, what.shape, theta, docs, terms, objective));
     std::vector<double> position(theta.begin(), theta.end());
     std::vector<double> first(p);
@@ -161,7 +105,7 @@ ReferenceTraining train_on_cpu(const PersistentWorld& world) {
       pair_gradient(context, what.shape, theta, docs, terms, objective, gradient);
       if (number == 0) found.gradient.insert(found.gradient.end(), gradient.begin(), gradient.end());
       for (std::size_t k = 0; k < theta.size(); ++k) {
-        const double step = step_of(what, member);
+        const double step = world.steps[member];
         if (what.optimizer == Optimizer::kGradientDescent) {
           theta[k] = static_cast<float>(gradient_descent_element(step, gradient[k], double{theta[k]}));
         } else if (what.optimizer == Optimizer::kNesterov) {
@@ -193,7 +137,7 @@ void expect_equal_results(const PersistentResult& found, const PersistentResult&
   EXPECT_TRUE(all_near(found.ended, expected.ended, 2e-5, 2e-5));
 }
 
-void expect_same_training(const PersistentCase& what) {
+void expect_same_training(const TrainingCase& what) {
   SCOPED_TRACE(testing::Message() << "d " << what.shape.inputs << ", m " << what.shape.width << ", "
                                   << what.docs << " docs, " << what.members << " members");
   PersistentWorld world(what);
@@ -341,7 +285,7 @@ TEST(TrainingPartsTest, PartsFitSharedMemoryOrThereAreNone) {
 
 TEST_P(PersistentTrainingKernelTest, TrainsAsTheCpuDoes) {
   expect_same_training({ntk_shape(5, 6, 2), 23, 60});
-  expect_same_training({standard_shape(7, 10, 2), 40, 90, 3, Optimizer::kGradientDescent, true});
+  expect_same_training({standard_shape(7, 10, 2), 40, 90, 3, true});
   expect_same_training({ntk_shape(8, 20, 2), 33, 50, 2});
   for (const std::int64_t docs : {1, 2, 31, 32, 200})
     expect_same_training({standard_shape(3, 2, 2), docs, docs == 2 ? 1 : 70});
@@ -351,7 +295,7 @@ TEST_P(PersistentTrainingKernelTest, EveryTileTrainsAsTheCpuDoes) {
   // Four parts of 33 members are one wave of blocks.
   const bool is_first_order = static_cast<int>(GetParam()) == 0;
   for (const int tiles : is_first_order ? std::vector{2, 3, 5, 12, 19, 20} : std::vector{3, 20}) {
-    PersistentCase what{standard_shape(3, 4, 2), std::int64_t{4 * 16} * tiles - 1, 600, 33};
+    TrainingCase what{standard_shape(3, 4, 2), std::int64_t{4 * 16} * tiles - 1, 600, 33};
     what.rate = 1e-5;
     EXPECT_EQ(parts_at(what.shape, what.members, what.docs).doc_tiles, tiles);
     expect_same_training(what);
@@ -361,7 +305,7 @@ TEST_P(PersistentTrainingKernelTest, EveryTileTrainsAsTheCpuDoes) {
 // The papers' network, and one whose gradient has more tiles than a block has threads.
 TEST_P(PersistentTrainingKernelTest, LargeNetworksTrainAsOnTheCpu) {
   for (const NetworkShape& shape : {ntk_shape(136, 100, 2), standard_shape(139, 128, 2)}) {
-    PersistentCase what{shape, 45, 60};
+    TrainingCase what{shape, 45, 60};
     what.rate = 1e-3;
     expect_same_training(what);
   }
@@ -410,7 +354,7 @@ std::vector<double> gradient_in_double(const PersistentWorld& world) {
     }
   }
   for (std::size_t k = 0; k < gradient.size(); ++k)
-    gradient[k] += prior_slope(kPersistentPrior, theta[k], double{world.centre[k]});
+    gradient[k] += prior_slope(PersistentWorld::kPrior, theta[k], double{world.centre[k]});
   return gradient;
 }
 
@@ -443,13 +387,13 @@ TEST_P(PersistentTrainingKernelTest, ADocumentInMoreTermsThanFitSharedMemory) {
 
 TEST_P(PersistentTrainingKernelTest, OptimizersTakeTheStepsOfTheCpu) {
   for (const Optimizer optimizer : {Optimizer::kNesterov, Optimizer::kAdam}) {
-    expect_same_training({ntk_shape(5, 6, 2), 23, 60, 2, optimizer});
-    expect_same_training({standard_shape(5, 6, 2), 23, 60, 1, optimizer, true});
+    expect_same_training({ntk_shape(5, 6, 2), 23, 60, 2, false, optimizer});
+    expect_same_training({standard_shape(5, 6, 2), 23, 60, 1, true, optimizer});
   }
 }
 
 TEST_P(PersistentTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
-  PersistentWorld world({ntk_shape(9, 12, 2), 300, 400, 5, Optimizer::kNesterov, true});
+  PersistentWorld world({ntk_shape(9, 12, 2), 300, 400, 5, true, Optimizer::kNesterov});
   const std::int64_t p = world.what.shape.parameters();
   const PersistentResult together = world.on_device_for_all();
   for (const std::int64_t member : {0, 3}) {

@@ -81,7 +81,7 @@ struct ProductCase {
     ProductPlans plans;
     const device::OwnedStream stream;
     Products products(plans, stream.get());
-    products.multiply(shape, left.data(), right.data(), out.data(), scales);
+    products.multiply(shape, left, right, out, scales);
     stream.wait();
     return out.to_host();
   }

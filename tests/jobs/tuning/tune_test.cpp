@@ -224,8 +224,8 @@ class ChoiceTest : public ::testing::Test {
     }
   }
 
-  std::vector<TriedPoint> choose_by(SweepCriterion by, ChoicePer per) const {
-    return choose(grid_, finished_trials(trials_), matrix_of(configuration_), {by, per});
+  std::vector<TriedPoint> choose_by(SweepCriterion by) const {
+    return choose(grid_, finished_trials(trials_), matrix_of(configuration_), by);
   }
 
   Configuration configuration_ =
@@ -237,7 +237,7 @@ class ChoiceTest : public ::testing::Test {
 };
 
 TEST_F(ChoiceTest, ChoosesTheLargestMeanArea) {
-  const auto offline = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
+  const auto offline = choose_by(SweepCriterion::kOffline);
   ASSERT_EQ(offline.size(), 2U);
   EXPECT_EQ(offline[0].moments.trials, 8);
   EXPECT_EQ(offline[0].moments.offline_area.mean, 0.5);
@@ -247,60 +247,9 @@ TEST_F(ChoiceTest, ChoosesTheLargestMeanArea) {
   EXPECT_DOUBLE_EQ(offline[0].moments.offline_area.deviation, std::sqrt(8.0 / 256.0 / 7.0));
   EXPECT_TRUE(offline[0].chosen);
   EXPECT_FALSE(offline[1].chosen);
-  const auto online = choose_by(SweepCriterion::kOnline, ChoicePer::kRanker);
+  const auto online = choose_by(SweepCriterion::kOnline);
   EXPECT_FALSE(online[0].chosen);
   EXPECT_TRUE(online[1].chosen);
-}
-
-TEST_F(ChoiceTest, ChoosesPerFoldAndUser) {
-  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kFoldAndUser);
-  ASSERT_EQ(tried.size(), 8U);
-  for (const TriedPoint& one : tried) {
-    EXPECT_EQ(one.moments.trials, 2);
-    const bool odd = *one.place == FoldAndUser{2, "informational"};
-    EXPECT_EQ(one.chosen, one.point == (odd ? 1U : 0U));
-  }
-
-  const std::vector<Winner> winners =
-      winners_of(configuration_, grid_, tried, {SweepCriterion::kOffline, ChoicePer::kFoldAndUser});
-  ASSERT_EQ(winners.size(), 8U);  // four per ranker
-  const std::vector<TestRanker> rankers = test_rankers(winners);
-  ASSERT_EQ(rankers.size(), 3U);
-  EXPECT_EQ(rankers[0].settings.name, "full");
-  EXPECT_EQ(rankers[0].settings.explore.alpha, 1.0);
-  EXPECT_EQ(rankers[0].places.size(), 3U);
-  EXPECT_EQ(rankers[1].settings.name, "full");
-  EXPECT_EQ(rankers[1].settings.explore.alpha, 2.0);
-  EXPECT_EQ(rankers[1].places, (std::vector<FoldAndUser>{{2, "informational"}}));
-  EXPECT_EQ(rankers[2].settings.name, "b.2");
-  EXPECT_EQ(rankers[2].places.size(), 4U);
-
-  const auto chosen = chosen_configurations(configuration_, winners, "o");
-  ASSERT_EQ(chosen.size(), 4U);
-  EXPECT_EQ(chosen[3].file, "config-fold2-informational.toml");
-  EXPECT_EQ(chosen[3].configuration.data.folds, std::vector<std::int64_t>{2});
-  EXPECT_EQ(chosen[3].configuration.clicks.models, std::vector<std::string>{"informational"});
-  EXPECT_EQ(chosen[3].configuration.rankers[0].explore.alpha, 2.0);
-  EXPECT_EQ(chosen[0].configuration.rankers[0].explore.alpha, 1.0);
-}
-
-TEST_F(ChoiceTest, ChosenConfigurationReadsBack) {
-  const ChoiceRule rule;
-  const auto winners =
-      winners_of(configuration_, grid_, choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), rule);
-  const auto chosen = chosen_configurations(configuration_, winners, "o/test");
-  ASSERT_EQ(chosen.size(), 1U);
-  EXPECT_EQ(chosen[0].file, "config.toml");
-  const std::string printed = print_configuration(chosen[0].configuration);
-  const Configuration again = from_text(printed);
-  EXPECT_EQ(print_configuration(again), printed);
-  EXPECT_TRUE(again.sweep.empty());
-  EXPECT_EQ(again.data.evaluate, EvaluationPart::kTest);
-  EXPECT_EQ(again.run.out, "o/test");
-  ASSERT_EQ(again.rankers.size(), 2U);
-  EXPECT_EQ(again.rankers[0].name, "full");
-  EXPECT_EQ(again.rankers[0].explore.alpha, 1.0);
-  EXPECT_EQ(again.rankers[1].name, "b.2");
 }
 
 TEST_F(ChoiceTest, ChoosesTheBestWorstCase) {
@@ -311,45 +260,42 @@ TEST_F(ChoiceTest, ChoosesTheBestWorstCase) {
     const bool odd = one.identity.fold == 2 && one.identity.user == "informational";
     if (one.identity.ranker == "full+alpha=2") one.last[Measure::kOfflineNdcg] = odd ? 0.0625 : 1.0;
   }
-  const auto tried = choose_by(SweepCriterion::kWorst, ChoicePer::kRanker);
+  const auto tried = choose_by(SweepCriterion::kWorst);
   EXPECT_TRUE(tried[0].chosen);
   // Two seeds at 0.5625 and 0.6875: the 10th percentile is 0.575. The best mean is 1 where that is
   // smallest.
   EXPECT_DOUBLE_EQ(tried[0].worst_gain, (0.575 - 0.125) / (1.0 - 0.125));
   EXPECT_DOUBLE_EQ(tried[1].worst_gain, (0.0625 - 0.125) / (0.625 - 0.125));
-  const auto each = choose_by(SweepCriterion::kWorst, ChoicePer::kFoldAndUser);
-  for (const TriedPoint& one : each)
-    EXPECT_EQ(one.chosen, one.point == (*one.place == FoldAndUser{2, "informational"} ? 0U : 1U));
-  const ChoiceRule rule{SweepCriterion::kWorst, ChoicePer::kRanker};
-  const auto winners = winners_of(configuration_, grid_, tried, rule);
-  EXPECT_TRUE(contains(winners_text(configuration_, winners, rule), "worst gain on vali"));
-  EXPECT_TRUE(contains(winners_json(configuration_, winners, rule), "\"worst_gain\": 0.51428"));
+  const auto winners = winners_of(configuration_, grid_, tried);
+  EXPECT_TRUE(
+      contains(winners_text(configuration_, winners, SweepCriterion::kWorst), "worst gain on vali"));
+  EXPECT_TRUE(
+      contains(winners_json(configuration_, winners, SweepCriterion::kWorst), "\"worst_gain\": 0.51428"));
 }
 
 TEST_F(ChoiceTest, WorstCaseNeedsTheFiguresOfRandomOrders) {
-  EXPECT_THROW(choose_by(SweepCriterion::kWorst, ChoicePer::kRanker), Error);
+  EXPECT_THROW(choose_by(SweepCriterion::kWorst), Error);
 }
 
 TEST_F(ChoiceTest, ChoosesTheFirstPointOnTies) {
   for (TrialResults& one : trials_) one.offline_area = 0.5;
-  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
+  const auto tried = choose_by(SweepCriterion::kOffline);
   EXPECT_TRUE(tried[0].chosen);
   EXPECT_FALSE(tried[1].chosen);
 }
 
 TEST_F(ChoiceTest, SkipsIncompletePoints) {
   trials_.erase(trials_.begin());  // a trial of the better point
-  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline)[1].chosen);
   std::erase_if(trials_, [](const TrialResults& one) { return one.identity.seed == 2; });
-  EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), Error);
-  EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kFoldAndUser), Error);
+  EXPECT_THROW(choose_by(SweepCriterion::kOffline), Error);
 }
 
 TEST_F(ChoiceTest, SkipsPointsWithNaNAreas) {
   for (TrialResults& one : trials_) {
     if (one.identity.ranker == "full+alpha=1") one.offline_area = std::numeric_limits<double>::quiet_NaN();
   }
-  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline)[1].chosen);
 }
 
 TEST_F(ChoiceTest, IgnoresTrialsOutsideTheMatrix) {
@@ -357,11 +303,11 @@ TEST_F(ChoiceTest, IgnoresTrialsOutsideTheMatrix) {
   trials_.push_back(trial("full+alpha=2", "perfect", 3, 1, 99.0, 99.0));
   trials_.push_back(trial("full+alpha=2", "navigational", 1, 1, 99.0, 99.0));
   trials_.push_back(trial("full+alpha=9", "perfect", 1, 1, 99.0, 99.0));
-  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[0].chosen);
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline)[0].chosen);
 }
 
 TEST_F(ChoiceTest, TablesShowTriedAndChosenPoints) {
-  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
+  const auto tried = choose_by(SweepCriterion::kOffline);
   const std::string table = tuning_csv(configuration_, grid_, tried);
   EXPECT_EQ(table.substr(0, table.find('\n')),
             "ranker,point,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"
@@ -369,17 +315,16 @@ TEST_F(ChoiceTest, TablesShowTriedAndChosenPoints) {
   EXPECT_TRUE(contains(table, "\nfull,full+alpha=1,1,8,0.5,"));
   EXPECT_TRUE(contains(table, ",1,\nfull,full+alpha=2,2,8,0.375,"));
 
-  const ChoiceRule rule;
-  std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule);
+  std::vector<Winner> winners = winners_of(configuration_, grid_, tried);
   const TrialResults tested = trial("full", "perfect", 1, 1, 0.5, 0.25);
-  winners[0].test = trial_moments({&tested}, "full", std::nullopt);
-  winners[1].test = trial_moments({}, "b.2", std::nullopt);
+  winners[0].test = trial_moments({&tested}, "full");
+  winners[1].test = trial_moments({}, "b.2");
   EXPECT_EQ(winners_csv(configuration_, winners),
             "ranker,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"
             "offline_ndcg@10,offline_ndcg@10_sd,cndcg@10,cndcg@10_sd\n"
             "full,1,1,0.5,,0.25,,0.625,,25,\n"
             "b.2,,0,,,,,,,,\n");
-  const std::string text = winners_text(configuration_, winners, rule);
+  const std::string text = winners_text(configuration_, winners, SweepCriterion::kOffline);
   EXPECT_TRUE(contains(text, "alpha = 1"));
   EXPECT_TRUE(contains(text, "0.6250"));
 }

@@ -163,16 +163,6 @@ TEST_P(BanditRankersTest, ClicksWithoutContrastChangeNothing) {
   EXPECT_EQ(theta_of(*ranker), std::vector<float>(5, 0.0F));
 }
 
-TEST_P(BanditRankersTest, MeasuresItsStages) {
-  const SmallWorld world(10, 3, 15, 5);
-  const auto ranker = make(5);
-  TestContext context;
-  for (std::uint32_t round = 1; round <= 10; ++round) play(*ranker, context, world, round);
-  std::vector<std::string> stages;
-  for (const StageClock::Stage& stage : context.clock.stages()) stages.push_back(stage.name);
-  EXPECT_EQ(stages, (std::vector<std::string>{"score", "rank", "train"}));
-}
-
 TEST_P(BanditRankersTest, RefusesInvalidFeedback) {
   const SmallWorld world(11, 3, 4, 5);
   const auto ranker = make(5);

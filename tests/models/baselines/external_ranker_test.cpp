@@ -3,20 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
 #include "models/files/model_file.h"
-#include "models/linear/linear_belief.h"
 #include "models/neural/network_rankers.h"
 #include "models/ranker_factory.h"
 #include "models/skeleton/belief.h"
@@ -133,40 +130,6 @@ TEST(ExternalRankerTest, IsMadeForItsTrial) {
   EXPECT_EQ(ranker->parameters(), queries_of_mine().features());
   EXPECT_EQ(ranker->freeze(), nullptr);
   EXPECT_NE(why_not_on_device(external_settings()), std::nullopt);
-}
-
-TEST(ExternalRankerTest, ListsAndScoresAreThoseOfTheSameFunction) {
-  const RegisteredMine mine(make_perceptron);
-  const auto ranker = make_mine();
-  const std::vector<float> theta = {2.0F, 2.25F, 2.5F, 2.0F, 2.25F};
-  TestContext context;
-  const LinearModel model(queries_of_mine().features());
-  std::vector<float> scores;
-  std::vector<std::int32_t> by_score;
-  for (std::int64_t number = 0; number < queries_of_mine().queries(); ++number) {
-    const QueryDocs query = queries_of_mine().query(number);
-    score_and_order(context.execution, model, theta, query.features, scores, by_score);
-    const RankedList list = ranker->rank(context.round, query, 1);
-    EXPECT_TRUE(std::equal(list.docs.begin(), list.docs.end(), by_score.begin(), by_score.end())) << number;
-    EXPECT_FALSE(list.certainty);
-    std::vector<float> own(query.docs());
-    ranker->score(context.execution, query.features, own);
-    RoundDetail detail;
-    ranker->describe(query, true, detail);
-    for (std::size_t doc = 0; doc < own.size(); ++doc) {
-      EXPECT_FLOAT_EQ(own[doc], scores[doc]);
-      EXPECT_EQ(detail.scores[doc], double{own[doc]});
-    }
-  }
-}
-
-TEST(ExternalRankerTest, LearnsFromClicks) {
-  const RegisteredMine mine(make_perceptron);
-  const auto ranker = make_mine();
-  TestContext context;
-  const double before = queries_of_mine().ndcg(*ranker, kShownByMine);
-  for (std::uint32_t round = 1; round <= 100; ++round) play_mine(*ranker, context, round);
-  EXPECT_GT(queries_of_mine().ndcg(*ranker, kShownByMine), before);
 }
 
 TEST(ExternalRankerTest, ContinuesToTheSameBits) {
@@ -426,22 +389,6 @@ TEST(ExternalRankerTest, CannotStartFromAModel) {
                                      {.first_thetas = thetas});
                        }),
                        "Ranker 'mine' cannot start from a model"));
-}
-
-TEST(ExternalRankerTest, RankersPlayBesideEachOther) {
-  const RegisteredMine mine(make_perceptron);
-  const auto play = [] {
-    const auto ranker = make_mine();
-    TestContext context;
-    for (std::uint32_t round = 1; round <= 50; ++round) play_mine(*ranker, context, round);
-    return state_of(*ranker);
-  };
-  const std::string expected = play();
-  std::array<std::string, 2> found;
-  std::vector<std::thread> threads;
-  for (std::string& one : found) threads.emplace_back([&] { one = play(); });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& one : found) EXPECT_EQ(one, expected);
 }
 
 }  // namespace

@@ -174,58 +174,5 @@ TEST(PlackettLuceGradientTest, KeysDependOnTheScoreAlone) {
   EXPECT_EQ(high[2], low[2]);
 }
 
-/// Calls `use` with every order of the documents and its probability.
-template <class Use>
-void for_all_lists(const std::vector<double>& scores, Use use) {
-  Docs list(scores.size());
-  std::iota(list.begin(), list.end(), 0);
-  do {
-    use(list, static_cast<double>(std::exp(log_probability(scores, list))));
-  } while (std::next_permutation(list.begin(), list.end()));
-}
-
-TEST(PlackettLucePlacesTest, AreTheProbabilitiesOfRanks) {
-  const std::vector<double> scores = {0.4, -1.5, 2.0, 0.0};
-  constexpr std::int64_t kRanks = 3;
-  std::vector<double> counted(scores.size() * kRanks);
-  std::vector<double> places(scores.size() * kRanks);
-  Scratch scratch;
-  for_all_lists(scores, [&](const Docs& list, double probability) {
-    add_places(scores, list, kRanks, probability, scratch, places);
-    for (std::int64_t rank = 0; rank < kRanks; ++rank) counted[list[rank] * kRanks + rank] += probability;
-  });
-  // Sums of 24 products of a few numbers below 1.
-  for (std::size_t i = 0; i < places.size(); ++i) EXPECT_NEAR(places[i], counted[i], 1e-14) << i;
-}
-
-TEST(PlackettLuceRewardTest, FollowsTheGradientOfTheExpectedReward) {
-  const std::vector<double> scores = {0.4, -1.5, 2.0, 0.0};
-  const std::vector<double> worth = {1.0, 0.63, 0.5};
-  const std::vector<double> reward = {0.3, -0.2, 0.1, 0.9};
-  const auto expected = [&](const std::vector<double>& at) {
-    double sum = 0.0;
-    for_all_lists(at, [&](const Docs& list, double probability) {
-      for (std::size_t rank = 0; rank < worth.size(); ++rank)
-        sum += probability * worth[rank] * reward[list[rank]];
-    });
-    return sum;
-  };
-  std::vector<double> gradient(scores.size());
-  Scratch scratch;
-  for_all_lists(scores, [&](const Docs& list, double probability) {
-    add_reward_gradient(scores, list, worth, reward, probability, scratch, gradient);
-  });
-  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
-    constexpr double kStep = 1e-4;
-    std::vector<double> up = scores;
-    std::vector<double> down = scores;
-    up[doc] += kStep;
-    down[doc] -= kStep;
-    // The central difference errs by a sixth of its step squared times a third derivative below 1.
-    EXPECT_NEAR(gradient[doc], (expected(up) - expected(down)) / (2.0 * kStep), 1e-8) << doc;
-  }
-  EXPECT_LT(gradient[1], -0.05);  // the only one that costs something
-}
-
 }  // namespace
 }  // namespace olrank

@@ -137,15 +137,6 @@ TEST(EpsilonGreedyTest, ListsHaveTheirExactProbabilities) {
   }
 }
 
-TEST(EpsilonGreedyTest, RanksByScoreWithoutEpsilon) {
-  const Docs best_first = {2, 0, 3, 1};
-  Docs list(4);
-  Scratch scratch;
-  std::vector<double> propensity(4);
-  epsilon_greedy_list(best_first, 0.0, ranknet_key(), 1, scratch, list, propensity);
-  EXPECT_EQ(list, best_first);
-}
-
 RankerSettings offline_settings(NetworkForm network) {
   RankerSettings settings =
       RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kRecommended);
@@ -260,30 +251,6 @@ TEST(LambdaRankLabelsTest, FitsTheGradesOfAllQueriesAskedSoFar) {
   EXPECT_GT(world.ndcg(*ranker, 5), 0.95);
 }
 
-TEST(LambdaRankLabelsTest, TheFirstStepIsAdamsOnTheAskedQuery) {
-  const LabelledWorld world(5, 4, 9, 4);
-  const LabelledQueries labels = world.labels();
-  RankerSettings settings = skyline_settings();
-  settings.trainer.steps = 1;
-  const auto ranker = make_ranker(settings, 4, TrialKeys::of(1, 1, "test"), 9, {.labels = &labels});
-  TestContext context;
-  const QueryDocs query = query_docs(labels, 1);
-  const RankedList list = ranker->rank(context.round, query, 1);
-  const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 1);
-  const std::vector<std::uint8_t> clicks = {0};
-  ranker->learn(context.round, {1, query, shown, clicks});
-  std::vector<double> slopes(9);
-  const std::vector<double> zeros(9, 0.0);
-  Scratch scratch;
-  list_loss({.loss = ListLoss::kLambdaRank}, zeros, labels.grades_of(1).of_doc, scratch, slopes);
-  for (std::size_t k = 0; k < 4; ++k) {
-    double gradient = 0.0;
-    for (std::int32_t doc = 0; doc < 9; ++doc) gradient += slopes[doc] * query.features.doc(doc)[k];
-    ASSERT_GT(std::abs(gradient), 1e-4);
-    EXPECT_NEAR(theta_of(*ranker)[k], gradient > 0 ? -0.05 : 0.05, 1e-5);
-  }
-}
-
 TEST(LambdaRankLabelsTest, TrainsANewModelInEachRoundFromTheFirstParameters) {
   const LabelledWorld world(4, 15, 12, 5);
   const LabelledQueries labels = world.labels();
@@ -328,19 +295,11 @@ TEST(LambdaRankLabelsTest, TrainsANewModelInEachRoundFromTheFirstParameters) {
   EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
 }
 
-RankerSettings linear_settings() {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kLambdaRankLabels, ProtocolName::kPaper);
-  settings.name = "sky";
-  settings.network.network = NetworkForm::kLinear;
-  settings.trainer.learning_rate = 0.5;
-  return settings;
-}
-
 TEST(LambdaRankLabelsTest, RefusesAQueryWithoutGrades) {
   const LabelledWorld world(3, 2, 12, 5);
   const LabelledQueries labels = world.labels();
   const auto ranker =
-      make_ranker(linear_settings(), 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
+      make_ranker(skyline_settings(), 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
   TestContext context;
   QueryDocs query = query_docs(labels, 1);
   query.query = 2;

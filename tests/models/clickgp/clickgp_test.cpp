@@ -170,6 +170,30 @@ double largest_difference(const OnlineRanker& ranker, std::int64_t models) {
   return largest;
 }
 
+/// Rounds from `first` to `last` with a ranker, on so many threads.
+using PlayRounds =
+    std::function<void(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads)>;
+
+/// Three threads, and rankers that go on from what is saved after these rounds, come to the bits of a whole
+/// course, which is returned.
+template <class Make>
+std::string expect_resumes(const Make& make, const PlayRounds& play, std::uint32_t last,
+                           const std::vector<std::uint32_t>& stops) {
+  const auto whole = make();
+  play(*whole, 1, last, 3);
+  const auto first = make();
+  std::uint32_t played = 0;
+  for (const std::uint32_t stop : stops) {
+    play(*first, played + 1, stop, 1);
+    played = stop;
+    const auto second = make();
+    load_state(*second, state_of(*first));
+    play(*second, stop + 1, last, 1);
+    EXPECT_TRUE(state_of(*whole) == state_of(*second)) << stop;
+  }
+  return state_of(*whole);
+}
+
 TEST(ClickGpTest, SumsFollowEverySite) {
   for (const ClickTerms terms : {ClickTerms::kLinear, ClickTerms::kAdditive, ClickTerms::kProducts}) {
     const auto ranker = make_clicks(click_settings(terms));
@@ -242,19 +266,10 @@ TEST(ClickGpTest, ProbabilitiesOfOrdersAddUp) {
 }
 
 TEST(ClickGpTest, ThreadsAndRestartsChangeNothing) {
-  const auto whole = make_clicks(click_settings());
-  play_clicks(*whole, 1, 90);
-  const auto threads = make_clicks(click_settings());
-  play_clicks(*threads, 1, 90, 3);
-  EXPECT_EQ(state_of(*whole), state_of(*threads));
-  for (const std::uint32_t stop : {1U, 3U, 21U, 57U}) {
-    const auto first = make_clicks(click_settings());
-    play_clicks(*first, 1, stop);
-    const auto second = make_clicks(click_settings());
-    load_state(*second, state_of(*first));
-    play_clicks(*second, stop + 1, 90);
-    EXPECT_EQ(state_of(*whole), state_of(*second)) << stop;
-  }
+  const auto play = [](OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads) {
+    play_clicks(ranker, first, last, threads);
+  };
+  expect_resumes([] { return make_clicks(click_settings()); }, play, 90, {1, 3, 21, 57});
 }
 
 TEST(ClickGpTest, FrozenRankersStayAsTheyAre) {
@@ -350,24 +365,13 @@ TEST(ClickGpTest, DropsDocumentsOfAQueryThatHasTooMany) {
 
 TEST(ClickGpTest, RestartsChangeNothingWhenDocumentsAreDropped) {
   const ExpectedWarnings warnings;
-  const auto whole = make_changing(click_settings());
-  play_changing(*whole, 1, 130);
-  const auto threads = make_changing(click_settings());
-  play_changing(*threads, 1, 130, 3);
-  EXPECT_EQ(state_of(*whole), state_of(*threads));
-  const auto first = make_changing(click_settings());
-  std::uint32_t played = 0;
-  for (const std::uint32_t stop : {60U, kFirstDrop - 1, kFirstDrop, 112U}) {
-    play_changing(*first, played + 1, stop);
-    played = stop;
-    const std::string state = state_of(*first);
+  const auto play = [](OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads) {
+    play_changing(ranker, first, last, threads);
     // The format is that of earlier versions until then.
-    EXPECT_EQ(state.find("clickgp.shown_at") != std::string::npos, stop >= kFirstDrop);
-    const auto second = make_changing(click_settings());
-    load_state(*second, state);
-    play_changing(*second, stop + 1, 130);
-    EXPECT_EQ(state_of(*whole), state_of(*second)) << stop;
-  }
+    EXPECT_EQ(state_of(ranker).find("clickgp.shown_at") != std::string::npos, last >= kFirstDrop);
+  };
+  expect_resumes([] { return make_changing(click_settings()); }, play, 130,
+                 {60, kFirstDrop - 1, kFirstDrop, 112});
 }
 
 TEST(ClickGpTest, AQueryHasAShareOfTheMemory) {
@@ -687,14 +691,11 @@ TEST(ClickGpTest, AVectorHasAPriorOfItsOwnAndOtherInputsHaveCosines) {
     EXPECT_NEAR(scores[doc], sum, 1e-5);
   }
 
-  for (const std::uint32_t stop : {10U, 27U, 50U}) {
-    const auto first = make(ClickTerms::kProducts);
-    play_dataset(*first, data, 1, stop);
-    const auto second = make(ClickTerms::kProducts);
-    load_state(*second, state_of(*first));
-    play_dataset(*second, data, stop + 1, 70);
-    EXPECT_EQ(state_of(*ranker), state_of(*second)) << stop;
-  }
+  const auto play = [&](OnlineRanker& of, std::uint32_t first, std::uint32_t last, int /*threads*/) {
+    play_dataset(of, data, first, last);
+  };
+  EXPECT_EQ(expect_resumes([&] { return make(ClickTerms::kProducts); }, play, 70, {10, 27, 50}),
+            state_of(*ranker));
   const auto linear = make(ClickTerms::kLinear);
   load_state(*linear, state_of(*linear));  // of a ranker that knows no vector
   EXPECT_FALSE(contains(state_of(*linear), "vector"));
@@ -1451,14 +1452,10 @@ TEST(ClickGpTest, RewardsLeaveReadingAlone) {
 }
 
 TEST(ClickGpTest, ALogWithRewardsGivesEqualBitsAgain) {
-  const auto once = make_clicks(click_settings());
-  const auto resumed = make_clicks(click_settings());
-  play_purchases(*once, 1, 120, worth_by_input);
-  play_purchases(*resumed, 1, 70, worth_by_input);
-  const auto loaded = make_clicks(click_settings());
-  load_state(*loaded, state_of(*resumed));
-  play_purchases(*loaded, 71, 120, worth_by_input);
-  EXPECT_TRUE(state_of(*loaded) == state_of(*once));
+  const auto play = [](OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int /*threads*/) {
+    play_purchases(ranker, first, last, worth_by_input);
+  };
+  expect_resumes([] { return make_clicks(click_settings()); }, play, 120, {70});
 }
 
 }  // namespace

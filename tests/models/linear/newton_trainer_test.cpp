@@ -186,28 +186,6 @@ TEST(NewtonTrainerTest, OptimumIsZeroWithoutPairs) {
   EXPECT_EQ(vector_of(trainer.theta()).norm(), 0.0);
 }
 
-TEST(NewtonTrainerTest, ResumesBitIdentically) {
-  ExecutionContext context;
-  World world(23, false);
-  NewtonTrainer straight(kStride, {});
-  for (int round = 0; round < 30; ++round) {
-    NewtonTrainer resumed(kStride, {});
-    const std::string saved = state_of(straight);
-    load_state(resumed, saved);
-    ASSERT_EQ(state_of(resumed), saved);
-    world.grow(5);
-    const NewtonReport one = straight.train(context, world.pairs(), world.observed, 0.1);
-    const NewtonReport other = resumed.train(context, world.pairs(), world.observed, 0.1);
-    ASSERT_EQ(state_of(resumed), state_of(straight)) << round;
-    ASSERT_NE(state_of(straight), saved) << round;
-    ASSERT_EQ(one.steps, other.steps);
-    ASSERT_EQ(one.gradient_norm, other.gradient_norm);
-  }
-  NewtonTrainer narrow(8, {});
-  StateReader reader(state_of(straight), "test");
-  EXPECT_THROW(narrow.load(reader), IoError);
-}
-
 TEST(NewtonTrainerTest, RefusesFeaturesThatOverflowAndKeepsParameters) {
   ExecutionContext context;
   World world(25, false);

@@ -25,53 +25,6 @@ NetworkSettings network_of(Parameterisation parameterisation, std::int64_t depth
   return settings;
 }
 
-TEST(NetworkModelTest, GradientsMatchFiniteDifferences) {
-  for (const Parameterisation parameterisation : {Parameterisation::kNtk, Parameterisation::kStandard}) {
-    for (const std::int64_t depth : {2, 3}) {
-      const NetworkModel model(network_of(parameterisation, depth), kFeatures);
-      const NetworkShape shape = network_shape(network_of(parameterisation, depth), kFeatures);
-      ASSERT_EQ(model.parameters(), shape.parameters());
-      ASSERT_EQ(model.features(), kFeatures);
-      const std::vector<float> theta = random_theta(shape, 91);
-      const std::vector<float> features = random_numbers(11 * kFeatures, 92);
-      const FeatureMatrix docs = matrix_of(features, kFeatures);
-      std::vector<double> weights;
-      for (const float weight : random_numbers(11, 93)) weights.push_back(double{weight});
-      const auto weighted = [&](const std::vector<double>& at) {
-        double sum = 0.0;
-        for (std::int64_t doc = 0; doc < docs.docs; ++doc)
-          sum += weights[doc] * slow_score(shape, at, docs.doc(doc).data()).score;
-        return sum;
-      };
-      ExecutionContext context;
-      std::vector<double> gradient(theta.size());
-      for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] = static_cast<double>(k);
-      model.add_gradient(context, theta, docs, weights, gradient);
-      double largest = 0.0;
-      for (std::size_t k = 0; k < gradient.size(); ++k)
-        largest = std::max(largest, std::fabs(gradient[k] - static_cast<double>(k)));
-      EXPECT_GT(largest, 0.1);
-      for (std::size_t k = 0; k < gradient.size(); ++k) {
-        constexpr double kStep = 1e-6;
-        std::vector<double> moved = in_double(theta);
-        moved[k] += kStep;
-        const double up = weighted(moved);
-        moved[k] -= 2.0 * kStep;
-        const double down = weighted(moved);
-        // f is linear in each parameter between kinks: 1e-16 of the sum over the step, and factors in
-        // float32, 1e-6 of their terms.
-        EXPECT_NEAR(gradient[k] - static_cast<double>(k), (up - down) / (2.0 * kStep), 2e-6 * largest);
-      }
-      std::vector<float> scores(11);
-      model.score(context, theta, docs, scores);
-      for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
-        const SlowScore slow = slow_score(shape, theta, docs.doc(doc).data());
-        EXPECT_NEAR(scores[doc], slow.score, 1e-5 * (1.0 + slow.magnitude));
-      }
-    }
-  }
-}
-
 struct FormOfNetwork {
   RankerKind kind;
   Parameterisation parameterisation;

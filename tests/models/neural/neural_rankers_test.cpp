@@ -261,64 +261,6 @@ TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
 INSTANTIATE_TEST_SUITE_P(Forms, NeuralRankersTest, testing::ValuesIn(neural_names()),
                          [](const auto& info) { return info.param; });
 
-/// α_t (docs/MATH.md, "Certain order") from a covariance computed from scratch gives the same certain
-/// orders.
-TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {
-  const RankerSettings settings = neural_settings("theory");
-  const ExplorationSettings& explore = settings.explore;
-  const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
-  const double m = static_cast<double>(settings.network.width);
-  const double lambda = settings.posterior.lambda;
-  const auto p = static_cast<Eigen::Index>(shape.parameters());
-  Eigen::MatrixXd a = lambda * Eigen::MatrixXd::Identity(p, p);
-  const auto ranker = make_neural(settings, kWorldFeatures);
-  TestContext context;
-  double earlier = 0.0;
-  int certain = 0;
-  int uncertain = 0;
-  for (std::uint32_t round = 1; round <= 60; ++round) {
-    const QueryDocs query = world().query_of(round);
-    const auto docs = ranker->rank(context.round, query, round).docs;
-    RoundDetail detail;
-    ranker->describe(query, true, detail);
-    const double log_ratio =
-        (Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(a).eigenvalues().array() / lambda).log().sum() -
-        2.0 * std::log(explore.delta);
-    const double nu = TheoryAlpha::kClickNoise;
-    const double alpha = explore.c1 * (std::sqrt(nu * nu * log_ratio) + std::sqrt(lambda) * explore.c2);
-    ASSERT_GT(alpha, 0.0);
-    ASSERT_GE(alpha, earlier);
-    earlier = alpha;
-    const auto v = static_cast<std::size_t>(query.docs());
-    for (std::size_t i = 0; i < v; ++i) {
-      for (std::size_t j = 0; j < v; ++j) {
-        const double z = detail.scores[i] - detail.scores[j];
-        const double margin =
-            1.0 / (1.0 + std::exp(-z)) - 0.5 - alpha * std::sqrt(detail.width_sq[i * v + j]);
-        // α is made of factors in float32: 1e-5 of it.
-        if (std::fabs(z) < 1e-4 || std::fabs(margin) < 1e-5) continue;
-        ASSERT_EQ(detail.certain[i * v + j] != 0, margin > 0.0) << "round " << round;
-        ++(margin > 0.0 ? certain : uncertain);
-      }
-    }
-    const std::vector<std::int32_t> shown(docs.begin(), docs.begin() + 10);
-    const std::vector<double> theta = in_double(detail.theta.front());
-    const LearnReport report =
-        ranker->learn(context.round, {round, query, shown, world().perfect_clicks(query.query, shown)});
-    std::vector<double> up;
-    std::vector<double> down;
-    for (const auto& [winner, loser] : report.pairs) {
-      plain_network(shape, theta, query.features.doc(winner).data(), &up);
-      plain_network(shape, theta, query.features.doc(loser).data(), &down);
-      const Eigen::VectorXd g = Eigen::Map<const Eigen::VectorXd>(up.data(), p) -
-                                Eigen::Map<const Eigen::VectorXd>(down.data(), p);
-      a += g * g.transpose() / m;
-    }
-  }
-  EXPECT_GT(certain, 1000);
-  EXPECT_GT(uncertain, 1000);
-}
-
 void expect_training_on_the_mean_of_matchings(bool rewarded) {
   RankerSettings settings = neural_settings("expected");
   settings.trainer.steps = 6;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -10,34 +12,17 @@
 // Neural rankers in all their forms, played in a small world.
 namespace olrank {
 
+inline std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
 inline const std::vector<std::string>& neural_names() {
-  static const std::vector<std::string> names = {"dual",
-                                                 "primal",
-                                                 "diagonal",
-                                                 "none",
-                                                 "three_layers",
-                                                 "theory",
-                                                 "lambdarank",
-                                                 "expected",
-                                                 "ensemble",
-                                                 "reference",
-                                                 "reference_lambdarank",
-                                                 "reference_ensemble",
-                                                 "growth",
-                                                 "growth_lambdarank",
-                                                 "growth_ensemble",
-                                                 "growth_expected",
-                                                 "waiting_growth",
-                                                 "after",
-                                                 "after_growth",
-                                                 "first",
-                                                 "fresh",
-                                                 "fresh_ensemble",
-                                                 "noisy_prior_ensemble",
-                                                 "noisy_prior_growth_ensemble",
-                                                 "reference_warm",
-                                                 "debiased_growth",
-                                                 "debiased_lambdarank"};
+  static const std::vector<std::string> names = words_of(
+      "dual primal diagonal none three_layers theory lambdarank expected ensemble reference "
+      "reference_lambdarank reference_ensemble growth growth_lambdarank growth_ensemble growth_expected "
+      "waiting_growth after after_growth first fresh fresh_ensemble noisy_prior_ensemble "
+      "noisy_prior_growth_ensemble reference_warm debiased_growth debiased_lambdarank");
   return names;
 }
 

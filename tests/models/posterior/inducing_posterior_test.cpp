@@ -296,27 +296,6 @@ TEST(InducingPosteriorTest, RefusesStatesThatDoNotFit) {
   EXPECT_THROW(other_shape.load(third), IoError);
 }
 
-TEST(InducingPosteriorTest, FrozenCopiesKeepTheirWidths) {
-  const NetworkShape shape = ntk_shape(12, 10, 3);
-  ExecutionContext context;
-  InducingPosterior posterior(spec_of(shape, 50));
-  Rounds rounds(shape, 91);
-  const std::vector<float> docs = rounds.docs(9, 100);
-  std::vector<std::shared_ptr<const Posterior>> frozen;
-  std::vector<std::vector<double>> expected;
-  for (int number = 0; number < 60; ++number) {
-    frozen.push_back(posterior.freeze());
-    expected.push_back(posterior_widths(posterior, context, shape, docs));
-    observe(posterior, context, shape, rounds.round(5));
-  }
-  std::vector<double> width_sq(81);
-  for (std::size_t k = 0; k < frozen.size(); ++k) {
-    frozen[k]->widths(context, view_of(shape, docs), width_sq);
-    EXPECT_EQ(width_sq, expected[k]);
-    EXPECT_EQ(frozen[k]->pairs(), 5 * static_cast<std::int64_t>(k));
-  }
-}
-
 TEST(InducingPosteriorTest, ObservingPairsThatAreRefusedChangesNothing) {
   const NetworkShape shape = ntk_shape(12, 10, 3);
   ExecutionContext context;

@@ -106,41 +106,6 @@ TEST(PosteriorTest, WidthsAreZeroWithoutACovariance) {
   EXPECT_EQ(posterior_widths(*none, context, shape, round.factors), std::vector<double>(400, 0.0));
 }
 
-TEST(PosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const NetworkShape shape = ntk_shape(12, 10, 3);
-  for (const PosteriorVariant& variant : kPosteriorVariants) {
-    std::vector<std::vector<std::vector<double>>> results;
-    for (const int threads : {1, 2, 4}) {
-      ExecutionContext context(threads);
-      const auto posterior = make_posterior(posterior_spec(shape, variant));
-      results.push_back(trajectory(*posterior, context, shape, 0, 60));
-    }
-    EXPECT_EQ(results[1], results[0]);
-    EXPECT_EQ(results[2], results[0]);
-  }
-}
-
-TEST(PosteriorTest, ContinuesToTheSameBitsAfterLoading) {
-  const NetworkShape shape = ntk_shape(12, 10, 3);
-  for (const PosteriorVariant& variant : kPosteriorVariants) {
-    for (const int stop : {0, 7, 30}) {
-      ExecutionContext context;
-      const auto whole = make_posterior(posterior_spec(shape, variant));
-      trajectory(*whole, context, shape, 0, stop);
-      StateWriter state;
-      whole->save(state);
-      const auto loaded = make_posterior(posterior_spec(shape, variant));
-      load_state(*loaded, state.bytes());
-      EXPECT_EQ(loaded->pairs(), whole->pairs());
-      EXPECT_EQ(loaded->bytes(), whole->bytes()) << "curves report them";
-      EXPECT_EQ(trajectory(*loaded, context, shape, stop, stop + 10),
-                trajectory(*whole, context, shape, stop, stop + 10));
-      EXPECT_TRUE(state_of(*whole) == state_of(*loaded));
-      EXPECT_EQ(loaded->bytes(), whole->bytes());
-    }
-  }
-}
-
 TEST(PosteriorTest, RefusesStatesOfOtherPosteriors) {
   ExecutionContext context;
   const NetworkShape shape = ntk_shape(12, 10, 3);

@@ -193,37 +193,5 @@ TEST(RowCovarianceTest, WidthOfEqualDocumentsIsZero) {
   }
 }
 
-TEST(RowCovarianceTest, ContinuesToTheSameBitsAfterLoading) {
-  ExecutionContext context;
-  for (const Covariance structure : kStructures) {
-    RngStream coins = test_coins(104);
-    RowCovariance straight(structure, 8, 0.1);
-    const auto play = [&](RngStream& draws, RowCovariance& posterior, int rounds) {
-      for (int round = 0; round < rounds; ++round) {
-        const std::vector<double> rows = random_rows(draws, 3, 8);
-        posterior.observe(context, rows, 3);
-      }
-    };
-    play(coins, straight, 100);
-    const std::string saved = state_of(straight);
-    RowCovariance loaded(structure, 8, 0.1);
-    RngStream earlier = test_coins(105);
-    play(earlier, loaded, 1);
-    load_state(loaded, saved);
-    EXPECT_EQ(state_of(loaded), saved);
-    RngStream same = coins;
-    play(coins, straight, 350);  // 1,050 more: the renewal falls at the same pair
-    play(same, loaded, 350);
-    EXPECT_EQ(state_of(loaded), state_of(straight));
-    EXPECT_EQ(loaded.log_det(), straight.log_det());
-    if (structure != Covariance::kNone) {
-      EXPECT_NE(state_of(loaded), saved);
-    }
-    RowCovariance other(structure, 9, 0.1);
-    StateReader again(saved, "test");
-    EXPECT_THROW(other.load(again), IoError);
-  }
-}
-
 }  // namespace
 }  // namespace olrank

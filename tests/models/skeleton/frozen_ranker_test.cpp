@@ -29,7 +29,6 @@ RankerSettings settings_of(const std::string& name) {
   if (has("p2neur")) kind = RankerKind::kP2NeurRank;
   if (has("lambda")) kind = RankerKind::kOlLambdaRank;
   if (has("pdgd")) kind = RankerKind::kPdgd;
-  if (has("intervention")) kind = RankerKind::kInterventionAware;
   if (has("epsilon")) kind = RankerKind::kRankNet;
   RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
   settings.name = name;
@@ -42,8 +41,6 @@ RankerSettings settings_of(const std::string& name) {
   if (has("none")) settings.posterior.covariance = Covariance::kNone;
   if (has("theory")) settings.explore.alpha_schedule = AlphaSchedule::kTheory;
   if (has("blocks")) settings.explore.list = ListRule::kBlocks;
-  if (has("sample")) settings.explore.list = ListRule::kSample;
-  if (has("ucb")) settings.explore.list = ListRule::kUcb;
   if (has("inducing")) {
     settings.posterior.covariance = Covariance::kInducing;
     settings.posterior.budget = 40;
@@ -156,9 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FrozenRankerTest,
                          testing::Values("pairrank", "pairrank_diagonal_theory", "p2lin", "p2neur",
                                          "net_dual", "net_primal_theory", "net_auto_blocks_refine",
                                          "net_diagonal", "net_of_inverse", "net_none", "lambda", "pdgd",
-                                         "intervention_aware", "epsilon", "pairrank_sample",
-                                         "net_dual_sample", "net_diagonal_sample_theory",
-                                         "lambda_inducing_ucb"),
+                                         "epsilon", "lambda_inducing"),
                          [](const auto& info) { return info.param; });
 
 TEST(FrozenRanker, IsNullWhenListsBelongToTheirRound) {

@@ -81,10 +81,6 @@ TEST(RankerSettingsTest, RecipesLeaveOutLateSettingsThatChangeNothing) {
   EXPECT_FALSE(is_left_out_of_recipe(settings, "restart"));
   RankerSettings clicks = RankerSettings::defaults(RankerKind::kClickGp, ProtocolName::kRecommended);
   EXPECT_TRUE(is_left_out_of_recipe(clicks, "explore_floor"));
-  for (const RankerKind kind : {RankerKind::kInterventionAware, RankerKind::kPdgd}) {
-    const RankerSettings of_kind = RankerSettings::defaults(kind, ProtocolName::kPaper);
-    EXPECT_EQ(is_left_out_of_recipe(of_kind, "refresh_rounds"), kind == RankerKind::kPdgd);
-  }
   clicks.click.explore_floor = 0.1;
   EXPECT_FALSE(is_left_out_of_recipe(clicks, "explore_floor"));
 }

@@ -5,9 +5,9 @@
 #include "core/error.h"
 #include "core/io/state_archive.h"
 #include "recommend/ranking_figures.h"
+#include "recommend/recommender.h"
 #include "recommend/trees/fact_training.h"
 #include "recommend/trees/factor_tree.h"
-#include "recommend/trees/fmf_training.h"
 #include "recommend/trees/interview.h"
 #include "recommend/trees/tree_growth.h"
 #include "recommend/trees/tree_model.h"
@@ -68,7 +68,7 @@ TEST(FactTrainingTest, FindsThePlantedRootInNineOfTenSeeds) {
     settings.trees.user_depth = 1;
     settings.trees.item_depth = 0;
     settings.trees.start_passes = 10;
-    const auto training = start_fact(settings, data);
+    const auto training = kFactKind.start(settings, data);
     training->advance(context);
     const TreeNode& root =
         dynamic_cast<const TreeRecommender&>(training->model()).trees().user_tree.node(0);
@@ -81,7 +81,7 @@ TEST(FactTrainingTest, FindsThePlantedRootInNineOfTenSeeds) {
 TEST(FactTrainingTest, LossFallsFromPassToPass) {
   const TreeWorld world(33);
   ExecutionContext context;
-  const auto training = start_fact(small_fact(4), world.data);
+  const auto training = kFactKind.start(small_fact(4), world.data);
   const double first = training->advance(context).losses.front().second;
   double last = first;
   while (!training->finished()) last = training->advance(context).losses.front().second;
@@ -153,7 +153,7 @@ std::int32_t walk_again(const nlohmann::ordered_json& path, const nlohmann::orde
 TEST(TreeExplanationTest, PredicatesEvaluatedAgainLeadToTheSameLeaf) {
   const TreeWorld world(35);
   ExecutionContext context;
-  const auto training = start_fact(small_fact(1), world.data);
+  const auto training = kFactKind.start(small_fact(1), world.data);
   training->advance(context);
   const TreeModel& trees = dynamic_cast<const TreeRecommender&>(training->model()).trees();
   const auto user_tree = tree_json(trees.user_tree, world.reviews.names.features);
@@ -189,7 +189,7 @@ TEST(TreeExplanationTest, PredicatesEvaluatedAgainLeadToTheSameLeaf) {
 TEST(TreeModelTest, NobodyKnownAnswersUnknownEverywhere) {
   const TreeWorld world(36);
   ExecutionContext context;
-  const auto training = start_fact(small_fact(1), world.data);
+  const auto training = kFactKind.start(small_fact(1), world.data);
   training->advance(context);
   const TreeModel& trees = dynamic_cast<const TreeRecommender&>(training->model()).trees();
   std::int32_t node = 0;
@@ -305,7 +305,7 @@ TEST(InterviewTest, UnderstandsPlainWords) {
 TEST(InterviewTest, WalksToALeafAndListsWhatItsFactorPrefers) {
   const TreeWorld world(41);
   ExecutionContext context;
-  const auto training = start_fact(small_fact(1), world.data);
+  const auto training = kFactKind.start(small_fact(1), world.data);
   training->advance(context);
   const auto& recommender = dynamic_cast<const TreeRecommender&>(training->model());
   Interview interview(recommender, world.reviews.names, 5);

@@ -184,22 +184,6 @@ TEST(SquaredSumsTest, ClosedFormIsWhereDescentEnds) {
   }
 }
 
-TEST(SquaredSumsTest, GradientIsThatOfTheError) {
-  const TreeWorld world(8);
-  const std::vector<double> sums = squared_sums_of_rows(world.data.by_user, world.items);
-  const std::span<const double> first(sums.data(), squared_sums_size(TreeWorld::kDimension));
-  const std::vector<double> x = {0.4, -0.3, 0.2, 0.9};
-  std::vector<double> gradient(x.size(), 0.0);
-  add_squared_error_gradient(first, x, gradient);
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    std::vector<double> ahead = x;
-    std::vector<double> behind = x;
-    ahead[k] += 1e-4;
-    behind[k] -= 1e-4;
-    EXPECT_NEAR(gradient[k], (squared_error(first, ahead) - squared_error(first, behind)) / 2e-4, 1e-6);
-  }
-}
-
 using Factors = std::array<std::vector<double>, kTreeBranches>;
 
 TEST(ItemPairsTest, PairsAreOfD) {

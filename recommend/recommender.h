@@ -158,7 +158,7 @@ struct RecommenderKindRow {
   std::unique_ptr<Recommender> (*read)(StateReader&, const ReviewCounts&) = nullptr;
 };
 
-/// Those that are defined beside their trainings.
+/// Each of these rows is defined beside its training.
 extern const RecommenderKindRow kMterKind, kMterSKind, kMterSaKind, kFactKind, kFmfKind, kEfmKind,
     kBprmfKind, kNmfKind;
 

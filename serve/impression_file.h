@@ -132,7 +132,7 @@ class ImpressionStore : public Interface {
 
 /// An answered list needs these again: its clicks and the documents that had them.
 std::string answer_bytes(const FeedbackRecord& record);
-/// What a repeated answer gets of such bytes; nothing if they are damaged. ApiError for other clicks.
+/// Returns what a repeated answer gets of such bytes; nothing if damaged. Throws ApiError for other clicks.
 std::optional<ImpressionStore::Outcome> repeated_answer(std::string_view bytes, std::uint64_t round,
                                                         std::span<const ImpressionStore::Click> clicks);
 

@@ -688,7 +688,7 @@ class RankReader final : public RequestReader {
   std::size_t unknown_ = 0;        // documents that need numbers and are not stored
   std::vector<std::string> unknown_ids_;  // of the first of them
   std::vector<char> given_;  // whether the document's object has the number; empty: a list of all
-  // Of the documents that lack numbers: which these are, the numbers they have, and whether they sent any.
+  // These say which documents lack numbers, which numbers each of them has, and whether it sent any.
   std::vector<std::int32_t> lacking_;
   std::vector<char> lacking_given_;
   std::vector<char> lacking_sent_;

@@ -30,7 +30,7 @@ enum class Arithmetic { kFloat, kTf32x3, kDouble };
 /// An operation that is ready to run repeatedly.
 struct DeviceWork {
   std::function<void(Stream)> own = {};
-  /// The same in LibTorch calls, on its current stream; empty if there is no such form.
+  /// Does the same in LibTorch calls, on its current stream; empty if there is no such form.
   std::function<void()> libtorch = {};
   /// Writes the inputs again that `own` uses up, before each of its calls; no time is counted for it. Empty
   /// where every call finds the same inputs.

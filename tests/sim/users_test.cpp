@@ -156,7 +156,7 @@ TEST(UsersTest, CustomUsersFollowTheOtherModels) {
       contains(message_of<InvalidArgument>([&] { make_user("fickle", {}, users, 3); }), "user 'near'"));
 }
 
-// What files can say is refused in tests/jobs/settings/configuration_test.txt.
+// tests/jobs/settings/configuration_test.txt refuses what a file can say.
 TEST(UsersTest, RefusesProbabilitiesThatAreNone) {
   EXPECT_EQ(complaint_about([](UserSettings&) {}), kNoError);
   EXPECT_EQ(complaint_about([](UserSettings& user) { user.click[1] = 1.5; }),

@@ -52,7 +52,7 @@ struct TestHistory {
   device::PairHistoryView view() { return {features_there, docs, terms_there, count(), {offsets, ends}}; }
 };
 
-/// What members are trained on.
+/// Members are trained with these sizes and settings.
 struct TrainingCase {
   NetworkShape shape;
   std::int64_t docs = 2;

@@ -26,6 +26,20 @@ std::string trained_bytes(const RecommenderKindRow& kind, const RecommendSetting
   return state.bytes();
 }
 
+/// A world with the model of one pass of fact.
+struct TrainedFact {
+  explicit TrainedFact(std::int64_t seed)
+      : world(seed), training(kFactKind.start(small_fact(1), world.data)) {
+    ExecutionContext context;
+    training->advance(context);
+  }
+  const TreeRecommender& model() const { return dynamic_cast<const TreeRecommender&>(training->model()); }
+  const TreeModel& trees() const { return model().trees(); }
+
+  TreeWorld world;
+  std::unique_ptr<RecommenderTraining> training;
+};
+
 TEST(FactTrainingTest, SameTreesOnAnyNumberOfThreadsAndAfterAPause) {
   const TreeWorld world(31);
   for (const RecommenderKind kind : {RecommenderKind::kFact, RecommenderKind::kFmf}) {
@@ -54,15 +68,9 @@ TEST(FactTrainingTest, FindsThePlantedRootInNineOfTenSeeds) {
   ExecutionContext context;
   int found = 0;
   for (std::int64_t seed = 1; seed <= 10; ++seed) {
-    PlantedTrees planted;
-    planted.users = 400;
-    planted.items = 200;
-    planted.reviews = 6000;
-    planted.seed = seed;
+    const PlantedTrees planted = {.users = 400, .items = 200, .reviews = 6000, .seed = seed};
     const Reviews reviews = make_tree_reviews(context, planted);
-    std::vector<std::int64_t> all(reviews.size());
-    for (std::int64_t review = 0; review < reviews.size(); ++review) all[review] = review;
-    const TrainingData data = make_training_data(reviews, all);
+    const TrainingData data = training_on_all(reviews);
     RecommendSettings settings = small_fact(1);
     settings.factors.dimension = 10;
     settings.trees.user_depth = 1;
@@ -86,36 +94,6 @@ TEST(FactTrainingTest, LossFallsFromPassToPass) {
   double last = first;
   while (!training->finished()) last = training->advance(context).losses.front().second;
   EXPECT_LT(last, first);
-}
-
-TEST(FactTrainingTest, SavedModelScoresAlike) {
-  const TreeWorld world(34);
-  ExecutionContext context;
-  for (const RecommenderKind kind : {RecommenderKind::kFact, RecommenderKind::kFmf}) {
-    RecommendSettings settings = small_fact(1);
-    settings.kind = kind;
-    const RecommenderKindRow& row = recommender_kind(kind);
-    const auto training = row.start(settings, world.data);
-    training->advance(context);
-    StateWriter state;
-    training->model().save(state);
-    StateReader reader(state.bytes(), "model");
-    const auto read = row.read(reader, counts_of(world.reviews));
-    std::vector<float> before(world.data.by_item.rows());
-    std::vector<float> after(before.size());
-    for (std::int64_t user = 0; user < 20; ++user) {
-      training->model().score(user, before);
-      read->score(user, after);
-      EXPECT_EQ(before, after);
-    }
-    // The first scores are products of factors.
-    const TreeModel& trees = dynamic_cast<const TreeRecommender&>(*read).trees();
-    EXPECT_NEAR(after[3], factor_product(trees.users.row(19), trees.items.row(3)), 1e-5);
-    ReviewCounts other = counts_of(world.reviews);
-    ++other.items;
-    StateReader again(state.bytes(), "model");
-    EXPECT_THROW(row.read(again, other), IoError);
-  }
 }
 
 TEST(FactTrainingTest, RefusesTreesDeeperThanTheDataAllows) {
@@ -151,17 +129,15 @@ std::int32_t walk_again(const nlohmann::ordered_json& path, const nlohmann::orde
 }
 
 TEST(TreeExplanationTest, PredicatesEvaluatedAgainLeadToTheSameLeaf) {
-  const TreeWorld world(35);
-  ExecutionContext context;
-  const auto training = kFactKind.start(small_fact(1), world.data);
-  training->advance(context);
-  const TreeModel& trees = dynamic_cast<const TreeRecommender&>(training->model()).trees();
+  const TrainedFact fact(35);
+  const TreeWorld& world = fact.world;
+  const TreeModel& trees = fact.trees();
   const auto user_tree = tree_json(trees.user_tree, world.reviews.names.features);
   const auto item_tree = tree_json(trees.item_tree, world.reviews.names.features);
   bool shared_somewhere = false;
   for (std::int64_t user = 0; user < 40; ++user) {
     const std::int64_t item = user * 2;
-    const auto explanation = training->model().explain(user, item, world.reviews.names);
+    const auto explanation = fact.model().explain(user, item, world.reviews.names);
     ASSERT_TRUE(explanation);
     const auto& details = explanation->details;
     EXPECT_EQ(walk_again(details["user_path"], user_tree), trees.user_leaf[user]);
@@ -187,15 +163,15 @@ TEST(TreeExplanationTest, PredicatesEvaluatedAgainLeadToTheSameLeaf) {
 }
 
 TEST(TreeModelTest, NobodyKnownAnswersUnknownEverywhere) {
-  const TreeWorld world(36);
-  ExecutionContext context;
-  const auto training = kFactKind.start(small_fact(1), world.data);
-  training->advance(context);
-  const TreeModel& trees = dynamic_cast<const TreeRecommender&>(training->model()).trees();
+  const TrainedFact fact(36);
+  const TreeWorld& world = fact.world;
+  const TreeModel& trees = fact.trees();
   std::int32_t node = 0;
   while (!trees.user_tree.node(node).is_leaf()) node = trees.user_tree.node(node).children[2];
   std::vector<float> scores(trees.items.rows());
-  training->model().score_new_user({}, scores);
+  fact.model().score(19, scores);
+  EXPECT_NEAR(scores[3], factor_product(trees.users.row(19), trees.items.row(3)), 1e-5);
+  fact.model().score_new_user({}, scores);
   for (std::int64_t item = 0; item < 10; ++item)
     EXPECT_NEAR(scores[item], factor_product(trees.user_tree.factor(node), trees.items.row(item)), 1e-5);
   // All reviews of a user lead to the user's own leaf.
@@ -303,12 +279,8 @@ TEST(InterviewTest, UnderstandsPlainWords) {
 }
 
 TEST(InterviewTest, WalksToALeafAndListsWhatItsFactorPrefers) {
-  const TreeWorld world(41);
-  ExecutionContext context;
-  const auto training = kFactKind.start(small_fact(1), world.data);
-  training->advance(context);
-  const auto& recommender = dynamic_cast<const TreeRecommender&>(training->model());
-  Interview interview(recommender, world.reviews.names, 5);
+  const TrainedFact fact(41);
+  Interview interview(fact.model(), fact.world.reviews.names, 5);
   ASSERT_FALSE(interview.finished());
   EXPECT_EQ(interview.question(), "How much does " + std::string(interview.subject()) + " matter to you?");
   int questions = 0;
@@ -316,10 +288,10 @@ TEST(InterviewTest, WalksToALeafAndListsWhatItsFactorPrefers) {
     const std::vector<InterviewItem> before = interview.list();
     interview.answer(questions == 0 ? TreeBranch::kAtLeast : TreeBranch::kBelow);
     ++questions;
-    const auto factor = recommender.trees().user_tree.factor(interview.node());
+    const auto factor = fact.trees().user_tree.factor(interview.node());
     for (std::size_t rank = 0; rank < interview.list().size(); ++rank) {
       const InterviewItem& item = interview.list()[rank];
-      EXPECT_NEAR(item.score, factor_product(factor, recommender.trees().items.row(item.item)), 1e-5);
+      EXPECT_NEAR(item.score, factor_product(factor, fact.trees().items.row(item.item)), 1e-5);
       if (rank > 0) {
         EXPECT_GE(interview.list()[rank - 1].score, item.score);
       }
@@ -329,7 +301,7 @@ TEST(InterviewTest, WalksToALeafAndListsWhatItsFactorPrefers) {
   }
   EXPECT_GE(questions, 1);
   EXPECT_LE(questions, 3);
-  EXPECT_EQ(std::ssize(recommender.trees().user_tree.path_to(interview.node())), questions);
+  EXPECT_EQ(std::ssize(fact.trees().user_tree.path_to(interview.node())), questions);
 }
 
 TEST(InterviewTest, ChangesAreSaidFromTheOldRankToTheNew) {

@@ -1,17 +1,14 @@
 #include "tests/recommend/trees/tree_world.h"
 
-#include <numeric>
-
 #include "recommend/trees/fact_training.h"
 
 namespace olrank {
 
 TreeWorld::TreeWorld(std::int64_t seed) {
   ExecutionContext context;
-  reviews = make_tree_reviews(context, small_trees(seed));
-  std::vector<std::int64_t> all(reviews.size());
-  std::iota(all.begin(), all.end(), 0);
-  data = make_training_data(reviews, all);
+  reviews = make_tree_reviews(context,
+                              {.users = 200, .items = 120, .features = 20, .reviews = 2000, .seed = seed});
+  data = training_on_all(reviews);
   items = factorise_ratings(data.by_user, data.by_item.rows(), {.dimension = kDimension, .passes = 3});
   std::vector<MentionCount> counts;
   for (std::int64_t user = 0; user < data.by_user.rows(); ++user) {

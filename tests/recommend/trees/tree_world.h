@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "recommend/recommender.h"
@@ -11,14 +12,10 @@
 
 namespace olrank {
 
-inline PlantedTrees small_trees(std::int64_t seed) {
-  PlantedTrees planted;
-  planted.users = 200;
-  planted.items = 120;
-  planted.features = 20;
-  planted.reviews = 2000;
-  planted.seed = seed;
-  return planted;
+inline TrainingData training_on_all(const Reviews& reviews) {
+  std::vector<std::int64_t> all(reviews.size());
+  std::iota(all.begin(), all.end(), 0);
+  return make_training_data(reviews, all);
 }
 
 /// A small set of reviews with item factors, and what a users' tree grows from.

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import pathlib
 import signal
-import subprocess
 
 import pytest
 
@@ -133,9 +132,7 @@ def test_refuses_before_a_task_is_submitted(tmp_path):
     executor = Here()
     for config, message in [
         ({"data": {"sorce": "synth:small"}}, "sorce.*source"),
-        (CONFIG | {"ranker": [{"kind": "pairank"}]}, "pairank.*pairrank"),
         (CONFIG | {"clicks": {"models": ["stranger"]}}, "stranger"),
-        ({}, "No data given"),
     ]:
         with pytest.raises(olrank.InvalidArgument, match=message):
             olrank.run(config, progress=False, executor=executor)
@@ -246,9 +243,7 @@ def tuned(tmp_path_factory):
 
 def test_tuning_is_what_the_program_tunes(tuned, tmp_path, program):
     (tmp_path / "swept.toml").write_text((tuned.out / "tune.toml").read_text())
-    command = [program, "tune", tmp_path / "swept.toml", "--out", tmp_path / "run", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True)
-    assert tuned.winners == json.loads(done.stdout)["winners"]
+    assert tuned.winners == json.loads(program("tune", tmp_path / "swept.toml", "--out", tmp_path / "run", "--json"))["winners"]
     assert [winner["ranker"] for winner in tuned.winners] == ["linear", "net"]
     assert decided(tuned.out) == decided(tmp_path / "run")
     assert len(tuned.tuning.trials) == 8 and len(tuned.test.trials) == 4

@@ -101,6 +101,20 @@ class Scale {
   bool logarithmic_;
 };
 
+/// A page shows the figures of a group together: the answers, and under a fold each of the others.
+enum class FigureGroup { kMain, kQuality, kCertainty, kTime };
+
+struct ReportFigure {
+  std::string slug;  // used in file names
+  Drawing drawing;
+  std::string caption;  // one or two sentences
+  std::string csv;      // the numbers behind it
+  FigureGroup group = FigureGroup::kMain;
+};
+
+ReportFigure figure_of(std::string slug, const Plot& plot, std::string caption,
+                       FigureGroup group = FigureGroup::kMain);
+
 // The drawings of every kind of plot share these.
 
 inline constexpr double kPlotWidth = 400.0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/labels.h"
 #include "report/markup.h"
 #include "report/plot.h"
 

@@ -1,4 +1,4 @@
-#include "report/study_findings.h"
+#include "report/study.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,11 +33,6 @@ struct Span {
     ++values;
   }
 };
-
-/// "−0.0021 ± 0.0017", always with a sign; without the interval if there is none.
-std::string signed_estimate(const MeanInterval& estimate, int digits) {
-  return (estimate.mean > 0.0 ? "+" : "") + estimate_text(estimate, digits);
-}
 
 class Findings {
  public:
@@ -166,7 +161,7 @@ class Findings {
       only = value;
     }
     if (span.values == 0) return "";
-    if (span.values == 1) return signed_estimate(only->minus_exact->test.difference, digits);
+    if (span.values == 1) return estimate_text(only->minus_exact->test.difference, digits, true);
     const std::string low = signed_number(span.low, digits);
     const std::string high = signed_number(span.high, digits);
     return low == high ? low : low + " to " + high;

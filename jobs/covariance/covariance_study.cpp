@@ -20,7 +20,6 @@
 #include "report/experiment_results.h"
 #include "report/outputs.h"
 #include "report/study.h"
-#include "report/study_findings.h"
 
 namespace olrank {
 namespace {

@@ -13,7 +13,6 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "recommend/ranking_figures.h"
-#include "recommend/synthetic_factors.h"
 #include "recommend/trees/factor_tree.h"
 
 namespace olrank {

@@ -1,4 +1,4 @@
-#include "recommend/trees/fact_training.h"
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@
 #include "core/io/state_archive.h"
 #include "core/math/any_cpu.h"
 #include "core/math/pair_loss.h"
-#include "core/random/rng_stream.h"
 #include "recommend/recommender.h"
 #include "recommend/trees/pair_source.h"
 #include "recommend/trees/tree_growth.h"
@@ -27,13 +26,25 @@ Profiles profiles_of_training(const TrainingData& data, ProfileKind kind) {
                        count_mentions(data, of_users ? reviews.user : reviews.item), kind);
 }
 
+/// A user's profile is what the user rated.
+Profiles profiles_of_ratings(const RatingRows& by_user, std::int64_t items) {
+  Profiles profiles;
+  profiles.features = items;
+  profiles.begin = by_user.ends;
+  for (std::size_t place = 0; place < by_user.others.size(); ++place)
+    profiles.entries.push_back({by_user.others[place], by_user.ratings[place]});
+  return profiles;
+}
+
+/// The rows of one side with what a tree may ask about them.
 struct TrainedSide {
-  explicit TrainedSide(Profiles of_rows)
-      : profiles(std::move(of_rows)), thresholds(equal_frequency_thresholds(profiles)) {
+  TrainedSide(Profiles of_rows, Thresholds cuts)
+      : profiles(std::move(of_rows)), thresholds(std::move(cuts)) {
     split.profiles = &profiles;
     split.thresholds = &thresholds;
     split.reached = reached_thresholds(profiles, thresholds);
   }
+  explicit TrainedSide(Profiles of_rows) : TrainedSide(of_rows, equal_frequency_thresholds(of_rows)) {}
   TrainedSide(const TrainedSide&) = delete;
   TrainedSide& operator=(const TrainedSide&) = delete;
 
@@ -62,21 +73,80 @@ double pair_loss(std::span<const ItemPair> pairs, const FactorRows& users, const
   return sum;
 }
 
-/// FacT: two trees over what reviews mention, alternated. Jia, Toward Reliable Decision-making in
-/// Information Systems, PhD thesis, UVA 2022, §4.2.
-class FactTraining : public RecommenderTraining {
+/// What both trainings have: a model of trees, whose loss settles.
+class TreeTraining : public RecommenderTraining {
  public:
-  FactTraining(const RecommendSettings& settings, const TrainingData& data)
+  bool finished() const override { return settled_ || passed_ >= passes(); }
+  const Recommender& model() const override { return model_; }
+
+  void fields(StateFields& state) override {
+    const auto own = [this](const char* name) {
+      return fmt::format("{}.{}", name_of(settings_.kind), name);
+    };
+    state.numbers(own("passed"), passed_);
+    state.numbers(own("loss"), loss_);
+    state.number(own("settled"), std::int64_t{settled_}, [this](std::int64_t one) { settled_ = one != 0; });
+    own_fields(state);
+    if (!state.reads()) return model_.save(state.writer());
+    const TreeModel& trees = model_.trees();
+    model_.replace(read_tree_model(state.reader(), trees.questions, data_.by_user.rows(),
+                                   data_.by_item.rows(), trees.user_profiles.features));
+  }
+
+ protected:
+  TreeTraining(const RecommendSettings& settings, const TrainingData& data, TreeQuestions questions,
+               TreeModel model = {})
       : RecommenderTraining(settings.passes),
         settings_(settings),
         data_(data),
-        users_(profiles_of_training(data, ProfileKind::kUser)),
-        items_(profiles_of_training(data, ProfileKind::kItem)),
-        next_items_(data.by_item.rows(), dimension()),
-        model_(untrained()) {}
+        model_(untrained(questions, std::move(model))) {}
 
-  bool finished() const override { return settled_ || passed_ >= passes(); }
-  const Recommender& model() const override { return model_; }
+  virtual void own_fields(StateFields&) {}
+
+  int dimension() const { return static_cast<int>(settings_.factors.dimension); }
+
+  /// V_0.
+  FactorRows first_items(double pair_weight) const {
+    return factorise_ratings(data_.by_user, data_.by_item.rows(),
+                             {.dimension = dimension(),
+                              .passes = settings_.trees.start_passes,
+                              .pair_weight = pair_weight,
+                              .seed = static_cast<std::uint64_t>(settings_.seed)});
+  }
+
+  /// Ends a pass with this loss.
+  void end_pass(double loss) {
+    const double most = settings_.trees.least_change * std::fabs(loss_);
+    settled_ = ++passed_ > 1 && std::fabs(loss_ - loss) < most;
+    loss_ = loss;
+  }
+
+  const RecommendSettings settings_;
+  const TrainingData& data_;
+  TreeRecommender model_;
+  double loss_ = 0.0;
+  bool settled_ = false;
+
+ private:
+  TreeModel untrained(TreeQuestions questions, TreeModel model) const {
+    model.questions = questions;
+    model.user_tree = FactorTree(dimension());
+    model.users = FactorRows(data_.by_user.rows(), dimension());
+    model.items = FactorRows(data_.by_item.rows(), dimension());
+    model.user_leaf.assign(data_.by_user.rows(), 0);
+    return model;
+  }
+};
+
+/// FacT: two trees over what reviews mention, alternated. Jia, Toward Reliable Decision-making in
+/// Information Systems, PhD thesis, UVA 2022, §4.2.
+class FactTraining : public TreeTraining {
+ public:
+  FactTraining(const RecommendSettings& settings, const TrainingData& data)
+      : TreeTraining(settings, data, TreeQuestions::kFeatures, of_items_and_mentions(settings, data)),
+        users_(model_.trees().user_profiles),
+        items_(model_.trees().item_profiles),
+        next_items_(data.by_item.rows(), dimension()) {}
 
   TrainingPassReport advance(ExecutionContext& context) override;
 
@@ -87,38 +157,15 @@ class FactTraining : public RecommenderTraining {
             {"settled", settled_}};
   }
 
-  void fields(StateFields& state) override {
-    state.numbers("fact.passed", passed_);
-    state.numbers("fact.loss", loss_);
-    state.number("fact.settled", std::int64_t{settled_}, [this](std::int64_t one) { settled_ = one != 0; });
-    state.sized("fact.start", next_items_.padded_values());
-    if (!state.reads()) return model_.save(state.writer());
-    model_.replace(read_tree_model(state.reader(), TreeQuestions::kFeatures, data_.by_user.rows(),
-                                   data_.by_item.rows(), users_.profiles.features));
-  }
-
  private:
-  int dimension() const { return static_cast<int>(settings_.factors.dimension); }
+  void own_fields(StateFields& state) override { state.sized("fact.start", next_items_.padded_values()); }
 
-  /// V_0.
-  FactorRows first_items() const {
-    return factorise_ratings(data_.by_user, data_.by_item.rows(),
-                             {.dimension = dimension(),
-                              .passes = settings_.trees.start_passes,
-                              .pair_weight = settings_.trees.tree_pair_weight,
-                              .seed = static_cast<std::uint64_t>(settings_.seed)});
-  }
-
-  TreeModel untrained() const {
+  static TreeModel of_items_and_mentions(const RecommendSettings& settings, const TrainingData& data) {
     TreeModel model;
-    model.user_tree = FactorTree(dimension());
-    model.item_tree = FactorTree(dimension());
-    model.users = FactorRows(data_.by_user.rows(), dimension());
-    model.items = FactorRows(data_.by_item.rows(), dimension());
-    model.user_leaf.assign(data_.by_user.rows(), 0);
-    model.item_leaf.assign(data_.by_item.rows(), 0);
-    model.user_profiles = users_.profiles;
-    model.item_profiles = items_.profiles;
+    model.item_tree = FactorTree(static_cast<int>(settings.factors.dimension));
+    model.item_leaf.assign(data.by_item.rows(), 0);
+    model.user_profiles = profiles_of_training(data, ProfileKind::kUser);
+    model.item_profiles = profiles_of_training(data, ProfileKind::kItem);
     return model;
   }
 
@@ -144,20 +191,15 @@ class FactTraining : public RecommenderTraining {
     return rows;
   }
 
-  const RecommendSettings settings_;
-  const TrainingData& data_;
   TrainedSide users_;
   TrainedSide items_;
   FactorRows next_items_;  // V_{t−1}
-  TreeRecommender model_;
-  double loss_ = 0.0;
-  bool settled_ = false;
 };
 
 TrainingPassReport FactTraining::advance(ExecutionContext& context) {
   const TreeSettings& trees = settings_.trees;
   const std::int64_t pass = passed_ + 1;
-  if (pass == 1) next_items_ = first_items();
+  if (pass == 1) next_items_ = first_items(trees.tree_pair_weight);
   const std::vector<ItemPair> pairs =
       trees.tree_pair_weight > 0.0
           ? sample_preference_pairs(data_.by_user, data_.by_item.rows(), trees.pairs_per_rating,
@@ -202,10 +244,7 @@ TrainingPassReport FactTraining::advance(ExecutionContext& context) {
     return squared_loss(data_.by_user, model.users, model.items) +
            trees.tree_pair_weight * pair_loss(pairs, model.users, model.items) + penalty;
   };
-  const double loss = whole_loss();
-  settled_ = pass > 1 && std::fabs(loss_ - loss) < trees.least_change * std::fabs(loss_);
-  loss_ = loss;
-  passed_ = pass;
+  end_pass(whole_loss());
   if (!personal_now && finished()) {
     const UserPairs last_pairs(pairs, data_.by_user.rows(), model.items);
     users_.split.sums = squared_sums_of_rows(data_.by_user, model.items);
@@ -227,32 +266,88 @@ TrainingPassReport FactTraining::advance(ExecutionContext& context) {
   return report;
 }
 
-/// Factors with their sums of squared gradients.
-struct LearnedFactors {
-  LearnedFactors(std::int64_t rows, int dimension) : values(rows, dimension), squares(rows, dimension) {}
-
-  void step(std::int64_t row, std::span<const double> gradient, double step_size) {
-    const std::span<float> value = values.row(row);
-    const std::span<float> square = squares.row(row);
-    for (std::size_t k = 0; k < value.size(); ++k) {
-      square[k] += static_cast<float>(gradient[k] * gradient[k]);
-      if (square[k] > 0.0F)
-        value[k] -= static_cast<float>(step_size * gradient[k] / std::sqrt(static_cast<double>(square[k])));
+/// FMF, functional matrix factorisation: a tree of users whose questions are items, liked, disliked or
+/// unknown. Zhou, Yang and Zha, "Functional matrix factorizations for cold-start recommendation", SIGIR
+/// 2011.
+class FmfTraining : public TreeTraining {
+ public:
+  FmfTraining(const RecommendSettings& settings, const TrainingData& data)
+      : TreeTraining(settings, data, TreeQuestions::kItems),
+        users_(profiles_of_ratings(data.by_user, data.by_item.rows()),
+               same_threshold(data.by_item.rows(), static_cast<float>(settings.trees.like_at))) {
+    users_.split.dimension = dimension();
+    for (std::int64_t user = 0; user < data.by_user.rows(); ++user) {
+      if (data.by_user.count(user) > 0) rows_.push_back(static_cast<std::int32_t>(user));
     }
   }
 
-  FactorRows values;
-  FactorRows squares;
-};
-
-/// Factors whose products are about the mean rating.
-void draw_start(FactorRows& factors, double scale, std::uint64_t seed, std::uint64_t side) {
-  const PhiloxKey key = make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = side});
-  for (std::int64_t row = 0; row < factors.rows(); ++row) {
-    RngStream draws(key, 0, static_cast<std::uint32_t>(row));
-    for (float& value : factors.row(row)) value = static_cast<float>(scale * (1.0 + 0.3 * draws.normal()));
+  TrainingPassReport advance(ExecutionContext& context) override {
+    const TreeSettings& trees = settings_.trees;
+    TreeModel model = model_.trees();
+    if (passed_ == 0) model.items = first_items(0.0);
+    users_.split.sums = squared_sums_of_rows(data_.by_user, model.items);
+    GrownTree grown = grow_tree(context, users_.split, rows_, nullptr,
+                                {.depth = static_cast<int>(trees.user_depth),
+                                 .least_rows = trees.node_rows,
+                                 .penalty = trees.user_penalty,
+                                 .parent_factor = trees.parent_factor,
+                                 .descent = {}});
+    users_.split.sums = {};
+    model.user_tree = std::move(grown.tree);
+    model.user_leaf = std::move(grown.leaf_of);
+    model.users = std::move(grown.factors);
+    const auto [squared, item_penalty] = fit_items(context, model);
+    const double penalty = grown.penalty + item_penalty;
+    const double loss = squared + penalty;
+    end_pass(loss);
+    model_.replace(std::move(model));
+    return {.pass = passed_, .losses = {{"loss", loss}, {"squared", squared}, {"penalty", penalty}}};
   }
-}
+
+  nlohmann::ordered_json facts() const override {
+    const FactorTree& tree = model_.trees().user_tree;
+    return {{"user_tree", {{"depth", tree.depth()}, {"nodes", tree.size()}}}, {"settled", settled_}};
+  }
+
+ private:
+  struct ItemLoss {
+    double squared = 0.0;
+    double penalty = 0.0;
+  };
+
+  /// Item factors by least squares given the factors of leaves; items without a rating get 0.
+  ItemLoss fit_items(ExecutionContext& context, TreeModel& model) const {
+    constexpr std::int64_t kItemsOfBlock = 32;
+    const std::int64_t items = data_.by_item.rows();
+    const double weight = settings_.trees.item_penalty;
+    const std::vector<double> zero(dimension(), 0.0);
+    const std::vector<double> sums = squared_sums_of_rows(data_.by_item, model.users);
+    const std::int64_t size = squared_sums_size(dimension());
+    std::vector<ItemLoss> losses(items);
+    context.for_blocks(items, kItemsOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
+      RidgeSolver solver(dimension());
+      std::vector<double> factor(dimension());
+      for (std::int64_t item = begin; item < end; ++item) {
+        const std::span<const double> of_item(sums.data() + item * size, static_cast<std::size_t>(size));
+        solver.minimise(of_item, weight, zero, factor);
+        losses[item].squared = squared_error(of_item, factor);
+        for (int k = 0; k < dimension(); ++k) {
+          losses[item].penalty += weight * factor[k] * factor[k];
+          model.items.row(item)[k] = static_cast<float>(factor[k]);
+        }
+      }
+    });
+    ItemLoss all;
+    for (const ItemLoss& loss : losses) {
+      all.squared += loss.squared;
+      all.penalty += loss.penalty;
+    }
+    return all;
+  }
+
+  TrainedSide users_;
+  std::vector<std::int32_t> rows_;
+};
 
 std::int64_t plan_fact(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
   constexpr std::int64_t kDouble = sizeof(double);
@@ -286,6 +381,32 @@ constexpr std::array<std::string_view, 10> kFactKeys = {
     "dimension", "user_depth",   "item_depth",   "node_rows",        "parent_factor",
     "personal",  "user_penalty", "item_penalty", "tree_pair_weight", "least_change"};
 
+std::int64_t plan_fmf(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
+  constexpr std::int64_t kDouble = sizeof(double);
+  const int dimension = static_cast<int>(settings.factors.dimension);
+  const std::int64_t sums = squared_sums_size(dimension) * kDouble;
+  const std::int64_t row = FactorRows::padded(dimension) * static_cast<std::int64_t>(sizeof(float));
+  // Sums of one side at a time, and per thread those between thresholds; factors in the old and the new
+  // model; ratings as profiles with their index.
+  return std::max(counts.users, counts.items) * sums + threads * (kMostThresholds + 8) * sums +
+         3 * (counts.users + counts.items) * row + counts.reviews * 48;
+}
+
+std::unique_ptr<RecommenderTraining> start_fmf(const RecommendSettings& settings,
+                                               const TrainingData& data) {
+  check_tree_depth("user_depth", settings.trees.user_depth, data.by_user, "users");
+  return std::make_unique<FmfTraining>(settings, data);
+}
+
+std::unique_ptr<Recommender> read_fmf(StateReader& state, const ReviewCounts& counts) {
+  return std::make_unique<TreeRecommender>(
+      read_tree_model(state, TreeQuestions::kItems, counts.users, counts.items, counts.features));
+}
+
+constexpr std::array<std::string_view, 8> kFmfKeys = {"dimension",     "user_depth",   "node_rows",
+                                                      "parent_factor", "user_penalty", "item_penalty",
+                                                      "least_change",  "like_at"};
+
 }  // namespace
 
 constinit const RecommenderKindRow kFactKind = {
@@ -298,47 +419,14 @@ constinit const RecommenderKindRow kFactKind = {
     plan_fact,
     start_fact,
     read_fact};
-
-FactorRows factorise_ratings(const RatingRows& by_user, std::int64_t items,
-                             const MatrixStartSettings& settings) {
-  const std::int64_t users = by_user.rows();
-  LearnedFactors u(users, settings.dimension);
-  LearnedFactors v(items, settings.dimension);
-  double mean = 0.0;
-  for (const float rating : by_user.ratings) mean += rating;
-  if (!by_user.ratings.empty()) mean /= static_cast<double>(by_user.ratings.size());
-  const double scale = std::sqrt(mean / settings.dimension);
-  draw_start(u.values, scale, settings.seed, 1);
-  draw_start(v.values, scale, settings.seed, 2);
-  std::vector<double> of_user(settings.dimension);
-  std::vector<double> of_winner(settings.dimension);
-  std::vector<double> of_loser(settings.dimension);
-  for (std::int64_t pass = 0; pass < settings.passes; ++pass) {
-    // The passes of trees are numbered from 1, these below 0.
-    const std::vector<ItemPair> pairs =
-        sample_preference_pairs(by_user, items, 1, settings.seed, -1 - pass);
-    for (const ItemPair& pair : pairs) {
-      const std::span<const float> user = u.values.row(pair.user);
-      const std::span<const float> winner = v.values.row(pair.winner);
-      const std::span<const float> loser = v.values.row(pair.loser);
-      const double predicted = factor_product(user, winner);
-      const auto rated = by_user.others_of(pair.user);
-      const auto place = std::lower_bound(rated.begin(), rated.end(), pair.winner) - rated.begin();
-      const double error = 2.0 * (predicted - by_user.ratings_of(pair.user)[place]);
-      const double z = predicted - factor_product(user, loser);
-      const double pull = -settings.pair_weight * sigmoid(-z);
-      for (int k = 0; k < settings.dimension; ++k) {
-        of_user[k] = error * winner[k] + pull * (static_cast<double>(winner[k]) - loser[k]) +
-                     2.0 * settings.penalty * user[k];
-        of_winner[k] = (error + pull) * user[k] + 2.0 * settings.penalty * winner[k];
-        of_loser[k] = -pull * user[k];
-      }
-      u.step(pair.user, of_user, settings.step_size);
-      v.step(pair.winner, of_winner, settings.step_size);
-      v.step(pair.loser, of_loser, settings.step_size);
-    }
-  }
-  return v.values;
-}
+constinit const RecommenderKindRow kFmfKind = {RecommenderKind::kFmf,
+                                               "a tree over what users rate, with factors in its leaves",
+                                               10,
+                                               kFmfKeys,
+                                               false,
+                                               nullptr,
+                                               plan_fmf,
+                                               start_fmf,
+                                               read_fmf};
 
 }  // namespace olrank

@@ -12,7 +12,7 @@
 #include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 #include "recommend/recommender.h"
-#include "recommend/synthetic_factors.h"
+#include "recommend/synthetic_reviews.h"
 
 namespace olrank {
 namespace {

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
-#include "recommend/factors/efm.h"
 #include "recommend/factors/factor_matrix.h"
 #include "recommend/mter/mter_step.h"
-#include "recommend/synthetic_factors.h"
+#include "recommend/synthetic_reviews.h"
 #include "tests/recommend/trees/tree_world.h"
 
 namespace olrank {
@@ -27,11 +26,7 @@ TEST(PairDrawsTest, DrawsOnlyPreferencesAndEveryReviewAsOften) {
   const TrainingData data = training_on_all(reviews);
   const PairDraws draws(data.by_user, 30);
   const auto rating = [&](std::int32_t user, std::int32_t item) {
-    const auto own = data.by_user.others_of(user);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      if (own[i] == item) return data.by_user.ratings_of(user)[i];
-    }
-    return 0.0F;
+    return rating_of(data.by_user, user, item).value_or(0.0F);
   };
   std::map<std::pair<int, int>, int> winners;
   bool rated_loser = false;

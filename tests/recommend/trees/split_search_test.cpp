@@ -133,14 +133,7 @@ TEST(ProfilesTest, ItemsCountPraiseAgainstComplaints) {
 // The slow formula.
 double ridge_objective(const TreeWorld& world, std::int64_t user, const std::vector<double>& x,
                        double lambda, const std::vector<double>& anchor) {
-  double sum = 0.0;
-  const auto rated = world.data.by_user.others_of(user);
-  const auto ratings = world.data.by_user.ratings_of(user);
-  for (std::size_t place = 0; place < rated.size(); ++place) {
-    double error = ratings[place];
-    for (std::size_t k = 0; k < x.size(); ++k) error -= x[k] * world.items.row(rated[place])[k];
-    sum += error * error;
-  }
+  double sum = squared_error_of(world, user, x);
   for (std::size_t k = 0; k < x.size(); ++k) sum += lambda * (x[k] - anchor[k]) * (x[k] - anchor[k]);
   return sum;
 }
@@ -192,13 +185,8 @@ TEST(ItemPairsTest, PairsAreOfD) {
   EXPECT_GT(std::ssize(pairs), world.reviews.size());
   bool rated_loser = false;
   for (const ItemPair& pair : pairs) {
-    std::optional<float> winner;
-    std::optional<float> loser;
-    const auto rated = world.data.by_user.others_of(pair.user);
-    for (std::size_t place = 0; place < rated.size(); ++place) {
-      if (rated[place] == pair.winner) winner = world.data.by_user.ratings_of(pair.user)[place];
-      if (rated[place] == pair.loser) loser = world.data.by_user.ratings_of(pair.user)[place];
-    }
+    const auto winner = rating_of(world.data.by_user, pair.user, pair.winner);
+    const auto loser = rating_of(world.data.by_user, pair.user, pair.loser);
     ASSERT_TRUE(winner);
     if (loser) {
       rated_loser = true;

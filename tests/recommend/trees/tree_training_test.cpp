@@ -6,7 +6,6 @@
 #include "core/io/state_archive.h"
 #include "recommend/ranking_figures.h"
 #include "recommend/recommender.h"
-#include "recommend/trees/fact_training.h"
 #include "recommend/trees/factor_tree.h"
 #include "recommend/trees/interview.h"
 #include "recommend/trees/tree_growth.h"
@@ -189,16 +188,8 @@ TEST(TreeModelTest, NobodyKnownAnswersUnknownEverywhere) {
 // Squared error of all ratings under the factors of leaves, by the slow formula.
 double slow_squared_error(const TreeWorld& world, const GrownTree& grown) {
   double sum = 0.0;
-  for (std::int64_t user = 0; user < world.data.by_user.rows(); ++user) {
-    const auto rated = world.data.by_user.others_of(user);
-    for (std::size_t place = 0; place < rated.size(); ++place) {
-      double error = world.data.by_user.ratings_of(user)[place];
-      const auto leaf = grown.tree.factor(grown.tree.leaf_of(world.profiles.row(user)));
-      for (std::size_t k = 0; k < leaf.size(); ++k)
-        error -= static_cast<double>(leaf[k]) * world.items.row(rated[place])[k];
-      sum += error * error;
-    }
-  }
+  for (std::int64_t user = 0; user < world.data.by_user.rows(); ++user)
+    sum += squared_error_of(world, user, grown.tree.factor(grown.tree.leaf_of(world.profiles.row(user))));
   return sum;
 }
 

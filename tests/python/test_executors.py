@@ -71,6 +71,10 @@ def contents(out):
             whole[name] = [without_times(json.loads(line)) for line in path.read_text().splitlines()]
         elif name == "config.toml":
             whole[name] = [line for line in path.read_text().splitlines() if not line.startswith("out = ")]
+        elif path.suffix == ".csv":
+            cells = [line.split(",") for line in path.read_text().splitlines()]
+            changing = {place for place, one in enumerate(cells[0]) if "second" in one or "memory" in one}
+            whole[name] = [[cell for place, cell in enumerate(line) if place not in changing] for line in cells]
         else:
             whole[name] = path.read_bytes()
     return whole
@@ -225,14 +229,7 @@ DECISIONS = ("tuning.csv", "winners.csv", "config.toml", "tuning/summary.csv", "
 
 
 def decided(out):
-    return {name: without_seconds((out / name).read_text()) for name in DECISIONS}
-
-
-def without_seconds(table):
-    """Of a CSV file all but the columns of times and memory, and no name of a folder."""
-    lines = [line.split(",") for line in table.splitlines() if not line.startswith("out = ")]
-    changing = {place for place, name in enumerate(lines[0]) if "seconds" in name or "memory" in name}
-    return [[cell for place, cell in enumerate(line) if place not in changing] for line in lines]
+    return {name: whole for name, whole in contents(out).items() if name in DECISIONS}
 
 
 @pytest.fixture(scope="module")

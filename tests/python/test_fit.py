@@ -31,12 +31,6 @@ def test_scores_by_query_need_the_queries():
     assert np.array_equal(independent.score(data.X), independent.score(data.X, data.group))
 
 
-def test_threads_change_no_bit():
-    data = olrank.synthetic("small", queries=30)
-    one, two = (olrank.fit(data, threads=threads, loss="lambdarank", epochs=3, network="mlp", width=8) for threads in (1, 2))
-    assert np.array_equal(one.score(data.X[:20], [20]), two.score(data.X[:20], [20]))
-
-
 @pytest.fixture
 def LTRModel():
     return pytest.importorskip("olrank.sklearn", exc_type=ImportError).LTRModel

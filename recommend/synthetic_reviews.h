@@ -29,8 +29,6 @@ struct ReviewGenerator {
 };
 std::span<const ReviewGenerator> review_generators();
 
-/// Whether a source of data names generated reviews: "synth:…".
-bool is_synthetic_reviews(std::string_view source);
 /// The reviews of "synth:NAME?key=value&…" or "NAME?key=value&…". Throws InvalidArgument for unknown names,
 /// keys and values.
 Reviews make_synthetic_reviews(ExecutionContext& context, std::string_view source);

@@ -216,8 +216,8 @@ TrainingPassReport FactTraining::advance(ExecutionContext& context) {
                                  growth(trees.user_depth, trees.user_penalty));
   double penalty = of_users.penalty;
   if (personal_now) {
-    penalty += add_user_terms(context, users_.split, user_rows, &user_pairs, trees.user_penalty, descent(),
-                              of_users.factors);
+    penalty += add_personal_terms(&context, users_.split, user_rows, &user_pairs, trees.user_penalty,
+                                  descent(), of_users.factors);
   }
   users_.split.sums = {};
   model.user_tree = std::move(of_users.tree);
@@ -232,8 +232,8 @@ TrainingPassReport FactTraining::advance(ExecutionContext& context) {
                                  growth(trees.item_depth, trees.item_penalty));
   penalty += of_items.penalty;
   if (personal_now) {
-    penalty += add_item_terms(items_.split, item_rows, &item_pairs, trees.item_penalty, descent(),
-                              of_items.factors);
+    penalty += add_personal_terms(nullptr, items_.split, item_rows, &item_pairs, trees.item_penalty,
+                                  descent(), of_items.factors);
   }
   model.item_tree = std::move(of_items.tree);
   model.item_leaf = std::move(of_items.leaf_of);
@@ -248,12 +248,12 @@ TrainingPassReport FactTraining::advance(ExecutionContext& context) {
   if (!personal_now && finished()) {
     const UserPairs last_pairs(pairs, data_.by_user.rows(), model.items);
     users_.split.sums = squared_sums_of_rows(data_.by_user, model.items);
-    penalty += add_user_terms(context, users_.split, user_rows, &last_pairs, trees.user_penalty, descent(),
-                              model.users);
+    penalty += add_personal_terms(&context, users_.split, user_rows, &last_pairs, trees.user_penalty,
+                                  descent(), model.users);
     users_.split.sums = {};
     items_.split.sums = squared_sums_of_rows(data_.by_item, model.users);
-    penalty +=
-        add_item_terms(items_.split, item_rows, &item_pairs, trees.item_penalty, descent(), model.items);
+    penalty += add_personal_terms(nullptr, items_.split, item_rows, &item_pairs, trees.item_penalty,
+                                  descent(), model.items);
     loss_ = whole_loss();
   }
   items_.split.sums = {};

@@ -112,17 +112,6 @@ TEST(ReviewReaderTest, WrittenReviewsReadBackFromEveryFormat) {
   }
 }
 
-TEST(ReviewReaderTest, ReadsLinesAcrossPiecesOfTheStream) {
-  std::string text;
-  for (int line = 0; line < 40'000; ++line)
-    text += R"({"user":"u)" + std::to_string(line % 977) + R"(","item":"i)" + std::to_string(line) +
-            R"(","rating":3,"opinions":[["f","p",1]]})" + "\n";
-  const Reviews reviews = parse_reviews(text, "r.jsonl");
-  EXPECT_EQ(reviews.size(), 40'000);
-  EXPECT_EQ(reviews.names.users.size(), 977);
-  EXPECT_EQ(reviews.names.items[39'999], "i39999");
-}
-
 TEST(ReviewReaderTest, SaysWhereALineIsBroken) {
   expect_cases("recommend/reviews_test.txt", "reviews", problem);
 }

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import olrank
-from small_experiment import CONFIG, Weights
+from small_experiment import CONFIG, Weights, ended
 
 
 def fingerprints(results):
@@ -98,23 +98,21 @@ def test_ctrl_c_keeps_a_checkpoint(tmp_path):
     assert list(curve.parent.glob("checkpoint*"))
 
 
-def test_a_second_ctrl_c_does_not_end_the_process(tmp_path):
-    script = tmp_path / "slow.py"
-    script.write_text(
-        "import olrank, os, signal, threading, time\n"
-        "class Slow:\n"
-        "    def click(self, query, shown, round):\n"
-        "        if round == 1:\n"
-        "            os.kill(os.getpid(), signal.SIGINT); time.sleep(0.5); os.kill(os.getpid(), signal.SIGINT)\n"
-        "        return [0] * len(shown)\n"
-        f"config = {with_ranker({'kind': 'pairrank'}, rounds=1000, seeds=[1]) | {'clicks': {}}!r}\n"
-        "try:\n"
-        "    olrank.run(config, users={'slow': Slow()}, progress=False)\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted')\n"
-    )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout == "interrupted\n", done.stderr
+def test_a_second_ctrl_c_does_not_end_the_process():
+    code = f"""
+        import olrank, os, signal, time
+        class Slow:
+            def click(self, query, shown, round):
+                if round == 1:
+                    os.kill(os.getpid(), signal.SIGINT); time.sleep(0.5); os.kill(os.getpid(), signal.SIGINT)
+                return [0] * len(shown)
+        try:
+            olrank.run({with_ranker({'kind': 'pairrank'}, rounds=1000, seeds=[1]) | {'clicks': {}}!r}, users={{'slow': Slow()}}, progress=False)
+        except KeyboardInterrupt:
+            print('interrupted')
+    """
+    code, out, err = ended(code)
+    assert (code, out) == (0, "interrupted\n"), err
 
 
 def test_a_ranker_that_cannot_be_pickled_is_refused_before_the_first_round():

@@ -3,13 +3,13 @@
 import random
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
 
 import olrank
 from olrank import _libraries
+from small_experiment import ended
 
 
 def test_what_is_wrong_is_said(queries, tmp_path):
@@ -189,12 +189,6 @@ def test_the_engine_of_olrank_torch_goes_before_the_own_one(tmp_path):
                               (olrank.__version__, "torch 9.8.7")):  # fmt: skip
         (tmp_path / "olrank_torch-0.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: olrank-torch\nVersion: {version}\n")
         assert sentence in importing(tmp_path)
-
-
-def ended(code, seconds=60):
-    """What a process of its own prints, and how it ends."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=seconds)
-    return done.returncode, done.stdout, done.stderr
 
 
 def test_a_forked_child_may_drop_what_has_threads():

@@ -10,8 +10,8 @@
 #include <cmath>
 #include <map>
 
-#include "bench/device/bench_device.h"
-#include "bench/device/bench_tensors.h"
+#include "bench/device/device_case.h"
+#include "bench/device/libtorch_forms.h"
 #include "core/error.h"
 
 namespace olrank {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "cuda/ops/gradient_products.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

@@ -9,7 +9,7 @@
 #include "core/ops/tangent_factors.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_pairs.h"
-#include "cuda/ops/drift_figures.h"
+#include "cuda/ops/covariance_matrix.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

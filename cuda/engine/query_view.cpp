@@ -8,8 +8,9 @@
 
 #include "core/math/pair_loss.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/engine/resident_trainer.h"
 #include "cuda/ops/certain_orders.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

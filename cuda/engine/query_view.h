@@ -8,8 +8,8 @@
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_history.h"
 #include "cuda/ops/certain_orders.h"
-#include "cuda/ops/pair_corner.h"
-#include "cuda/ops/relu_layers.h"
+#include "cuda/ops/inverse_covariance.h"
+#include "cuda/ops/tangent_factors.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

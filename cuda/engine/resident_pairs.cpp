@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "cuda/ops/gradient_products.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

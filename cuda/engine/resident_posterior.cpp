@@ -15,7 +15,7 @@
 #include "cuda/ops/covariance_matrix.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 #include "cuda/runtime/factorisation.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

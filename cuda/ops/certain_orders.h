@@ -4,7 +4,7 @@
 
 #include "core/explore/certain_orders.h"
 #include "core/ops/covariance.h"
-#include "cuda/ops/pair_corner.h"
+#include "cuda/ops/inverse_covariance.h"
 #include "cuda/runtime/stream.h"
 
 // The device version of core/explore/certain_orders.h: certain orders from scores and widths, or from

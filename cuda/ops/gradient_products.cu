@@ -6,7 +6,7 @@
 #include "core/math/optimizer_step.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
-#include "cuda/ops/layer_table.h"
+#include "cuda/ops/tangent_factors.h"
 #include "cuda/runtime/grid.cuh"
 #include "cuda/runtime/work.h"
 

@@ -5,8 +5,8 @@
 #include "core/math/optimizer_step.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/tangent_factors.h"
-#include "cuda/ops/pair_corner.h"
-#include "cuda/ops/relu_layers.h"
+#include "cuda/ops/pair_training.h"
+#include "cuda/ops/tangent_factors.h"
 
 // The device version of core/ops/gradient_products.h, in double; g is never written out. If `skip` points
 // to a number other than 0, a call does nothing, so that a captured loop can end early.

@@ -9,9 +9,8 @@
 #include <set>
 #include <string>
 
-#include "bench/device/bench_device.h"
-#include "bench/device/bench_tensors.h"
 #include "bench/device/device_case.h"
+#include "bench/device/libtorch_forms.h"
 #include "bench/device/device_report.h"
 #include "core/error.h"
 #include "tests/cuda/emulation/device_work.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/recorded_work.h"
+#include "cuda/engine/resident_trainer.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/grid.cuh"
 #include "cuda/runtime/work.h"

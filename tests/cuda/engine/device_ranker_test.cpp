@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "cuda/engine/batch_trainer.h"
+#include "cuda/engine/resident_trainer.h"
 #include "cuda/engine/device_network.h"
 #include "jobs/checkpoint_writer.h"
 #include "models/neural/device_ranker.h"

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/online/online_ranker.h"
 #include "cuda/engine/device_network.h"
-#include "cuda/engine/resident_lists.h"
 #include "cuda/runtime/work.h"
 #include "models/neural/device_ranker.h"
 #include "tests/cuda/engine/small_device_rankers.h"

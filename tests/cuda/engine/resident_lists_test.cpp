@@ -1,4 +1,4 @@
-#include "cuda/engine/resident_lists.h"
+#include "cuda/engine/device_network.h"
 
 #include <algorithm>
 #include <numeric>

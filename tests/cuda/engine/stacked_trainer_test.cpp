@@ -1,4 +1,4 @@
-#include "cuda/engine/stacked_trainer.h"
+#include "cuda/engine/resident_trainer.h"
 
 #include <numeric>
 #include <vector>

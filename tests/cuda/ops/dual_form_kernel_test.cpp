@@ -8,8 +8,8 @@
 #include "core/ops/covariance.h"
 #include "core/ops/tangent_factors.h"
 #include "cuda/ops/inverse_factor.h"
-#include "cuda/ops/pair_corner.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/inverse_covariance.h"
+#include "cuda/ops/tangent_factors.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {

@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/ops/optimizer_step.h"
-#include "cuda/ops/layer_table.h"
-#include "cuda/ops/optimizer_step.h"
+#include "cuda/ops/tangent_factors.h"
+#include "cuda/ops/replay.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {

@@ -10,7 +10,7 @@
 #include "core/ops/tangent_factors.h"
 #include "cuda/ops/gradient_products.h"
 #include "cuda/ops/query_inputs.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 #include "tests/cuda/ops/history_fixture.h"
 
 namespace olrank {

@@ -26,6 +26,8 @@ using Moment = std::shared_ptr<Task>;
 /// other streams do not wait for. `copied` is
 /// the host memory that the work reads or writes.
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied = {});
+/// Lets one start on this device throw CudaError, after so many others.
+void let_device_fail(int index, int starts);
 /// How often start() was called so far.
 std::int64_t starts();
 /// How often the host has waited so far, for work or for a copy from or to memory that is not pinned.

@@ -150,9 +150,9 @@ inline TangentFactors view_of(const TangentShape& shape, const std::vector<float
 }
 
 /// Terms between different documents, some with labels outside [0, weight], where noise can put them.
-inline std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count) {
+inline std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count, std::uint64_t seed = 64) {
   std::vector<PairTerm> terms;
-  RngStream draws(test_key(64), 2);
+  RngStream draws(test_key(seed), 2);
   for (std::int64_t t = 0; t < count; ++t) {
     const auto first = static_cast<std::int32_t>(draws.index(static_cast<std::uint32_t>(docs)));
     const auto second =

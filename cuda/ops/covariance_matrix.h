@@ -43,11 +43,8 @@ void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const P
 /// to [n × n] ← the lower triangle of from, with zeros above it; both may be the same matrix.
 void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // The device version of core/ops/covariance.h. In addition to A's diagonal, callers keep
 // root[k] = √(scale/A_kk) for widths.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 struct DiagonalState {
   double* diagonal = nullptr;  // [p], A_kk
@@ -70,11 +67,8 @@ std::int64_t diagonal_gram_workspace(const TangentShape& shape, std::int64_t doc
 void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* root,
                    double* workspace, double* m);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // The arithmetic of drift checks around products and solves: core/covariance/covariance_checks.h. All
 // arrays are on the device; sums have a fixed order.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// A number for each pair and each column.
 struct PairColumns {

@@ -27,10 +27,7 @@ void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& ro
                   double* workspace, double* sum, const std::int32_t* skip = nullptr,
                   std::int64_t columns = 1);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // The device version of core/ops/pair_training.h: power iteration without host synchronisation.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The state lies in device memory. κ is curvature_of(estimate).
 struct CurvatureState {

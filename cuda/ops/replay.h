@@ -35,11 +35,8 @@ void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t param
 void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
                          double* gradient);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // Batches of observed pairs. Pair i has its own documents, rows 2i and 2i + 1, so that the incidence of
 // terms and documents is the same in every batch. All arrays are on the device.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The history that batches are drawn from.
 struct BatchSource {
@@ -88,11 +85,8 @@ void gather_batch(Stream stream, const BatchSource& source, std::int64_t members
 void note_bad_scores(Stream stream, std::int64_t members, const BatchCursor* cursors, std::int64_t docs,
                      const float* scores, const BadLoss& bad);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // The device version of core/ops/optimizer_step.h, for N networks side by side. Arrays are [members × p],
 // step [members], all on the device. A member whose step is 0 does not move.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 struct OptimizerState {
   double* position = nullptr;      // θ in double during one training

@@ -90,11 +90,8 @@ OLRANK_HOST_DEVICE inline double gradient_number(const LayerTable& layers, const
   return double{row[layer.delta + at / layer.columns]} * double{row[layer.input + at % layer.columns]};
 }
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // The device version of core/ops/tangent_factors.h: inner products of gradients from their factors, in
 // double, without intermediate results in global memory.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The kernels that the widths of a query need, in one launch: of_docs [docs × docs] (lower triangle) =
 /// scale · g(x_i)·g(x_j), and of_pairs [pairs × docs] = scale · g_s·g(x_j), rows `stride` numbers apart.

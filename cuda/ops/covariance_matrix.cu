@@ -71,67 +71,6 @@ __device__ void copy_matrix_kernel(const Grid& grid, std::int64_t columns, const
   to[row * stride + column] = lower != 0 && column > row ? 0.0 : from.values[row * from.stride + column];
 }
 
-}  // namespace
-
-std::int64_t pair_kernel_workspace(std::int64_t n) {
-  return n * 2 * std::min(n, kPairsAtATime);
-}
-
-void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pairs, double scale,
-                 double lambda, double* workspace, double* b) {
-  const std::int64_t n = pairs.docs / 2;
-  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
-    const std::int64_t count = std::min(kPairsAtATime, n - first);
-    query_kernels(stream, shape, pairs_from(pairs, first, count), pairs_from(pairs, first, n - first),
-                  scale, nullptr, workspace, 2 * count);
-    launch(kernel<kernel_columns_kernel, kThreads>, {n - first, parts_of(count, kThreads)}, 0, stream, n,
-           first, count, workspace, lambda, b);
-  }
-}
-
-std::int64_t pair_covariance_workspace(std::int64_t parameters) {
-  return kPairsAtATime * parameters;
-}
-
-void pair_covariance(Products& products, const TangentShape& shape, const FactorRows& pairs, double scale,
-                     double lambda, double* workspace, double* a) {
-  const Stream stream = products.stream();
-  const std::int64_t p = shape.parameters();
-  const std::int64_t n = pairs.docs / 2;
-  reset_inverse_covariance(stream, p, 1.0 / lambda, a);
-  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
-    const std::int64_t count = std::min(kPairsAtATime, n - first);
-    launch_each(kernel<pair_gradients_kernel, kThreads>, p, count, stream, pairs_from(pairs, first, count),
-                LayerTable(shape), std::sqrt(scale), workspace);
-    multiply_placed(products, p, p, count, {workspace, p, true}, {workspace, p}, a, p, {.beta = 1.0});
-  }
-}
-
-void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
-                      CovarianceStatus* status) {
-  launch(kernel<status_of_factor_kernel, kThreads>, {1}, kThreads / 32 * sizeof(double), stream, n, l,
-         lambda, status);
-}
-
-void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride,
-                 double* factor) {
-  launch(kernel<pack_factor_kernel, kThreads>, {n, parts_of(n + InverseFactor::kBlock, kThreads)}, 0,
-         stream, stride, inverse, factor);
-}
-
-void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
-                 double* to, std::int64_t stride) {
-  launch(kernel<copy_matrix_kernel, kThreads>, {rows, parts_of(columns, kThreads)}, 0, stream, columns,
-         from, 0, to, stride);
-}
-
-void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride) {
-  launch(kernel<copy_matrix_kernel, kThreads>, {n, parts_of(n, kThreads)}, 0, stream, n, from, 1, to,
-         stride);
-}
-
-namespace {
-
 constexpr unsigned kDiagonalThreads = 128;
 constexpr std::int64_t kTurned = 32;
 
@@ -199,44 +138,6 @@ FactorTail rows_of_parameters(const TangentShape& shape) {
   return all;
 }
 
-}  // namespace
-
-void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,
-                    const DiagonalState& state) {
-  const std::int64_t p = shape.parameters();
-  launch_each(kernel<reset_diagonal_kernel, kDiagonalThreads>, p, 1, stream, p, lambda, scale, state);
-}
-
-void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows& rows,
-                     const PreferencePair* pairs, std::int64_t count, double scale,
-                     const DiagonalState& state) {
-  if (count == 0) return;
-  const LayerTable layers(shape);
-  std::int64_t most = 0;
-  for (const NetworkLayer& layer : shape.layers())
-    most = std::max(most, layer.rows * layer.unit_parameters());
-  const Blocks grid{parts_of(most, kDiagonalThreads), layers.depth};
-  launch(kernel<add_to_diagonal_kernel, kDiagonalThreads>, grid, 0, stream, layers, rows, pairs, count,
-         scale, state);
-}
-
-std::int64_t diagonal_gram_workspace(const TangentShape& shape, std::int64_t docs) {
-  return shape.parameters() * docs + tail_workspace(rows_of_parameters(shape), docs, true);
-}
-
-void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* root,
-                   double* workspace, double* m) {
-  if (rows.docs == 0) return;
-  const std::int64_t p = shape.parameters();
-  launch(kernel<scaled_gradients_kernel, kDiagonalThreads>,
-         {parts_of(p, kTurned), parts_of(rows.docs, kTurned)}, kTurned * (kTurned + 1) * sizeof(double),
-         stream, LayerTable(shape), rows, root, workspace);
-  dual_gram(stream, rows_of_parameters(shape), rows.docs, nullptr, workspace, rows.docs, 0.0,
-            workspace + p * rows.docs, m);
-}
-
-namespace {
-
 constexpr unsigned kFigureThreads = 1024;
 
 // Grid: blocks of pairs, columns; a thread owns a pair.
@@ -301,6 +202,97 @@ __device__ void drift_figures_kernel(const Grid& grid, const DriftColumns& task,
 }
 
 }  // namespace
+
+std::int64_t pair_kernel_workspace(std::int64_t n) {
+  return n * 2 * std::min(n, kPairsAtATime);
+}
+
+void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pairs, double scale,
+                 double lambda, double* workspace, double* b) {
+  const std::int64_t n = pairs.docs / 2;
+  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
+    const std::int64_t count = std::min(kPairsAtATime, n - first);
+    query_kernels(stream, shape, pairs_from(pairs, first, count), pairs_from(pairs, first, n - first),
+                  scale, nullptr, workspace, 2 * count);
+    launch(kernel<kernel_columns_kernel, kThreads>, {n - first, parts_of(count, kThreads)}, 0, stream, n,
+           first, count, workspace, lambda, b);
+  }
+}
+
+std::int64_t pair_covariance_workspace(std::int64_t parameters) {
+  return kPairsAtATime * parameters;
+}
+
+void pair_covariance(Products& products, const TangentShape& shape, const FactorRows& pairs, double scale,
+                     double lambda, double* workspace, double* a) {
+  const Stream stream = products.stream();
+  const std::int64_t p = shape.parameters();
+  const std::int64_t n = pairs.docs / 2;
+  reset_inverse_covariance(stream, p, 1.0 / lambda, a);
+  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
+    const std::int64_t count = std::min(kPairsAtATime, n - first);
+    launch_each(kernel<pair_gradients_kernel, kThreads>, p, count, stream, pairs_from(pairs, first, count),
+                LayerTable(shape), std::sqrt(scale), workspace);
+    multiply_placed(products, p, p, count, {workspace, p, true}, {workspace, p}, a, p, {.beta = 1.0});
+  }
+}
+
+void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
+                      CovarianceStatus* status) {
+  launch(kernel<status_of_factor_kernel, kThreads>, {1}, kThreads / 32 * sizeof(double), stream, n, l,
+         lambda, status);
+}
+
+void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride,
+                 double* factor) {
+  launch(kernel<pack_factor_kernel, kThreads>, {n, parts_of(n + InverseFactor::kBlock, kThreads)}, 0,
+         stream, stride, inverse, factor);
+}
+
+void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
+                 double* to, std::int64_t stride) {
+  launch(kernel<copy_matrix_kernel, kThreads>, {rows, parts_of(columns, kThreads)}, 0, stream, columns,
+         from, 0, to, stride);
+}
+
+void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride) {
+  launch(kernel<copy_matrix_kernel, kThreads>, {n, parts_of(n, kThreads)}, 0, stream, n, from, 1, to,
+         stride);
+}
+
+void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,
+                    const DiagonalState& state) {
+  const std::int64_t p = shape.parameters();
+  launch_each(kernel<reset_diagonal_kernel, kDiagonalThreads>, p, 1, stream, p, lambda, scale, state);
+}
+
+void add_to_diagonal(Stream stream, const TangentShape& shape, const FactorRows& rows,
+                     const PreferencePair* pairs, std::int64_t count, double scale,
+                     const DiagonalState& state) {
+  if (count == 0) return;
+  const LayerTable layers(shape);
+  std::int64_t most = 0;
+  for (const NetworkLayer& layer : shape.layers())
+    most = std::max(most, layer.rows * layer.unit_parameters());
+  const Blocks grid{parts_of(most, kDiagonalThreads), layers.depth};
+  launch(kernel<add_to_diagonal_kernel, kDiagonalThreads>, grid, 0, stream, layers, rows, pairs, count,
+         scale, state);
+}
+
+std::int64_t diagonal_gram_workspace(const TangentShape& shape, std::int64_t docs) {
+  return shape.parameters() * docs + tail_workspace(rows_of_parameters(shape), docs, true);
+}
+
+void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* root,
+                   double* workspace, double* m) {
+  if (rows.docs == 0) return;
+  const std::int64_t p = shape.parameters();
+  launch(kernel<scaled_gradients_kernel, kDiagonalThreads>,
+         {parts_of(p, kTurned), parts_of(rows.docs, kTurned)}, kTurned * (kTurned + 1) * sizeof(double),
+         stream, LayerTable(shape), rows, root, workspace);
+  dual_gram(stream, rows_of_parameters(shape), rows.docs, nullptr, workspace, rows.docs, 0.0,
+            workspace + p * rows.docs, m);
+}
 
 void pair_differences(Stream stream, std::int64_t pairs, std::int64_t columns, const double* of_docs,
                       double factor, const PairColumns& of_pairs) {

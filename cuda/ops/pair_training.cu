@@ -261,6 +261,17 @@ void finish_gradients(Products& products, const NetworkStack& stack, const float
               products.stream(), partial, stack.theta, objective, use);
 }
 
+/// Item 2t is the first document of term t, item 2t + 1 its second.
+struct DocOfEnd {
+  const PairTerm* terms;
+
+  __device__ std::int32_t operator()(std::int64_t item) const {
+    const PairTerm& term = terms[item / 2];
+    if (term.first < 0) return -1;
+    return item % 2 == 0 ? term.first : term.second;
+  }
+};
+
 }  // namespace
 
 std::int64_t training_row_stride(const NetworkShape& shape) {
@@ -325,21 +336,6 @@ void score_gradient(Products& products, const NetworkStack& stack, const PairHis
   finish_gradients(products, stack, documents.features, rows, {scale, 0.0, nullptr, nullptr}, workspace,
                    {gradient, nullptr, nullptr});
 }
-
-namespace {
-
-/// Item 2t is the first document of term t, item 2t + 1 its second.
-struct DocOfEnd {
-  const PairTerm* terms;
-
-  __device__ std::int32_t operator()(std::int64_t item) const {
-    const PairTerm& term = terms[item / 2];
-    if (term.first < 0) return -1;
-    return item % 2 == 0 ? term.first : term.second;
-  }
-};
-
-}  // namespace
 
 std::int64_t incidence_workspace(std::int64_t docs, std::int64_t terms) {
   return docs + 2 * terms;

@@ -52,29 +52,6 @@ __device__ void use_finite_gradient_kernel(const Grid& grid, std::int64_t parame
 
 constexpr std::size_t kGradientShared = kGradientThreads / 32 * sizeof(double);
 
-}  // namespace
-
-void split_sample(Stream stream, const SampledTerm* sources, std::int64_t count, std::int64_t members,
-                  const PhiloxKey* keys, const std::uint32_t* noise_round, double noise,
-                  const SampleParts& parts) {
-  launch_each(kernel<split_sample_kernel, kTermThreads>, count, members, stream, sources, count, keys,
-              noise_round, noise, parts);
-}
-
-void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t parameters,
-                         const double* gradient, double* sum) {
-  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
-         parameters, nullptr, const_cast<double*>(gradient), sum);
-}
-
-void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
-                         double* gradient) {
-  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
-         parameters, whole, gradient, nullptr);
-}
-
-namespace {
-
 constexpr unsigned kThreads = 128;
 
 // offsets [docs + 1] and ends [docs] are 0, 1, 2, …: the only term of document 2i + s is term i, as its
@@ -152,40 +129,6 @@ __device__ void note_bad_scores_kernel(const Grid& grid, const BatchCursor* curs
   first.loss[member] = std::nan("");
 }
 
-}  // namespace
-
-void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence) {
-  const std::int64_t docs = 2 * pairs;
-  launch_each(kernel<fill_batch_incidence_kernel, kThreads>, docs + 1, 1, stream, docs, incidence);
-}
-
-void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
-                   const StepRates& rates, BatchCursor* cursors) {
-  launch_each(kernel<begin_batches_kernel, kThreads>, members, 1, stream, members, order, per_member, rates,
-              cursors);
-}
-
-void finish_batch(Stream stream, std::int64_t members, std::int64_t count, const double* losses,
-                  const StepRates* corrections, BatchCursor* cursors, const BadLoss& bad) {
-  launch_each(kernel<finish_batch_kernel, 32>, members, 1, stream, members, count, losses, corrections,
-              cursors, bad);
-}
-
-void gather_batch(Stream stream, const BatchSource& source, std::int64_t members,
-                  const BatchCursor* cursors, std::int64_t count, float* features, PairTerm* terms) {
-  launch(kernel<gather_batch_kernel, kThreads>, {count, members}, 0, stream, source, cursors, features,
-         terms);
-}
-
-void note_bad_scores(Stream stream, std::int64_t members, const BatchCursor* cursors, std::int64_t docs,
-                     const float* scores, const BadLoss& bad) {
-  if (docs == 0) return;
-  launch(kernel<note_bad_scores_kernel, kThreads>, {members}, kThreads / 32 * sizeof(int), stream, cursors,
-         docs, scores, bad);
-}
-
-namespace {
-
 constexpr unsigned kStepThreads = 256;
 
 __device__ void begin_training_kernel(const Grid& grid, std::int64_t numbers, const float* theta,
@@ -219,6 +162,55 @@ __device__ void step_kernel(const Grid& grid, const Step& kind, std::int64_t par
 }
 
 }  // namespace
+
+void split_sample(Stream stream, const SampledTerm* sources, std::int64_t count, std::int64_t members,
+                  const PhiloxKey* keys, const std::uint32_t* noise_round, double noise,
+                  const SampleParts& parts) {
+  launch_each(kernel<split_sample_kernel, kTermThreads>, count, members, stream, sources, count, keys,
+              noise_round, noise, parts);
+}
+
+void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t parameters,
+                         const double* gradient, double* sum) {
+  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
+         parameters, nullptr, const_cast<double*>(gradient), sum);
+}
+
+void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
+                         double* gradient) {
+  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
+         parameters, whole, gradient, nullptr);
+}
+
+void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence) {
+  const std::int64_t docs = 2 * pairs;
+  launch_each(kernel<fill_batch_incidence_kernel, kThreads>, docs + 1, 1, stream, docs, incidence);
+}
+
+void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
+                   const StepRates& rates, BatchCursor* cursors) {
+  launch_each(kernel<begin_batches_kernel, kThreads>, members, 1, stream, members, order, per_member, rates,
+              cursors);
+}
+
+void finish_batch(Stream stream, std::int64_t members, std::int64_t count, const double* losses,
+                  const StepRates* corrections, BatchCursor* cursors, const BadLoss& bad) {
+  launch_each(kernel<finish_batch_kernel, 32>, members, 1, stream, members, count, losses, corrections,
+              cursors, bad);
+}
+
+void gather_batch(Stream stream, const BatchSource& source, std::int64_t members,
+                  const BatchCursor* cursors, std::int64_t count, float* features, PairTerm* terms) {
+  launch(kernel<gather_batch_kernel, kThreads>, {count, members}, 0, stream, source, cursors, features,
+         terms);
+}
+
+void note_bad_scores(Stream stream, std::int64_t members, const BatchCursor* cursors, std::int64_t docs,
+                     const float* scores, const BadLoss& bad) {
+  if (docs == 0) return;
+  launch(kernel<note_bad_scores_kernel, kThreads>, {members}, kThreads / 32 * sizeof(int), stream, cursors,
+         docs, scores, bad);
+}
 
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state) {
   launch_each(kernel<begin_training_kernel, kStepThreads>, numbers, 1, stream, numbers, theta, state);

@@ -10,21 +10,6 @@
 #include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
-
-LayerTable::LayerTable(const TangentShape& shape)
-    : depth(std::ssize(shape.layers())), parameters(shape.parameters()) {
-  const std::span<const NetworkLayer> layers = shape.layers();
-  width = layers.front().rows;
-  const auto hidden = layers.first(layers.size() - 1);
-  if (depth > kMostDeviceLayers || layers.back().rows > width ||
-      std::any_of(hidden.begin(), hidden.end(),
-                  [&](const NetworkLayer& one) { return one.rows != width; })) {
-    throw InvalidArgument("A network on a device has at most " + std::to_string(kMostDeviceLayers) +
-                          " layers of parameters, of equal widths: choose others, or device = cpu.");
-  }
-  std::copy(layers.begin(), layers.end(), layer);
-}
-
 namespace {
 
 constexpr unsigned kWarpsPerBlock = 4;
@@ -224,38 +209,6 @@ ProductShape backward_product(const NetworkStack& stack, std::int64_t l, const F
   return shape;
 }
 
-}  // namespace
-
-void forward(Products& products, const NetworkStack& stack, const float* features, const FactorRows& rows,
-             const ScoreArrays& out) {
-  if (rows.docs == 0 || stack.members == 0) return;
-  const Stream stream = products.stream();
-  const std::int64_t hidden_layers = stack.shape.depth - 1;
-  bool scored = out.scores == nullptr;
-  for (std::int64_t l = 0; l < hidden_layers; ++l) {
-    if (stack.by_library()) {
-      products.multiply(forward_product(stack, l, rows), l == 0 ? features : rows.values, stack.theta,
-                        rows.values);
-    } else {
-      scored |= multiply_layer(stream, stack, features, rows, out);
-    }
-  }
-  if (!scored) score(stream, stack, features, rows, out);
-}
-
-void backward_hidden(Products& products, const NetworkStack& stack, const FactorRows& rows) {
-  if (rows.docs == 0 || stack.members == 0) return;
-  for (std::int64_t l = stack.shape.depth - 3; l >= 0; --l) {
-    products.multiply(backward_product(stack, l, rows), rows.values, stack.theta, rows.values);
-    const NetworkLayer above = stack.shape.layer(l + 1);
-    const std::int64_t numbers = rows.docs * above.columns;
-    launch_each(kernel<gate_kernel, kGateThreads>, numbers, stack.members, products.stream(), rows,
-                above.columns, above.input, stack.shape.layer(l).delta);
-  }
-}
-
-namespace {
-
 /// A range of the factors of the documents from `first` on, converted to double.
 struct FactorOperand {
   const float* values;
@@ -336,19 +289,6 @@ __device__ void query_kernels_kernel(const Grid& grid, const LayerTable& layers,
   });
 }
 
-}  // namespace
-
-void query_kernels(Stream stream, const TangentShape& shape, const FactorRows& docs,
-                   const FactorRows& pairs, double scale, double* of_docs, double* of_pairs,
-                   std::int64_t stride) {
-  const auto doc_tiles = of_docs == nullptr ? 0U : static_cast<unsigned>(lower_tiles(docs.docs));
-  const unsigned pair_tiles = double_tiles(docs.docs) * double_tiles(pairs.docs);
-  launch(kernel<query_kernels_kernel, Tile::kThreads>, {doc_tiles + pair_tiles}, Tile::kSharedBytes, stream,
-         LayerTable(shape), docs, pairs, scale, doc_tiles, of_docs, of_pairs, stride);
-}
-
-namespace {
-
 // Writes the rest of a row after the hidden layers: h_0, δ_{L−1}, δ_L. A warp owns a document; grid.block.y
 // is the member.
 __device__ void finish_factors_kernel(const Grid& grid, const OutputLayer& output, std::int64_t inputs,
@@ -373,6 +313,57 @@ __device__ void gather_pairs_kernel(const Grid& grid, const FactorRows& rows, co
 }
 
 }  // namespace
+
+LayerTable::LayerTable(const TangentShape& shape)
+    : depth(std::ssize(shape.layers())), parameters(shape.parameters()) {
+  const std::span<const NetworkLayer> layers = shape.layers();
+  width = layers.front().rows;
+  const auto hidden = layers.first(layers.size() - 1);
+  if (depth > kMostDeviceLayers || layers.back().rows > width ||
+      std::any_of(hidden.begin(), hidden.end(),
+                  [&](const NetworkLayer& one) { return one.rows != width; })) {
+    throw InvalidArgument("A network on a device has at most " + std::to_string(kMostDeviceLayers) +
+                          " layers of parameters, of equal widths: choose others, or device = cpu.");
+  }
+  std::copy(layers.begin(), layers.end(), layer);
+}
+
+void forward(Products& products, const NetworkStack& stack, const float* features, const FactorRows& rows,
+             const ScoreArrays& out) {
+  if (rows.docs == 0 || stack.members == 0) return;
+  const Stream stream = products.stream();
+  const std::int64_t hidden_layers = stack.shape.depth - 1;
+  bool scored = out.scores == nullptr;
+  for (std::int64_t l = 0; l < hidden_layers; ++l) {
+    if (stack.by_library()) {
+      products.multiply(forward_product(stack, l, rows), l == 0 ? features : rows.values, stack.theta,
+                        rows.values);
+    } else {
+      scored |= multiply_layer(stream, stack, features, rows, out);
+    }
+  }
+  if (!scored) score(stream, stack, features, rows, out);
+}
+
+void backward_hidden(Products& products, const NetworkStack& stack, const FactorRows& rows) {
+  if (rows.docs == 0 || stack.members == 0) return;
+  for (std::int64_t l = stack.shape.depth - 3; l >= 0; --l) {
+    products.multiply(backward_product(stack, l, rows), rows.values, stack.theta, rows.values);
+    const NetworkLayer above = stack.shape.layer(l + 1);
+    const std::int64_t numbers = rows.docs * above.columns;
+    launch_each(kernel<gate_kernel, kGateThreads>, numbers, stack.members, products.stream(), rows,
+                above.columns, above.input, stack.shape.layer(l).delta);
+  }
+}
+
+void query_kernels(Stream stream, const TangentShape& shape, const FactorRows& docs,
+                   const FactorRows& pairs, double scale, double* of_docs, double* of_pairs,
+                   std::int64_t stride) {
+  const auto doc_tiles = of_docs == nullptr ? 0U : static_cast<unsigned>(lower_tiles(docs.docs));
+  const unsigned pair_tiles = double_tiles(docs.docs) * double_tiles(pairs.docs);
+  launch(kernel<query_kernels_kernel, Tile::kThreads>, {doc_tiles + pair_tiles}, Tile::kSharedBytes, stream,
+         LayerTable(shape), docs, pairs, scale, doc_tiles, of_docs, of_pairs, stride);
+}
 
 void tangent_factors(Products& products, const NetworkStack& stack, const float* features,
                      const FactorRows& rows, const ScoreArrays& out) {

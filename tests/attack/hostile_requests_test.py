@@ -120,6 +120,7 @@ def check_hostile(data):
     if received:
         assert received.startswith(b"HTTP/1.1 4"), shown
         assert b"\r\nConnection: close\r\n" in received, shown
+        assert b'{"error":' in received or data.startswith(b"HEAD"), shown
     assert taken < 10, ("the connection stayed open", *shown)
     return received[9:12].decode() or "closed"
 

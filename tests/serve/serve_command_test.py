@@ -169,34 +169,6 @@ class ServeCommand(ServiceTest):
         self.assertGreater(float(told["process_virtual_memory_bytes"]), float(told["process_resident_memory_bytes"]))
         self.assertLess(float(told["process_open_fds"]), float(told["process_max_fds"]))
 
-    def test_lists_outlive_ten_kills(self):
-        users, draw, open_lists, answered = Users(2, 6), random.Random(5), [], 0
-        for turn in range(11):
-            service = self.start(*(RANKER if turn == 0 else ()))
-            with service.client() as client:
-                for impression, clicks in open_lists:
-                    answered += 1
-                    self.assertEqual(client.feedback(impression, clicks), {"accepted": True, "duplicate": False, "round": answered})
-                asked = [users.ask(client, draw) for _ in range(12)]
-                for impression, clicks in asked[::2]:
-                    answered += 1
-                    self.assertEqual(client.feedback(impression, clicks)["round"], answered)
-                open_lists = asked[1::2]
-                if turn == 10:
-                    learned = client.wait_until_learned()
-                    self.assertEqual((learned["rounds"], client.stats()["log_rounds"]), (answered, answered))
-                    state = client.stats()["fingerprint"]
-            service.kill() if turn < 10 else service.stop()
-        self.assertEqual(learned_state(self.state)["fingerprint"], state)
-        self.assertEqual(len({json.loads(line)["impression"] for line in (self.state / "feedback.jsonl").read_text().splitlines()}), answered)
-        self.assertTrue(list(self.state.glob("impressions-*.bin")))
-        # What was shown after the round that a service goes back to is not taken up.
-        service = self.start("--to-round", 5)
-        with service.client() as client:
-            with self.assertRaises(ServiceError) as refused:
-                client.feedback(*open_lists[0])
-            self.assertEqual(refused.exception.status, 410)
-
     def test_keeps_ranking_when_the_disk_is_full(self):
         def small_disk():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -131,6 +131,16 @@ class Refusals(StateTest):
         self.assertEqual(service.stop(), 0)
         self.assertEqual(self.lines(), lines[:4])
 
+    def test_a_return_to_an_earlier_round_takes_up_no_later_list(self):
+        service = self.start(*RANKER)
+        self.play(service, 5)
+        with service.client() as client:
+            later = client.rank("q", Users(2, 6).queries[0])["impression"]
+        service.kill()
+        with self.start("--to-round", 3).client() as client, self.assertRaises(ServiceError) as refused:
+            client.feedback(later, [])
+        self.assertEqual(refused.exception.status, 410)
+
     def test_a_damaged_checkpoint_and_other_damaged_files(self):
         self.played(5)
         whole = {path: path.read_bytes() for path in (self.checkpoint, self.state / "service.toml")}

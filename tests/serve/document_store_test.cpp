@@ -18,6 +18,7 @@
 #include "serve/requests.h"
 #include "serve/schema_change.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 
@@ -43,15 +44,6 @@ StoredDocument stored_document(const std::string& id, std::int64_t version, std:
   one.version = version;
   one.columns = std::move(columns);
   return one;
-}
-
-std::string rejection_text(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ApiError& error) {
-    return fmt::format("{} {}: {}", error.status(), error.field(), error.what());
-  }
-  return "nothing";
 }
 
 /// A list of the versions, of which the first was shown.
@@ -138,14 +130,14 @@ TEST(DocumentStore, RefusesVersionsThatGoBackAndRepeatsHarmlessly) {
   const TemporaryFolder folder;
   DocumentStore store(store_settings(folder));
   store.put({stored_document("a", 5, {1.0F, 2.0F, 3.0F})});
-  EXPECT_EQ(rejection_text([&] {
+  EXPECT_EQ(refusal_text([&] {
               store.put({stored_document("b", 0, {1.0F, 2.0F, 3.0F}),
                          stored_document("a", 4, {1.0F, 2.0F, 3.0F})});
             }),
             "409 documents[1].version: Document 'a' has version 5, which is newer than 4.");
   EXPECT_EQ(store.newest("b"), nullptr);
   EXPECT_EQ(
-      rejection_text([&] {
+      refusal_text([&] {
         store.put({stored_document("a", 5, {1.0F, 2.0F, 4.0F})});
       }),
       "409 documents[0].version: Document 'a' has another content in version 5: give the new content a "
@@ -155,7 +147,7 @@ TEST(DocumentStore, RefusesVersionsThatGoBackAndRepeatsHarmlessly) {
             (std::vector<std::int64_t>{5}));  // a retry
   EXPECT_EQ(store.counts().log_bytes, bytes);
   store.remove(std::vector<std::string>{"a"});
-  EXPECT_NE(rejection_text([&] { store.put({stored_document("a", 5, {1.0F, 2.0F, 3.0F})}); }), "nothing");
+  EXPECT_NE(refusal_text([&] { store.put({stored_document("a", 5, {1.0F, 2.0F, 3.0F})}); }), "none");
 }
 
 TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
@@ -167,14 +159,14 @@ TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
   {
     DocumentStore store(store_settings(folder, 5000));
     store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
-    const std::string full = rejection_text([&] { store.put(many); });
+    const std::string full = refusal_text([&] { store.put(many); });
     EXPECT_EQ(full.find("507 documents: All documents would need "), 0U) << full;
     EXPECT_TRUE(contains(full, "--max-document-memory is 5.0 kB: nothing was stored."));
     EXPECT_EQ(store.counts().documents, 1);
     EXPECT_LE(store.counts().bytes, 5000U);
     {
       const FullDisk disk(static_cast<rlim_t>(store.counts().log_bytes) + 20);
-      EXPECT_EQ(rejection_text([&] {
+      EXPECT_EQ(refusal_text([&] {
                   store.put({stored_document("b", 0, {1.0F, 2.0F, 3.0F})});
                 }).find("507 "),
                 0U);
@@ -412,7 +404,7 @@ struct StoredRequests {
     limits.documents = &store;
   }
   std::string rank(const std::string& docs, const std::string& more = "") {
-    return rejection_text(
+    return refusal_text(
         [&] { parse_rank_request(R"({"query":"q","docs":[)" + docs + "]" + more + "}", limits, request); });
   }
 
@@ -466,14 +458,14 @@ TEST(DocumentStore, GoesOnWithAChangeThatAKillHasCut) {
 TEST(DocumentRequests, RankByIdsWithNumbersOfTheQuery) {
   StoredRequests service;
   EXPECT_EQ(service.rank(R"({"id":"a"})"), "422 docs[0].features: The field is missing.");
-  EXPECT_EQ(service.rank(R"({"id":"a","features":{"match":1}})"), "nothing");  // as without a store
+  EXPECT_EQ(service.rank(R"({"id":"a","features":{"match":1}})"), "none");  // as without a store
   service.store.put(
       parse_documents("{\"id\":\"a\",\"features\":{\"price\":2,\"age\":3}}\n\n"
                       "{\"id\":7,\"version\":9,\"features\":[4,5,6]}\n",
                       service.limits));
   EXPECT_EQ(
       service.rank(R"({"features":{"match":0.5},"id":"a"},{"id":7},{"id":"full","features":[7,8,9]})"),
-      "nothing");
+      "none");
   EXPECT_EQ(service.request.values, (std::vector<float>{2, 3, 0.5F, 4, 5, 6, 7, 8, 9}));
   ASSERT_EQ(service.request.stored.size(), 3U);
   EXPECT_EQ(service.request.stored[1]->version, 9);
@@ -485,7 +477,7 @@ TEST(DocumentRequests, RankByIdsWithNumbersOfTheQuery) {
       "features, or "
       "set allow_unknown to rank them by defaults.");
   EXPECT_EQ(service.rank(R"({"id":"x","features":{"match":1}},{"id":"a"})", ",\"allow_unknown\":true"),
-            "nothing");
+            "none");
   EXPECT_EQ(service.request.values, (std::vector<float>{0, 0, 1, 2, 3, 0}));
   EXPECT_EQ(document_json(*service.store.newest("7"), service.limits),
             R"({"id":7,"version":9,"features":[4,5,6]})");
@@ -510,15 +502,15 @@ TEST(DocumentRequests, NameWhatIsWrong) {
            {R"([{"id":1,"features":[1,2,3]}])", "422 documents[0]: Unexpected array here."},
            {"{\"id\":1,\"features\":[1,2,3]}\n{\"id\":\"1\",\"features\":[1,2,3]}",
             "422 documents[1].id: Document '1' appears twice."}})
-    EXPECT_EQ(rejection_text([&, body = body] { parse_documents(body, service.limits); }), refusal) << body;
-  EXPECT_TRUE(rejection_text([&] {
+    EXPECT_EQ(refusal_text([&, body = body] { parse_documents(body, service.limits); }), refusal) << body;
+  EXPECT_TRUE(refusal_text([&] {
                 parse_documents("{\"id\":1,\"features\":[1,2,3]}\n{\"id\":2,\"featur", service.limits);
               }).starts_with("400 documents[1]"));
   EXPECT_EQ(parse_documents("{\n \"id\": 1,\n \"features\": [1, 2, 3]\n}", service.limits).size(), 1U);
   EXPECT_EQ(parse_document_ids(R"({"ids":["a",7]})", service.limits), (std::vector<std::string>{"a", "7"}));
-  EXPECT_EQ(rejection_text([&] { parse_document_ids("{}", service.limits); }),
+  EXPECT_EQ(refusal_text([&] { parse_document_ids("{}", service.limits); }),
             "422 ids: The field is missing.");
-  EXPECT_EQ(rejection_text([&] { parse_document_ids(R"({"ids":[true]})", service.limits); }),
+  EXPECT_EQ(refusal_text([&] { parse_document_ids(R"({"ids":[true]})", service.limits); }),
             "422 ids[0]: Unexpected boolean here.");
 }
 
@@ -560,7 +552,7 @@ TEST(DocumentRequests, FollowASchema) {
   }
   parse_rank_request(query + R"({"id":"a","features":{"colour":"red","taste":[1,0]}}]})", limits, by_id);
   EXPECT_EQ(by_id.values.back(), 1.0F);
-  EXPECT_EQ(rejection_text([&] { parse_documents(R"({"id":"b","features":{"taste":[1]}})", limits); }),
+  EXPECT_EQ(refusal_text([&] { parse_documents(R"({"id":"b","features":{"taste":[1]}})", limits); }),
             "422 documents[0].features.taste: The vector has 1 number, but the schema gives 'taste' a "
             "length of 2.");
 }

@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "serve/api_error.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/mutated.h"
@@ -52,16 +52,7 @@ struct Windowed {
     now = time;
     return window->close_due();
   }
-  std::vector<FeedbackRecord> logged() const {
-    std::vector<FeedbackRecord> records;
-    FileLog::Reader reader(*log, 0);
-    FeedbackRecord record;
-    for (std::string_view line; reader.next(line);) {
-      EXPECT_FALSE(parse_record(line, record));
-      records.push_back(record);
-    }
-    return records;
-  }
+  std::vector<FeedbackRecord> logged() const { return records_of(*log); }
   std::size_t journals() const {
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
@@ -135,12 +126,7 @@ TEST(EventWindowTest, RefusesEventsThatAreNone) {
   Windowed served;
   const std::string id = served.open(1000);
   const auto refusal = [&](const std::string& impression, const Event& event) {
-    try {
-      served.add(impression, std::vector{click(0), event}, 2000);
-    } catch (const ApiError& error) {
-      return error.json();
-    }
-    return std::string();
+    return refusal_text([&] { served.add(impression, std::vector{click(0), event}, 2000); });
   };
   EXPECT_TRUE(contains(refusal(id, {{1, ""}, "purchase", 0}), "events[1].type"));
   EXPECT_TRUE(contains(refusal(id, click(3)), "ranks go from 0 to 2"));

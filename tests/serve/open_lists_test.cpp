@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "serve/api_error.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
@@ -26,20 +26,6 @@ FeedbackRecord list_of(std::vector<std::string> docs, std::int64_t time = 0) {
   list.time = time;
   for (auto& doc : docs) list.docs.push_back({doc, false});
   return list;
-}
-
-template <class Call>
-ApiError refusal_of(const Call& call) {
-  try {
-    call();
-  } catch (const ApiError& error) {
-    return error;
-  }
-  return {200, "", ""};
-}
-template <class Call>
-int status_of(const Call& call) {
-  return refusal_of(call).status();
 }
 
 /// Open lists with a log; time is told, not measured, and in milliseconds.

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "core/io/atomic_file.h"
-#include "serve/api_error.h"
 #include "serve/document_store.h"
 #include "serve/model_follower.h"
 #include "serve/redis_lists.h"
 #include "serve/redis_log.h"
 #include "serve/service_identity.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/cases.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
@@ -44,15 +44,6 @@ FeedbackRecord list_of(int number) {
   list.impression.clear();
   list.time = utc_milliseconds();
   return list;
-}
-
-int rejection_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ApiError& error) {
-    return error.status();
-  }
-  return 200;
 }
 
 TEST(RedisAddressTest, ReadsAddressesAndSaysWhatIsWrong) {
@@ -111,7 +102,7 @@ TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
     const std::vector<Click> unknown = {{-1, "d4"}};
     for (ImpressionStore* store :
          {static_cast<ImpressionStore*>(&alone), static_cast<ImpressionStore*>(&shared)}) {
-      EXPECT_EQ(rejection_of([&] { store->add(id, unknown, {}); }), 422);
+      EXPECT_EQ(status_of([&] { store->add(id, unknown, {}); }), 422);
       const ImpressionStore::Outcome first = store->add(id, clicks, {});
       EXPECT_FALSE(first.duplicate);
       EXPECT_EQ(first.round, number);
@@ -119,9 +110,9 @@ TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
       const ImpressionStore::Outcome again = store->add(id, clicks, {});
       EXPECT_TRUE(again.duplicate);
       EXPECT_EQ(again.round, number);
-      EXPECT_EQ(rejection_of([&] { store->add(id, {}, {}); }), 409);
-      EXPECT_EQ(rejection_of([&] { store->add("ffffffffffffffff-99", clicks, {}); }), 410);
-      EXPECT_EQ(rejection_of([&] { store->add("nonsense", clicks, {}); }), 404);
+      EXPECT_EQ(status_of([&] { store->add(id, {}, {}); }), 409);
+      EXPECT_EQ(status_of([&] { store->add("ffffffffffffffff-99", clicks, {}); }), 410);
+      EXPECT_EQ(status_of([&] { store->add("nonsense", clicks, {}); }), 404);
     }
     bodies = log->read(0, 100, std::chrono::milliseconds(1));
     ASSERT_EQ(std::ssize(bodies), number);
@@ -140,11 +131,11 @@ TEST_F(RedisTest, UnknownListsHoldAFewThreadsAtMost) {
   };
   // This process knows that it has given no such ID, and asks once.
   int before = calls();
-  EXPECT_EQ(rejection_of([&] { lists.add(fmt::format("{}-2", kStart), {}, {}); }), 410);
+  EXPECT_EQ(status_of([&] { lists.add(fmt::format("{}-2", kStart), {}, {}); }), 410);
   EXPECT_EQ(calls() - before, 2);
   // Another process may have, and its list be on the way.
   before = calls();
-  EXPECT_EQ(rejection_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);
+  EXPECT_EQ(status_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);
   EXPECT_GT(calls() - before, 4);
   std::atomic<int> expired = 0;
   std::atomic<int> sent_away = 0;
@@ -152,7 +143,7 @@ TEST_F(RedisTest, UnknownListsHoldAFewThreadsAtMost) {
   constexpr int kThreads = 40;
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&] {
-      const int status = rejection_of([&] { lists.add("ffffffffffffffff-2", {}, {}); });
+      const int status = status_of([&] { lists.add("ffffffffffffffff-2", {}, {}); });
       expired += status == 410 ? 1 : 0;
       sent_away += status == 503 ? 1 : 0;
     });
@@ -161,7 +152,7 @@ TEST_F(RedisTest, UnknownListsHoldAFewThreadsAtMost) {
   EXPECT_EQ(expired + sent_away, kThreads);
   EXPECT_GE(expired, 8);
   EXPECT_GT(sent_away, 0);
-  EXPECT_EQ(rejection_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);  // there is room again
+  EXPECT_EQ(status_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);  // there is room again
 }
 
 TEST_F(RedisTest, FeedbackGoesToAnyProcessAndCountsOnceEverywhere) {
@@ -201,16 +192,13 @@ TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
   const ImpressionStore::Outcome cart = first.add(id, {}, std::vector{Event{{-1, "d0"}, "cart", 0}});
   EXPECT_EQ(cart.clicks, (std::vector<std::uint8_t>{1, 0, 1}));
   EXPECT_FALSE(cart.round.has_value());
-  EXPECT_EQ(rejection_of([&] { first.add(id, {}, std::vector{Event{{2, ""}, "wish", 0}}); }), 422);
+  EXPECT_EQ(status_of([&] { first.add(id, {}, std::vector{Event{{2, ""}, "wish", 0}}); }), 422);
   const std::string refusal = message_of<InvalidArgument>(
       [&] { RedisLists::require_types(*client, EventTypes::parse("click=1")); });
   EXPECT_TRUE(contains(refusal, "of types that this start does not name: cart (1)."));
   RedisLists::require_types(*client, settings.types);
   std::size_t closed = 0;
-  for (int time = 0; time < 1000 && closed < 2; ++time) {
-    closed += first.close_due().size() + second.close_due().size();
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  wait_until([&] { return (closed += first.close_due().size() + second.close_due().size()) >= 2; });
   EXPECT_EQ(closed, 2U);
   EXPECT_EQ(log->rounds(), 2U);
   const std::vector<std::string> bodies = log->read(0, 10, std::chrono::milliseconds(1));
@@ -272,11 +260,10 @@ TEST_F(RedisTest, AServerWithoutMemoryLosesNoList) {
   RedisLists lists(*log, {}, kStart);
   const std::vector<Click> clicks = {{1, ""}};
   const std::string id = lists.open(list_of(1), 3);
-  EXPECT_EQ(rejection_of([&] { lists.add(id, clicks, {}); }), 503);
+  EXPECT_EQ(status_of([&] { lists.add(id, clicks, {}); }), 503);
   EXPECT_EQ(warnings.count("Lists wait in this process"), 1);
   client->call({"CONFIG", "SET", "maxmemory", "0"});
-  for (int time = 0; time < 500 && lists.counts().open > 0; ++time)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  wait_until([&] { return lists.counts().open == 0; });
   EXPECT_EQ(lists.add(id, clicks, {}).round, 1U);
   EXPECT_EQ(warnings.count("takes lists again"), 1);
 }
@@ -290,7 +277,7 @@ TEST_F(RedisTest, AServerThatLostItsDataAcknowledgesNothing) {
   const std::string other = lists.open(list_of(2), 3);
   lists.keep_open();
   const std::vector<Click> clicks = {{1, ""}};
-  EXPECT_EQ(rejection_of([&] { lists.add(id, clicks, {}); }), 410);
+  EXPECT_EQ(status_of([&] { lists.add(id, clicks, {}); }), 410);
   EXPECT_TRUE(contains(message_of<RedisError>([&] { lists.add(other, clicks, {}); }), "has lost its data"));
   // Replicas keep what they have, so that this is not as if the settings were replaced.
   EXPECT_TRUE(contains(message_of<IoError>([&] { log->poll(); }), "has lost its data"));
@@ -431,20 +418,8 @@ std::string answer_list(RedisLists& lists, int number) {
 /// The lists of an archive, in order.
 std::vector<std::string> archived_lists(const FileLog& file) {
   std::vector<std::string> ids;
-  FileLog::Reader reader(file, 0);
-  FeedbackRecord record;
-  for (std::string_view line; reader.next(line);) {
-    EXPECT_FALSE(parse_record(line, record));
-    ids.push_back(record.impression);
-  }
+  for (const FeedbackRecord& record : records_of(file)) ids.push_back(record.impression);
   return ids;
-}
-
-template <class Condition>
-void wait_until(const Condition& holds) {
-  for (int time = 0; time < 2000 && !holds(); ++time)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  ASSERT_TRUE(holds());
 }
 
 /// Feedback is refused until the server has its records back.
@@ -688,17 +663,11 @@ TEST_F(RedisTest, TwoLearnersArchiveAndLearnTheSame) {
     wait_for_round(first.learner, 40);
     wait_for_round(second.learner, 40);
     EXPECT_EQ(first.learner.state().fingerprint, second.learner.state().fingerprint);
-    for (int time = 0; time < 500 && log->model_round() < 40; ++time)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_EQ(log->model_round(), 40);
+    wait_until([&] { return log->model_round() == 40; });
     first.archive.require_running();
   }
-  const auto bytes_of = [&](const std::string& name) {
-    std::ifstream file(folder / name);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  EXPECT_EQ(bytes_of("first.log"), bytes_of("second.log"));
-  EXPECT_FALSE(bytes_of("first.log").empty());
+  EXPECT_EQ(read_file(folder / "first.log"), read_file(folder / "second.log"));
+  EXPECT_FALSE(read_file(folder / "first.log").empty());
 }
 
 TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
@@ -790,7 +759,7 @@ TEST_F(RedisTest, DocumentsAreThoseOfAllProcesses) {
   EXPECT_EQ(other.put("a", 2.0F), 2);  // has caught up before it counted
   EXPECT_EQ(one.known({"a"}), "a 1 0.5, ");
   EXPECT_EQ(one.put("a", 0.5F), 3);  // not what it still has
-  EXPECT_EQ(rejection_of([&] { other.put("a", 7.0F, 2); }), 409);
+  EXPECT_EQ(status_of([&] { other.put("a", 7.0F, 2); }), 409);
   other.put("b", 3.0F, 9);
   EXPECT_EQ(one.store.remove(std::vector<std::string>{"b", "none"}), 1);
   one.store.put({Documents::document("c", 1.0F), Documents::document(",\"more\":7", 2.0F)});
@@ -855,7 +824,7 @@ TEST_F(RedisTest, DocumentsThatTheServerLostAreSentAgain) {
   server->set_back();
   learner->client.probe();
   replica.client.probe();
-  EXPECT_EQ(rejection_of([&] { replica.put("a", 3.0F); }), 503);
+  EXPECT_EQ(status_of([&] { replica.put("a", 3.0F); }), 503);
   EXPECT_EQ(replica.known({"a", "d"}), "a 2 2, d 1 2, ");
   learner->store.catch_up();
   EXPECT_EQ(warnings.count("sending it the others"), 1);
@@ -878,7 +847,7 @@ TEST_F(RedisTest, DocumentsWaitForALearnerToBegin) {
   { Documents(*server, folder / "learner").put("a", 1.0F); }
   server = std::make_unique<RedisServer>();  // which a learner has not reached yet
   Documents replica(*server);
-  EXPECT_EQ(rejection_of([&] { replica.put("a", 3.0F); }), 503);
+  EXPECT_EQ(status_of([&] { replica.put("a", 3.0F); }), 503);
   const ExpectedWarnings warnings;
   Documents learner(*server, folder / "learner");
   learner.store.send_missing();
@@ -897,9 +866,9 @@ TEST_F(RedisTest, ReplicasGiveUpDocumentsThatNoLearnerHas) {
   server->set_back();
   replica.client.probe();
   patient.client.probe();
-  EXPECT_EQ(rejection_of([&] { replica.put("b", 3.0F); }), 503);
+  EXPECT_EQ(status_of([&] { replica.put("b", 3.0F); }), 503);
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  EXPECT_EQ(rejection_of([&] { replica.put("b", 3.0F); }), 503);  // perhaps a learner starts that has them
+  EXPECT_EQ(status_of([&] { replica.put("b", 3.0F); }), 503);  // perhaps a learner starts that has them
   replica.log.trim("learner", {0, 2}, 5, replica.log.server_milliseconds() + 60'000);
   EXPECT_EQ(replica.put("b", 3.0F), 1);
   EXPECT_EQ(replica.known({"a", "b"}), "a 1 1, b 1 3, ");
@@ -962,7 +931,7 @@ TEST_F(RedisTest, OneRequestDoesNotHoldUpTheServer) {
   Documents replica(*server);
   std::vector<StoredDocument> many;
   for (int i = 0; i <= 20'000; ++i) many.push_back(Documents::document(fmt::format("d{}", i), 1.0F));
-  EXPECT_EQ(rejection_of([&] { replica.store.put(many); }), 413);
+  EXPECT_EQ(status_of([&] { replica.store.put(many); }), 413);
   many.pop_back();
   EXPECT_EQ(replica.store.put(many).size(), 20'000U);
 }

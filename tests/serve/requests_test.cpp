@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "serve/api_error.h"
 #include "serve/requests.h"
 #include "serve/search_response.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/cases.h"
 
 namespace olrank {
@@ -14,19 +14,8 @@ namespace {
 
 const RequestLimits kLimits{3, 2, 10, 8};
 
-/// "status field: message" of the error.
-template <class Parse>
-std::string error_of(const Parse& parse) {
-  try {
-    parse();
-  } catch (const ApiError& error) {
-    return fmt::format("{} {}: {}", error.status(), error.field(), error.what());
-  }
-  return "none";
-}
-
 std::string rank_error(const std::string& body, const RequestLimits& limits = kLimits) {
-  return error_of([&] {
+  return refusal_text([&] {
     RankRequest request;
     parse_rank_request(body, limits, request);
   });
@@ -118,7 +107,7 @@ TEST(RankRequest, LimitsTheFeaturesOfAllDocuments) {
     return request.values.size();
   };
   EXPECT_EQ(parse(2), 2000U);
-  EXPECT_TRUE(error_of([&] { parse(3); }).starts_with("413 docs[2].features: "));
+  EXPECT_TRUE(refusal_text([&] { parse(3); }).starts_with("413 docs[2].features: "));
 }
 
 TEST(FeedbackRequest, AcceptsRanksAndIds) {
@@ -149,7 +138,7 @@ TEST(FeedbackRequest, NamedListsSayWhatIntegersAre) {
 
 TEST(FeedbackRequest, ErrorsNameTheField) {
   expect_requests("feedback", [](const std::string& body) {
-    return error_of([&] { parse_feedback_request(body, kLimits); });
+    return refusal_text([&] { parse_feedback_request(body, kLimits); });
   });
 }
 
@@ -177,7 +166,7 @@ std::string request_of(const std::string& hits, const std::string& more = R"("qu
 }
 
 std::string rerank_error(const std::string& body, const RequestLimits& limits) {
-  return error_of([&] {
+  return refusal_text([&] {
     RankRequest request;
     parse_rerank_request(body, limits, request);
   });

@@ -48,11 +48,27 @@ inline FeedbackRecord liked_first_feature(int number, std::size_t docs = 5) {
   return record;
 }
 
+/// Waits for what another thread does.
+template <class Condition>
+void wait_until(const Condition& holds) {
+  for (int time = 0; time < 2000 && !holds(); ++time)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_TRUE(holds());
+}
+
 /// Feedback is learned by another thread, some time after it is logged.
 inline void wait_for_round(const Learner& learner, std::uint64_t round) {
-  for (int time = 0; time < 2000 && learner.latest()->round < round; ++time)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  ASSERT_GE(learner.latest()->round, round);
+  wait_until([&] { return learner.latest()->round >= round; });
+}
+
+/// The records of a log, in order.
+inline std::vector<FeedbackRecord> records_of(const FileLog& log, std::int64_t position = 0) {
+  std::vector<FeedbackRecord> records;
+  FileLog::Reader reader(log, position);
+  for (std::string_view line; reader.next(line);) {
+    EXPECT_FALSE(parse_record(line, records.emplace_back()));
+  }
+  return records;
 }
 
 /// Limits this process's file size, which looks like a full disk.

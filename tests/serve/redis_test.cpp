@@ -721,15 +721,8 @@ struct Documents {
         }()) {}
 
   static constexpr std::chrono::hours kNever{24};
-  static StoredDocument document(const std::string& id, float value, std::int64_t version = 0) {
-    StoredDocument one;
-    one.id = {id, false};
-    one.version = version;
-    one.columns = {value};
-    return one;
-  }
   std::int64_t put(const std::string& id, float value, std::int64_t version = 0) {
-    return store.put({document(id, value, version)}).front();
+    return store.put({stored_document(id, version, {value})}).front();
   }
   /// "a 2 0.5, b 1 3": what has been taken so far.
   std::string known(const std::vector<std::string>& ids) const {
@@ -762,7 +755,7 @@ TEST_F(RedisTest, DocumentsAreThoseOfAllProcesses) {
   EXPECT_EQ(status_of([&] { other.put("a", 7.0F, 2); }), 409);
   other.put("b", 3.0F, 9);
   EXPECT_EQ(one.store.remove(std::vector<std::string>{"b", "none"}), 1);
-  one.store.put({Documents::document("c", 1.0F), Documents::document(",\"more\":7", 2.0F)});
+  one.store.put({stored_document("c", 0, {1.0F}), stored_document(",\"more\":7", 0, {2.0F})});
   Documents late(*server);
   other.store.catch_up();
   for (const Documents* process : {&one, &other, &late}) {
@@ -902,7 +895,7 @@ TEST_F(RedisTest, ALearnerKeepsALineThatIsNoDocumentOutOfItsLog) {
   const TemporaryFolder folder;
   Documents learner(*server, folder / "learner");
   learner.put("a", 1.0F);
-  StoredDocument wide = Documents::document("b", 1.0F, 1);
+  StoredDocument wide = stored_document("b", 1, {1.0F});
   wide.columns.push_back(2.0F);
   learner.shared.append(learner.shared.chain(), {{"b", document_body(wide, 0)}}, false);
   const std::string before = text_of_lines(folder / "learner");
@@ -914,11 +907,11 @@ TEST_F(RedisTest, TheNewestDocumentsAreThoseOfTheLastLines) {
   Documents replica(*server);
   replica.put("a", 1.0F);
   const RecordChain now = replica.shared.chain();
-  const std::string newer = document_body(Documents::document("a", 9.0F, 3), 0);
+  const std::string newer = document_body(stored_document("a", 3, {9.0F}), 0);
   EXPECT_TRUE(replica.shared.set_newest(now, {{"a", newer}}));
-  EXPECT_TRUE(replica.shared.set_newest(now, {{"a", document_body(Documents::document("a", 5.0F, 2), 0)}}));
+  EXPECT_TRUE(replica.shared.set_newest(now, {{"a", document_body(stored_document("a", 2, {5.0F}), 0)}}));
   EXPECT_EQ(client->call({"HGET", "olrank:documents-newest", "a"}).text, newer);
-  StoredDocument removed = Documents::document("a", 0.0F, 3);
+  StoredDocument removed = stored_document("a", 3, {0.0F});
   removed.is_deleted = true;
   EXPECT_TRUE(replica.shared.set_newest(now, {{"a", document_body(removed, 0)}}));
   EXPECT_TRUE(replica.shared.set_newest(now, {{"a", newer}}));
@@ -930,7 +923,7 @@ TEST_F(RedisTest, TheNewestDocumentsAreThoseOfTheLastLines) {
 TEST_F(RedisTest, OneRequestDoesNotHoldUpTheServer) {
   Documents replica(*server);
   std::vector<StoredDocument> many;
-  for (int i = 0; i <= 20'000; ++i) many.push_back(Documents::document(fmt::format("d{}", i), 1.0F));
+  for (int i = 0; i <= 20'000; ++i) many.push_back(stored_document(fmt::format("d{}", i), 0, {1.0F}));
   EXPECT_EQ(status_of([&] { replica.store.put(many); }), 413);
   many.pop_back();
   EXPECT_EQ(replica.store.put(many).size(), 20'000U);

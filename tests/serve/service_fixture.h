@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/ranker_factory.h"
+#include "serve/document_store.h"
 #include "serve/learner.h"
 #include "serve/open_lists.h"
 #include "serve/service.h"
@@ -46,6 +47,15 @@ inline FeedbackRecord liked_first_feature(int number, std::size_t docs = 5) {
     record.clicks.push_back(record.inputs[doc * kServedFeatures] > 0.5F ? 1 : 0);
   }
   return record;
+}
+
+inline StoredDocument stored_document(const std::string& id, std::int64_t version,
+                                      std::vector<float> columns) {
+  StoredDocument one;
+  one.id = {id, false};
+  one.version = version;
+  one.columns = std::move(columns);
+  return one;
 }
 
 /// Waits for what another thread does.

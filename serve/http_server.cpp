@@ -24,7 +24,6 @@
 #include "serve/api_error.h"
 #include "serve/listener.h"
 #include "serve/request_head.h"
-#include "serve/routes.h"
 
 namespace olrank {
 namespace {

@@ -18,7 +18,6 @@
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
 #include "serve/open_lists.h"
-#include "serve/query_text.h"
 #include "serve/search_response.h"
 
 namespace olrank {

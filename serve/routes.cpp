@@ -1,5 +1,3 @@
-#include "serve/routes.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "serve/http_server.h"
 
 namespace olrank {
 namespace {

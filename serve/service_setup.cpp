@@ -35,7 +35,6 @@
 #include "serve/file_log.h"
 #include "serve/learner.h"
 #include "serve/own_file.h"
-#include "serve/query_text.h"
 #include "serve/requests.h"
 #include "serve/service.h"
 #include "serve/service_identity.h"

@@ -20,7 +20,6 @@
 
 #include "serve/access_log.h"
 #include "serve/listener.h"
-#include "serve/routes.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/cases.h"
 #include "tests/support/message_of.h"
@@ -110,17 +109,11 @@ const std::string kRank = R"({"query": "q", "docs": [{"id": "a", "features": [1,
 
 class HttpServerTest : public testing::Test {
  protected:
-  /// With limits that no test reaches on a busy machine; a test of a limit sets it.
-  static HttpSettings quick() {
+  void SetUp() override {
     HttpSettings settings;
     settings.port = 0;
     settings.connections = 4;
     settings.body_bytes = 4096;
-    settings.request = std::chrono::seconds(10);
-    settings.idle = std::chrono::seconds(20);
-    return settings;
-  }
-  void start(const HttpSettings& settings) {
     Listener listener(settings);
     port_ = listener.port();
     server_ = std::make_unique<HttpServer>(std::vector{Surface{"", &small_.service}}, settings, listener);
@@ -129,7 +122,6 @@ class HttpServerTest : public testing::Test {
       std::this_thread::sleep_for(milliseconds(5));
   }
   void TearDown() override {
-    if (!server_) return;
     server_->stop();
     thread_.join();
   }
@@ -142,7 +134,6 @@ class HttpServerTest : public testing::Test {
 };
 
 TEST_F(HttpServerTest, AcceptsChunkedBodies) {
-  start(quick());
   Client client(port());
   const std::string body =
       fmt::format("{:x};name=\"a value\"\r\n{}\r\n0\r\nTrailer: x\r\n\r\n", kRank.size(), kRank);
@@ -154,7 +145,6 @@ TEST_F(HttpServerTest, AcceptsChunkedBodies) {
 }
 
 TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
-  start(quick());
   Client client(port());
   client.send(get("/healthz") + post("/v1/rank", kRank) + get("/nowhere") + get("/healthz"));
   EXPECT_TRUE(body_of(client.receive()).contains("alive"));
@@ -164,7 +154,6 @@ TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
 }
 
 TEST_F(HttpServerTest, AnswersOtherFormsOfRequests) {
-  start(quick());
   Client client(port());
   EXPECT_EQ(code_of(client.ask(get("/healthz?full=1"))), 200);
   EXPECT_EQ(code_of(client.ask(get("http://localhost:8080/healthz"))), 200);
@@ -179,7 +168,6 @@ TEST_F(HttpServerTest, AnswersOtherFormsOfRequests) {
 }
 
 TEST_F(HttpServerTest, AsksForAnExpectedBody) {
-  start(quick());
   Client client(port());
   const std::string request = post("/v1/rank", kRank, "Expect: 100-continue\r\n");
   const std::size_t head = request.find("\r\n\r\n") + 4;
@@ -189,7 +177,6 @@ TEST_F(HttpServerTest, AsksForAnExpectedBody) {
 }
 
 TEST_F(HttpServerTest, SendsTheModelOnlyWhenItHasChanged) {
-  start(quick());
   Client client(port());
   const std::string whole = client.ask(get("/v1/model"));
   const std::size_t begin = whole.find("ETag: ") + 6;
@@ -206,7 +193,6 @@ TEST_F(HttpServerTest, SendsTheModelOnlyWhenItHasChanged) {
 }
 
 TEST_F(HttpServerTest, RejectsWithAnErrorBody) {
-  start(quick());
   const auto outcome = [&](const std::string& bytes) {
     const std::string answer = Client(port()).ask(bytes);
     const std::size_t allowed = answer.find("Allow: ");
@@ -228,7 +214,6 @@ TEST_F(HttpServerTest, RejectsWithAnErrorBody) {
 }
 
 TEST_F(HttpServerTest, RejectsMalformedRequestsAndCloses) {
-  start(quick());
   // Each is followed by a request that must not be answered.
   const auto outcome = [&](const std::string& bytes) {
     Client client(port());
@@ -243,7 +228,6 @@ TEST_F(HttpServerTest, RejectsMalformedRequestsAndCloses) {
 }
 
 TEST_F(HttpServerTest, RejectsConnectionsBeyondTheLimit) {
-  start(quick());
   std::vector<std::unique_ptr<Client>> clients;
   for (int number = 0; number < 4; ++number) {
     clients.push_back(std::make_unique<Client>(port()));

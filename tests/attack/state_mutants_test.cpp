@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "serve/service_setup.h"
 #include "serve/state_folder.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/memory_limit.h"
 #include "tests/support/message_of.h"
 #include "tests/support/mutated.h"
 
@@ -44,33 +44,14 @@ Learner::State start(const fs::path& folder) {
   return learner.state();
 }
 
-std::map<std::string, std::string> files_in(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    files[entry.path().filename().string()] = read_file(entry.path());
-  return files;
-}
-
 void write(const fs::path& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
-}
-
-/// AddressSanitizer reserves terabytes.
-void limit_memory() {
-#if !defined(__SANITIZE_ADDRESS__)
-  std::ifstream pages_of("/proc/self/statm");
-  rlim_t pages = 0;
-  pages_of >> pages;
-  const rlim_t limit = pages * static_cast<rlim_t>(sysconf(_SC_PAGE_SIZE)) + kMoreMemory;
-  const rlimit all{limit, limit};
-  ::setrlimit(RLIMIT_AS, &all);
-#endif
 }
 
 /// Ends the child: what it has to say, and the exit code that main() would give.
 [[noreturn]] void play_start(const fs::path& folder, int pipe) {
   set_log_sink([](LogLevel, std::string_view) {});
-  limit_memory();
+  const MemoryLimit limit(kMoreMemory);
   std::string said;
   int code = 0;
   try {

@@ -427,14 +427,6 @@ TEST_F(LearnerTest, TriesACheckpointAgainThatFailedWhenItWasAskedFor) {
   EXPECT_EQ(Learner(make_served(), log, settings_in(folder)).restored_round(), 5U);
 }
 
-/// The files of a folder and their bytes.
-std::map<std::string, std::string> files_in(const std::filesystem::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    files[entry.path().filename().string()] = read_file(entry.path());
-  return files;
-}
-
 void learn_with_checkpoint(FileLog& log, const TemporaryFolder& folder, int first, int last) {
   fill(log, first, last);
   Learner learner(make_served(), log, settings_in(folder));

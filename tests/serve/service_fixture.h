@@ -6,11 +6,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/io/atomic_file.h"
 #include "models/ranker_factory.h"
 #include "serve/document_store.h"
 #include "serve/learner.h"
@@ -47,6 +50,14 @@ inline FeedbackRecord liked_first_feature(int number, std::size_t docs = 5) {
     record.clicks.push_back(record.inputs[doc * kServedFeatures] > 0.5F ? 1 : 0);
   }
   return record;
+}
+
+/// The files of a folder and their bytes.
+inline std::map<std::string, std::string> files_in(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files[entry.path().filename().string()] = read_file(entry.path());
+  return files;
 }
 
 inline StoredDocument stored_document(const std::string& id, std::int64_t version,

@@ -91,12 +91,17 @@ class Documents(ServiceTest):
 
     def test_a_log_without_its_documents_says_so(self):
         state, _ = self.learned("pairrank", True)
-        (state / "documents.jsonl").rename(self.folder / "elsewhere")
+        (state / "documents.jsonl").rename(state / "elsewhere")
         self.assertEqual(olrank("log", "stats", "--log", state).returncode, 0)  # needs no inputs
-        for command in (["serve", "--state", state, "--learn-only"], ["log", "cut", "--log", state, "--from-round", "1", "--out", self.folder / "out"]):
+        start = ["serve", "--state", state, "--learn-only"]
+        for command in (start, ["log", "cut", "--log", state, "--from-round", "1", "--out", self.folder / "out"]):
             done = olrank(*command)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
             self.assertRegex(done.stderr, "feedback.jsonl:1:1: The record has version 1 of document 'd[0-9]+', which .*documents.jsonl lacks")
+        (state / "elsewhere").rename(state / "documents.jsonl")
+        self.fingerprint_of(state)  # writes a checkpoint that covers the log
+        (state / "documents.jsonl").rename(state / "elsewhere")
+        self.assertIn("documents.jsonl lacks: put the file there that belongs to this log", olrank(*start).stderr)
 
     def test_lists_of_documents_that_are_not_stored_are_learned(self):
         # Of a ranker that logs the shown documents alone, and inputs that no other document scales, one list may show no stored one.
@@ -111,12 +116,6 @@ class Documents(ServiceTest):
         service.kill()
         self.assertEqual({"versions" in json.loads(line) for line in (state / "feedback.jsonl").read_text().splitlines()}, {True, False})
         self.assertEqual(self.fingerprint_of(state), fingerprint)
-
-    def test_a_start_without_the_documents_of_learned_lists_is_refused(self):
-        state, _ = self.learned("pairrank", True)
-        self.fingerprint_of(state)  # writes a checkpoint that covers the log
-        (state / "documents.jsonl").rename(state / "elsewhere")
-        self.assertIn("documents.jsonl lacks: put the file there that belongs to this log", olrank("serve", "--state", state, "--learn-only").stderr)
 
     def test_no_acknowledged_version_is_lost(self):
         versions, stop = {}, threading.Event()

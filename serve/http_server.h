@@ -31,14 +31,14 @@ struct Route {
     kComputing,  // needs a core
     kWaiting,    // may wait for the disk or the learner
   };
+  enum Body { kNoBody, kNeedsBody };
   std::string_view method;
   std::string_view path;
   Cost cost;
-  std::string_view type;  // of the answer
-  enum Body { kNoBody, kNeedsBody };
-  Body body;     // of a POST, PUT or DELETE; other methods have none
-  bool is_file;  // whether clients can ask if it has changed
   std::function<std::string(Service&, const std::string& body)> answer;  // or the ID in the path
+  Body body = kNoBody;                         // of a POST, PUT or DELETE; other methods have none
+  std::string_view type = "application/json";  // of the answer
+  bool is_file = false;                        // whether clients can ask if it has changed
   /// Gives the ETag of a file that is expensive to make; `answer` then gives that file or a newer one.
   /// Without it the content gives the ETag.
   std::string (*tag)(Service&) = nullptr;

@@ -44,10 +44,6 @@ Learner::State start(const fs::path& folder) {
   return learner.state();
 }
 
-void write(const fs::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 /// Ends the child: what it has to say, and the exit code that main() would give.
 [[noreturn]] void play_start(const fs::path& folder, int pipe) {
   set_log_sink([](LogLevel, std::string_view) {});
@@ -101,11 +97,11 @@ class Original {
     ends_.push_back(log.size());
     fs::create_directory(folder_ / "part");
     for (const std::size_t end : ends_) {
-      write(folder_ / "part" / "log", log.substr(0, end));
+      write_bytes(folder_ / "part" / "log", log.substr(0, end));
       fingerprints_.push_back(start(folder_ / "part").fingerprint.hex());
     }
     {
-      write(folder_ / "part" / "log", log.substr(0, ends_[kCheckpointRound]));
+      write_bytes(folder_ / "part" / "log", log.substr(0, ends_[kCheckpointRound]));
       FileLog part(folder_ / "part" / "log", 1);
       Learner learner(make_served(), part, settings_in(folder_ / "part"));
       learner.learn_all();
@@ -193,8 +189,8 @@ TEST(LogMutants, AreRefusedOrServeAValidBeginning) {
     const TemporaryFolder folder;
     const std::string log = mutant_log(rng);
     const bool with_checkpoint = rng.index(2) == 0;
-    write(folder / "log", log);
-    if (with_checkpoint) write(folder / "checkpoint", original().checkpoint());
+    write_bytes(folder / "log", log);
+    if (with_checkpoint) write_bytes(folder / "checkpoint", original().checkpoint());
     const auto before = files_in(folder.path());
     const Start start = start_in_child(folder.path());
     ASSERT_TRUE(start.refused() || start.served()) << "status " << start.status << ": " << start.said;
@@ -232,7 +228,7 @@ TEST(LogMutants, FlippedBitsAreNotImportedOrChangeNothing) {
   const auto imported = [&](const std::string& log) {
     fs::remove_all(folder / "state");
     fs::create_directory(folder / "state");
-    write(folder / "log", log);
+    write_bytes(folder / "log", log);
     const StateFolder state(folder / "state");
     ImportedLog(state, {folder / "log", "", 1}, normaliser, false, false).commit();
     return read_file(state.log());
@@ -286,8 +282,8 @@ TEST(CheckpointMutants, AreRefusedOrLearnOnToTheSameBits) {
     SCOPED_TRACE(mutant);
     RngStream rng = stream_of(10'000 + mutant);
     const TemporaryFolder folder;
-    write(folder / "log", original().log());
-    write(folder / "checkpoint", mutant_checkpoint(rng));
+    write_bytes(folder / "log", original().log());
+    write_bytes(folder / "checkpoint", mutant_checkpoint(rng));
     const auto before = files_in(folder.path());
     const Start start = start_in_child(folder.path());
     ASSERT_TRUE(start.refused() || start.served()) << "status " << start.status << ": " << start.said;
@@ -306,8 +302,8 @@ TEST(CheckpointMutants, AreRefusedOrLearnOnToTheSameBits) {
 TEST(CheckpointMutants, AreRefusedAtAnySize) {
   for (const char* name : {"log", "checkpoint"}) {
     const TemporaryFolder folder;
-    write(folder / "log", original().log());
-    write(folder / "checkpoint", original().checkpoint());
+    write_bytes(folder / "log", original().log());
+    write_bytes(folder / "checkpoint", original().checkpoint());
     fs::resize_file(folder / name, std::uintmax_t{1} << 40);
     const Start start = start_in_child(folder.path());
     EXPECT_TRUE(start.refused()) << name << ": status " << start.status << ": " << start.said;
@@ -328,7 +324,7 @@ TEST(LogMutants, WithValidChecksumsCannotCrash) {
     const std::size_t round = body.find(',');
     if (round == std::string::npos || body.find('\n') != std::string::npos) continue;
     const TemporaryFolder folder;
-    write(folder / "log", record_line(1, body.substr(round)));
+    write_bytes(folder / "log", record_line(1, body.substr(round)));
     const Start start = start_in_child(folder.path());
     EXPECT_TRUE(start.refused() || start.served()) << "status " << start.status << ": " << body;
   }

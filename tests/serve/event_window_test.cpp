@@ -251,20 +251,15 @@ TEST(EventWindowTest, AStartWithoutTheTypesOfAcknowledgedEventsIsRefused) {
             "the rewards.");
   }
   EXPECT_EQ(read_file(served.folder / "events-000001.jsonl"), journal);
+  // They are counted whatever their types.
+  EventWindow::Settings counted{std::chrono::seconds(1), EventTypes(), served.folder.path(), {}, {}};
+  counted.only_counts = true;
+  EXPECT_EQ(EventWindow(counted, "0", *served.log).counts().open, 2U);
   served.start("click=1,cart=5,buy=0");
   EXPECT_EQ(served.close_due(12'000).size(), 2U);
   EXPECT_EQ(served.logged()[0].rewards, (std::vector<double>{0, 5, 0}));
   // Once all are in the log, their types are free again.
   served.start("click=1");
-}
-
-TEST(EventWindowTest, OpenListsAreCountedWhateverTheirTypes) {
-  Windowed served;
-  served.add(served.open(1000), std::vector{cart("d1")}, 1100);
-  served.window.reset();
-  EventWindow::Settings settings{std::chrono::seconds(1), EventTypes(), served.folder.path(), {}, {}};
-  settings.only_counts = true;
-  EXPECT_EQ(EventWindow(settings, "0", *served.log).counts().open, 1U);
 }
 
 TEST(EventWindowTest, ADiskThatIsFullIsToldOnceAndCountsRequests) {

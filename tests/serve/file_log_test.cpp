@@ -33,33 +33,6 @@ FeedbackRecord record_of(int number) {
   return record;
 }
 
-void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-TEST(FileLog, KeepsRecordsInRoundOrder) {
-  const TemporaryFolder folder;
-  {
-    FileLog log(folder / "log", 10);
-    EXPECT_EQ(log.rounds(), 0U);
-    for (int number = 1; number <= 5; ++number)
-      EXPECT_EQ(log.append(record_of(number)), static_cast<std::uint64_t>(number));
-    EXPECT_EQ(log.rounds(), 5U);
-  }
-  FileLog log(folder / "log", 2);
-  EXPECT_EQ(log.rounds(), 5U);
-  const auto latest = records_of(log, log.latest_begin());
-  ASSERT_EQ(latest.size(), 2U);
-  EXPECT_EQ(latest.back().impression, "i-5");
-  EXPECT_EQ(log.append(record_of(6)), 6U);
-  const auto records = records_of(log);
-  ASSERT_EQ(records.size(), 6U);
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    EXPECT_EQ(records[i].round, i + 1);
-    EXPECT_EQ(records[i].inputs.front(), static_cast<float>(i + 1));
-  }
-}
-
 std::string lines_of(std::uint64_t first, std::uint64_t last) {
   std::string lines;
   for (std::uint64_t round = first; round <= last; ++round)

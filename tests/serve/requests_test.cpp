@@ -85,18 +85,9 @@ TEST(RankRequest, TakesTheOrderOfAnIncumbent) {
   EXPECT_EQ(request.incumbent, (std::vector<DocId>{{"7", true}, {"a", false}}));
 }
 
-TEST(RankRequest, EnforcesTheDocumentLimit) {
-  std::string docs;
-  for (int doc = 0; doc < 4; ++doc)
-    docs +=
-        (doc > 0 ? "," : "") + std::string(R"({"features": [1, 2], "id": )") + std::to_string(doc) + "}";
-  EXPECT_TRUE(rank_error(R"({"query": "q", "docs": [)" + docs + "]}").starts_with("413 docs[3]: "));
-}
-
 // A sparse document of a few bytes has as many features in memory as a full one.
-TEST(RankRequest, LimitsTheFeaturesOfAllDocuments) {
-  RequestLimits limits;
-  limits.features = 1000;
+TEST(RankRequest, LimitsTheDocumentsAndTheFeaturesOfAll) {
+  RequestLimits limits{3, 1000, 10, 8};
   limits.values = 2500;
   const auto parse = [&](int docs) {
     std::string body;
@@ -108,6 +99,9 @@ TEST(RankRequest, LimitsTheFeaturesOfAllDocuments) {
   };
   EXPECT_EQ(parse(2), 2000U);
   EXPECT_TRUE(refusal_text([&] { parse(3); }).starts_with("413 docs[2].features: "));
+  limits.values = 1'000'000;
+  EXPECT_EQ(parse(3), 3000U);
+  EXPECT_TRUE(refusal_text([&] { parse(4); }).starts_with("413 docs[3]: "));
 }
 
 TEST(FeedbackRequest, AcceptsRanksAndIds) {

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,12 @@ class ServiceTest(InFolder):
         self.services = []
         self.addCleanup(lambda: [service.kill() for service in self.services if not service.process.stdout.closed])
 
+    def token(self):
+        """A file with the token of a service."""
+        file = self.folder / "token"
+        file.write_text("the token\n")
+        return file
+
     def start(self, *arguments, state=None, **options):
         self.services.append(RunningService(state or self.state, *arguments, **options))
         return self.services[-1]
@@ -121,6 +128,11 @@ def learned_state(state):
                 (fresh / name).write_bytes((pathlib.Path(state) / name).read_bytes())
         return json.loads(succeed("serve", "--state", fresh, "--import-log", pathlib.Path(state) / "feedback.jsonl",
                                   "--learn-only", "--json"))
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
 
 
 def logged(state):

@@ -392,11 +392,6 @@ class ServeCommand(ServiceTest):
             self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (1, "", 1), done.stderr)
             self.assertIn(sentence, done.stderr)
 
-    def token(self):
-        file = self.path("token")
-        file.write_text("a token\n")
-        return file
-
     def test_exports_the_model_of_a_stopped_service(self):
         for kind, *more in (["olranknet"], ["p2neurrank"], ["pairrank"], self.MODULES["residual"]):
             kind, flags = "".join([kind, *more[3:]]), ["--ranker", kind, *more]

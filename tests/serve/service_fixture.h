@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +51,10 @@ inline FeedbackRecord liked_first_feature(int number, std::size_t docs = 5) {
     record.clicks.push_back(record.inputs[doc * kServedFeatures] > 0.5F ? 1 : 0);
   }
   return record;
+}
+
+inline void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
 }
 
 /// The files of a folder and their bytes.

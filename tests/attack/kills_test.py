@@ -152,7 +152,7 @@ with tempfile.TemporaryDirectory() as folder:
     for figure in ("rounds", "pairs", "fingerprint"):
         assert replayed[figure] == stats[figure], (figure, replayed, stats)
     assert service.stop() == 0
-    assert len(list(state.glob("feedback-*.jsonl.zst"))) > 3, "the log has too few segments"
+    assert len(list(state.glob("feedback-*.jsonl*"))) > 3, "the log has too few segments"
     torn = len(list(state.glob("feedback.jsonl.cut-at-*")))
     left_behind = [path.name for path in state.iterdir() if ".tmp-" in path.name]
     assert not left_behind, left_behind

@@ -34,7 +34,7 @@
 #include "models/ranker_factory.h"
 #include "report/inspection.h"
 #include "sim/trial_figures.h"
-#include "sim/users.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 namespace {

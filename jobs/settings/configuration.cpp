@@ -13,7 +13,7 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/ranker_factory.h"
-#include "sim/users.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 namespace {

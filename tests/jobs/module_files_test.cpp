@@ -10,7 +10,7 @@
 #include "jobs/settings/configuration.h"
 #include "serve/service_setup.h"
 #include "serve/state_folder.h"
-#include "tests/models/modules/script_file.h"
+#include "tests/models/modules/module_fixture.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 

@@ -14,7 +14,7 @@
 #include "core/feedback/feedback_record.h"
 #include "core/random/rng_stream.h"
 #include "models/labels/label_training.h"
-#include "tests/models/labelled_world.h"
+#include "tests/models/small_world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"

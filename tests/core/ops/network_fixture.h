@@ -54,11 +54,14 @@ struct SlowScore {
   double nearest_kink = 1e300;
 };
 
-inline SlowScore slow_score(const NetworkShape& shape, const std::vector<double>& theta, const float* x) {
+/// `inputs` receives those of each layer.
+inline SlowScore slow_score(const NetworkShape& shape, const std::vector<double>& theta, const float* x,
+                            std::vector<std::vector<double>>* inputs = nullptr) {
   SlowScore result;
   std::vector<double> h(x, x + shape.inputs);
   for (std::int64_t l = 0; l < shape.depth; ++l) {
     const NetworkLayer layer = shape.layer(l);
+    if (inputs != nullptr) inputs->push_back(h);
     std::vector<double> z;
     for (std::int64_t r = 0; r < layer.rows; ++r) {
       double sum = layer.has_bias() ? theta[layer.bias + r] : 0.0;

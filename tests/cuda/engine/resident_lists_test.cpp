@@ -9,7 +9,7 @@
 #include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
 #include "tests/cuda/ops/kernel_test.h"
-#include "tests/models/labelled_world.h"
+#include "tests/models/small_world.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {

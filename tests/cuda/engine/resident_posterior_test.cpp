@@ -20,7 +20,6 @@
 #include "cuda/runtime/address_range.h"
 #include "cuda/runtime/work.h"
 #include "models/posterior/posterior.h"
-#include "models/posterior/posterior_memory.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/saved_state.h"
 #if defined(OLRANK_KERNELS_EMULATED)

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/jit/api/module.h>
 #include <torch/types.h>
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "models/modules/module_model.h"
@@ -29,6 +32,27 @@ inline std::vector<float> moved_parameters(const ModuleModel& model, std::uint64
   const std::vector<float> steps = random_numbers(std::ssize(theta), seed + 1, 0.1);
   for (std::size_t k = 0; k < theta.size(); ++k) theta[k] += steps[k];
   return theta;
+}
+
+inline constexpr const char* kTanhScript =
+    "  h = torch.tanh(torch.matmul(docs, self.w.t()))\n"
+    "  return torch.matmul(h, self.v) + self.constant.forward()\n";
+
+/// A TorchScript file of a network with four hidden units and a module with a buffer inside it; `code` is
+/// the body of its forward.
+inline void write_script(const std::filesystem::path& path, std::int64_t inputs,
+                         const std::string& code = kTanhScript, std::uint64_t seed = 1) {
+  torch::jit::Module module("Scorer");
+  module.register_parameter(
+      "w", torch::tensor(random_numbers(4 * inputs, seed, 0.5)).reshape({4, inputs}).requires_grad_(),
+      false);
+  module.register_parameter("v", torch::tensor(random_numbers(4, seed + 1, 0.5)).requires_grad_(), false);
+  torch::jit::Module constant("Constant");
+  constant.register_buffer("shift", torch::tensor(0.25F));
+  constant.define("def forward(self) -> Tensor:\n  return self.shift\n");
+  module.register_module("constant", constant);
+  module.define("def forward(self, docs: Tensor) -> Tensor:\n" + code);
+  module.save(path.string());
 }
 
 /// What a module made by the test itself gives in double: scores, and a row of gradients for each document.

@@ -7,8 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "sim/curve.h"
+#include "tests/models/neural/plain_training.h"
+#include "tests/models/small_world.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"
@@ -16,7 +19,7 @@
 namespace olrank {
 namespace {
 
-// Linear rankers in whole trials: where models and simulation meet.
+// Rankers in whole trials: where models and simulation meet.
 
 constexpr std::int64_t kCutoff = 10;
 
@@ -57,8 +60,8 @@ RankerSettings ranker_settings(const std::string& name) {
 }
 
 std::unique_ptr<OnlineRanker> make(const RankerSettings& settings, const TrialKeys& keys,
-                                   const TrialData& on = data()) {
-  return make_ranker(settings, on.train.features(), keys, kCutoff);
+                                   const TrialData& on = data(), std::int64_t cutoff = kCutoff) {
+  return make_ranker(settings, on.train.features(), keys, cutoff);
 }
 
 class LinearTrialsTest : public testing::TestWithParam<std::string> {
@@ -229,6 +232,7 @@ const TrialData& few_queries() {
 }
 
 struct TracedRound {
+  std::int64_t query = 0;
   Matrix features;  // [V × d]
   std::vector<double> scores;
   std::vector<std::int32_t> shown;
@@ -237,17 +241,16 @@ struct TracedRound {
   nlohmann::json json;
 };
 
-std::vector<TracedRound> traced_rounds(const RankerSettings& settings) {
+std::vector<TracedRound> traced_rounds(const RankerSettings& settings, const TrialData& on = few_queries(),
+                                       std::int64_t count = kTracedRounds) {
   const TemporaryFolder folder;
-  const auto ranker =
-      make_ranker(settings, few_queries().train.features(), TrialKeys::of(1, 1, "navigational"), 10);
-  TrialStage stage({.rounds = kTracedRounds, .cutoff = 10, .eval_every = kTracedRounds}, few_queries(),
-                   *ranker);
+  const auto ranker = make(settings, TrialKeys::of(1, 1, "navigational"), on);
+  TrialStage stage({.rounds = count, .cutoff = kCutoff, .eval_every = count}, on, *ranker);
   Trace trace(folder / "trace", true, "{}");
   RoundDetail detail;
   while (!stage.trial.finished()) {
     const PlayedRound& round = stage.trial.play_round(&detail, true);
-    trace.write(round, few_queries().train.qid(round.query), detail);
+    trace.write(round, on.train.qid(round.query), detail);
   }
   trace.close();
   std::vector<TracedRound> rounds;
@@ -257,9 +260,8 @@ std::vector<TracedRound> traced_rounds(const RankerSettings& settings) {
   while (std::getline(file, line)) {
     TracedRound round;
     round.json = nlohmann::json::parse(line);
-    std::int64_t query = 0;
-    while (few_queries().train.qid(query) != round.json.at("qid").get<std::string>()) ++query;
-    const FeatureMatrix docs = few_queries().train.features_of(query);
+    while (on.train.qid(round.query) != round.json.at("qid").get<std::string>()) ++round.query;
+    const FeatureMatrix docs = on.train.features_of(round.query);
     round.features =
         Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
             docs.values, docs.docs, docs.features)
@@ -270,7 +272,7 @@ std::vector<TracedRound> traced_rounds(const RankerSettings& settings) {
     round.certain = round.json.at("certain").get<std::vector<std::vector<int>>>();
     rounds.push_back(std::move(round));
   }
-  EXPECT_EQ(rounds.size(), static_cast<std::size_t>(kTracedRounds));
+  EXPECT_EQ(std::ssize(rounds), count);
   return rounds;
 }
 
@@ -424,6 +426,327 @@ TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
   EXPECT_GT(certain, 500);
   EXPECT_GT(uncertain, 500);
   EXPECT_GT(apart, 40);
+}
+
+std::vector<std::array<std::int32_t, 2>> adjacent_pairs(const TracedRound& round) {
+  const std::vector<std::uint8_t> clicks = round.json.at("clicks");
+  std::vector<std::array<std::int32_t, 2>> pairs;
+  for (std::size_t rank = 0; rank + 1 < clicks.size(); rank += 2) {
+    // The last examined document is the one below the last click.
+    const std::size_t above = rank == 0 ? 0 : rank - 1;
+    if (std::find(clicks.begin() + static_cast<std::ptrdiff_t>(above), clicks.end(), 1) == clicks.end())
+      break;
+    if (clicks[rank] == clicks[rank + 1]) continue;
+    const bool first = clicks[rank] != 0;
+    pairs.push_back({round.shown[first ? rank : rank + 1], round.shown[first ? rank + 1 : rank]});
+  }
+  return pairs;
+}
+
+/// Scores and widths of networks are those of float32: factors, and sums of some ten terms.
+void expect_network_follows(const RankerSettings& settings) {
+  const NetworkShape shape = network_shape(settings.network, data().train.features());
+  const auto p = static_cast<Eigen::Index>(shape.parameters());
+  const double lambda = settings.posterior.lambda;
+  // 1/m in A and m before λ under `paper`, neither under `reference`.
+  const double width =
+      settings.network.scaling == WidthScaling::kWidth ? static_cast<double>(shape.width) : 1.0;
+  const bool batches = settings.trainer.loss == LossForm::kMean;
+  const std::vector<TracedRound> rounds = traced_rounds(settings, data(), 60);
+  const std::vector<float> first = rounds.front().json.at("theta");
+  ASSERT_EQ(std::ssize(first), p);
+  Matrix a = lambda * Matrix::Identity(p, p);
+  std::vector<PlainPair> seen;
+  std::size_t refreshed = 0;  // pairs when the curvature was estimated last
+  double curvature = 0.0;
+  int certain = 0;
+  int uncertain = 0;
+  int trained = 0;
+  for (std::size_t number = 0; number < rounds.size(); ++number) {
+    SCOPED_TRACE(number);
+    const TracedRound& round = rounds[number];
+    const std::vector<double> theta = round.json.at("theta");
+    const FeatureMatrix docs = data().train.features_of(round.query);
+    Matrix g(docs.docs, p);
+    double magnitude = 0.0;
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      const SlowScore slow = slow_score(shape, theta, docs.doc(doc).data());
+      magnitude = std::max(magnitude, slow.magnitude);
+      ASSERT_NEAR(round.scores[doc], slow.score, 1e-5 * (1.0 + slow.magnitude));
+      std::vector<double> gradient;
+      plain_network(shape, theta, docs.doc(doc).data(), &gradient);
+      g.row(doc) = Eigen::Map<const Eigen::RowVectorXd>(gradient.data(), p);
+      ASSERT_TRUE(number > 0 || shape.biases || std::abs(round.scores[doc]) <= 1e-6 * slow.magnitude);
+    }
+    const std::vector<std::vector<double>> width_sq = round.json.at("width_sq");
+    const Matrix form = g * precision_of(a, settings.posterior.covariance) * g.transpose() / width;
+    for (std::int64_t i = 0; i < docs.docs; ++i) {
+      for (std::int64_t j = 0; j < docs.docs; ++j) {
+        const double expected = form(i, i) + form(j, j) - 2.0 * form(i, j);
+        ASSERT_NEAR(width_sq[i][j], expected, 1e-3 * expected + 1e-6 * form.diagonal().maxCoeff());
+        // Differences of scores up to 1e-6 of the output layer's absolute terms are no order.
+        const double z = round.scores[i] - round.scores[j];
+        const double least = 1e-6 * magnitude;
+        ASSERT_TRUE(std::abs(z) >= 0.99 * least || round.certain[i][j] == 0);
+        const double margin =
+            1.0 / (1.0 + std::exp(-z)) - settings.explore.alpha * std::sqrt(width_sq[i][j]) - 0.5;
+        if (!(std::abs(z) > 1.01 * least) || !(std::abs(margin) > 1e-6)) continue;
+        ASSERT_EQ(round.certain[i][j], margin > 0.0 ? 1 : 0);
+        ++(margin > 0.0 ? certain : uncertain);
+      }
+    }
+    if (!batches) {
+      expect_shown_respects(round);
+      ASSERT_EQ(round.pairs, adjacent_pairs(round));
+    }
+    for (const auto& [winner, loser] : round.pairs)
+      seen.push_back({docs.doc(winner).data(), docs.doc(loser).data()});
+    if (number + 1 == rounds.size()) break;
+    const std::vector<float> arrived = rounds[number + 1].json.at("theta");
+    for (const auto& [winner, loser] : round.pairs) {
+      const auto gradient_of = [&](std::int32_t doc) -> Eigen::RowVectorXd {
+        if (settings.posterior.observe_at == ObserveAt::kBefore) return g.row(doc);
+        std::vector<double> gradient;
+        plain_network(shape, in_double(arrived), docs.doc(doc).data(), &gradient);
+        return Eigen::Map<const Eigen::RowVectorXd>(gradient.data(), p);
+      };
+      const Eigen::RowVectorXd difference = gradient_of(winner) - gradient_of(loser);
+      a += difference.transpose() * difference / width;
+    }
+    if (round.pairs.empty()) {
+      ASSERT_EQ(in_double(arrived), theta);
+      continue;
+    }
+    ++trained;
+    std::vector<double> at = batches ? in_double(first) : theta;
+    const std::vector<double> began = at;
+    std::vector<double> gradient;
+    if (batches) {
+      // Adam from θ₀ on all pairs at once.
+      ASSERT_TRUE(round.json.at("step").is_null());
+      const double share = 1.0 / static_cast<double>(seen.size());
+      PlainAdam adam(at.size());
+      for (std::int64_t epoch = 0; epoch < settings.trainer.epochs; ++epoch) {
+        plain_loss(shape, at, seen, share, 0.0, {}, &gradient);
+        for (std::size_t k = 0; k < at.size(); ++k) gradient[k] += lambda * share * at[k];
+        adam.step(settings.trainer.learning_rate, gradient, at);
+      }
+    } else {
+      if (refreshed == 0 || 10 * seen.size() >= 11 * refreshed) {
+        refreshed = seen.size();
+        curvature = plain_curvature(shape, theta, seen);
+      }
+      // A power iteration comes from below, to some percent; a step that was too long is halved.
+      const double longest = settings.trainer.learning_rate / (curvature + width * lambda);
+      const double step = round.json.at("step");
+      const double whole = step > 0.7 * longest ? step : 2.0 * step;
+      ASSERT_TRUE(0.999 * longest <= whole && whole <= 1.05 * longest) << whole / longest;
+      for (std::int64_t count = 0; count < settings.trainer.steps; ++count) {
+        plain_loss(shape, at, seen, 1.0, 0.5 * width * lambda, first, &gradient);
+        for (std::size_t k = 0; k < at.size(); ++k) at[k] -= step * gradient[k];
+      }
+    }
+    double way = 0.0;
+    for (std::size_t k = 0; k < at.size(); ++k) way += (at[k] - began[k]) * (at[k] - began[k]);
+    ASSERT_LE(distance_of(arrived, at), 1e-3 * std::sqrt(way));
+  }
+  EXPECT_GT(trained, 20);
+  EXPECT_GT(certain, 50);
+  EXPECT_GT(uncertain, 100);
+}
+
+TEST(NeuralTraceTest, OlRankNetFollowsFromItsTrace) {
+  struct Row {
+    Covariance covariance;
+    Parameterisation parameterisation;
+    WidthScaling scaling;
+    std::int64_t depth;
+    double alpha;
+    double lambda;
+    ObserveAt observe_at = ObserveAt::kBefore;
+  };
+  constexpr auto kNtk = Parameterisation::kNtk;
+  constexpr auto kStandard = Parameterisation::kStandard;
+  for (const Row& row :
+       {Row{Covariance::kFull, kNtk, WidthScaling::kWidth, 2, 0.1, 0.1},
+        Row{Covariance::kDiagonal, kNtk, WidthScaling::kWidth, 3, 0.1, 0.1},
+        Row{Covariance::kFull, kNtk, WidthScaling::kWidth, 2, 0.01, 10.0},
+        Row{Covariance::kFull, kStandard, WidthScaling::kWidth, 2, 0.01, 10.0},
+        Row{Covariance::kDiagonal, kStandard, WidthScaling::kNone, 2, 0.01, 10.0},
+        Row{Covariance::kFull, kNtk, WidthScaling::kNone, 2, 0.01, 10.0},
+        Row{Covariance::kFull, kNtk, WidthScaling::kWidth, 2, 0.1, 0.1, ObserveAt::kAfter}}) {
+    SCOPED_TRACE(testing::Message() << name_of(row.covariance) << ", " << name_of(row.parameterisation)
+                                    << ", " << name_of(row.scaling) << ", lambda " << row.lambda);
+    RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
+    settings.name = "traced";
+    settings.network.width = 16;
+    settings.network.depth = row.depth;
+    settings.network.parameterisation = row.parameterisation;
+    settings.network.scaling = row.scaling;
+    settings.posterior.covariance = row.covariance;
+    settings.posterior.lambda = row.lambda;
+    settings.explore.alpha = row.alpha;
+    settings.posterior.observe_at = row.observe_at;
+    expect_network_follows(settings);
+  }
+  for (const Covariance covariance : {Covariance::kFull, Covariance::kDiagonal}) {
+    SCOPED_TRACE(testing::Message() << "reference, " << name_of(covariance));
+    RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kReference);
+    settings.name = "traced";
+    settings.network.width = 16;
+    settings.posterior.covariance = covariance;
+    settings.explore.alpha = 0.01;
+    settings.trainer.learning_rate = 0.01;
+    settings.trainer.restart = Restart::kFirst;
+    expect_network_follows(settings);
+  }
+}
+
+// Approximate covariances compared with the exact one.
+
+constexpr std::int64_t kShadowCutoff = 6;
+
+const TrialData& shadow_data() {
+  static const TrialData made = small_trial_data("synth:small?queries=10&test_queries=10");
+  return made;
+}
+
+RankerSettings shadow_settings(RankerKind kind, Covariance covariance, ShadowCovariance shadow) {
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  settings.name = "shadowed";
+  settings.network.width = 4;
+  settings.posterior.covariance = covariance;
+  settings.posterior.shadow = shadow;
+  settings.posterior.lambda = 0.5;
+  return settings;
+}
+
+std::unique_ptr<OnlineRanker> make_shadowed(const RankerSettings& settings) {
+  return make(settings, TrialKeys::of(1, 1, "perfect"), shadow_data(), kShadowCutoff);
+}
+
+/// σ(Δ) − α w > ½, written as the paper has it.
+bool slow_certain(double difference, double alpha, double width_sq) {
+  return 1.0 / (1.0 + std::exp(-difference)) - alpha * std::sqrt(std::max(0.0, width_sq)) > 0.5;
+}
+
+TEST(ShadowTest, RatiosTurnedDecisionsAndFalseCertaintyMatchSlowFormulas) {
+  RankerSettings settings =
+      shadow_settings(RankerKind::kOlRankNet, Covariance::kDiagonal, ShadowCovariance::kFull);
+  settings.explore.alpha = 0.3;
+  const auto ranker = make_shadowed(settings);
+  const NetworkShape shape = network_shape(settings.network, shadow_data().train.features());
+  const double scale = covariance_scale(settings.network);
+  Eigen::MatrixXd a =
+      settings.posterior.lambda * Eigen::MatrixXd::Identity(shape.parameters(), shape.parameters());
+  TrialStage stage({.rounds = 80, .cutoff = kShadowCutoff, .eval_every = 80}, shadow_data(), *ranker, 1,
+                   "perfect");
+  stage.trial.evaluate();
+  RoundDetail detail;
+  TestContext context;
+  Tally turned;
+  Tally contradicted;
+  std::int64_t below = 0;
+  std::int64_t compared = 0;
+  while (!stage.trial.finished()) {
+    // The list that the trial will get, too.
+    const auto number = static_cast<std::uint32_t>(stage.trial.rounds_played() + 1);
+    const std::int64_t asked = stage.queries.query_of(number);
+    const Dataset& train = shadow_data().train;
+    const RankedList list =
+        ranker->rank(context.round, {asked, train.offset(asked), train.features_of(asked)}, number);
+    const std::vector<double> ratios(list.width_ratios.begin(), list.width_ratios.end());
+    const Tally turned_here = list.turned_decisions;
+    const PlayedRound& round = stage.trial.play_round(&detail, true);
+    const auto grades = shadow_data().train.grades_of(round.query);
+    const FeatureMatrix docs = shadow_data().train.features_of(round.query);
+    std::vector<float> factors(docs.docs * shape.factors());
+    tangent_factors(context.execution, shape, detail.theta[0], docs, factors);
+    const Eigen::MatrixXd g = slow_gradients(shape, view_of(shape, factors));
+    const Eigen::MatrixXd inverse = a.inverse();
+    Tally of_round;
+    std::size_t at = 0;
+    for (std::size_t x = 0; x < round.shown.size(); ++x) {
+      for (std::size_t y = 0; y < round.shown.size(); ++y) {
+        const auto i = static_cast<std::size_t>(round.shown[x]);
+        const auto j = static_cast<std::size_t>(round.shown[y]);
+        if (detail.certain[i * static_cast<std::size_t>(docs.docs) + j] != 0 && grades[i] != grades[j]) {
+          ++contradicted.total;
+          contradicted.count += grades[i] < grades[j] ? 1 : 0;
+        }
+        if (y <= x) continue;
+        const Eigen::RowVectorXd d = g.row(round.shown[x]) - g.row(round.shown[y]);
+        const double exact_sq = scale * (d * inverse * d.transpose())(0, 0);
+        const double own_sq = detail.width_sq[i * static_cast<std::size_t>(docs.docs) + j];
+        const double difference = std::fabs(detail.scores[i] - detail.scores[j]);
+        ++of_round.total;
+        of_round.count += slow_certain(difference, 0.3, own_sq) != slow_certain(difference, 0.3, exact_sq);
+        if (!(exact_sq > 0.0)) continue;  // documents whose gradients are the same
+        ASSERT_LT(at, ratios.size());
+        // Differences of forms in double whose terms are at most some thousand times their difference.
+        ASSERT_TRUE(std::fabs(ratios[at] / std::sqrt(own_sq / exact_sq) - 1.0) <= 1e-8) << round.round;
+        below += ratios[at] < 0.999 ? 1 : 0;
+        ++compared;
+        ++at;
+      }
+    }
+    ASSERT_EQ(at, ratios.size());
+    ASSERT_EQ(turned_here.total, of_round.total);
+    ASSERT_EQ(turned_here.count, of_round.count) << round.round;
+    turned.count += of_round.count;
+    turned.total += of_round.total;
+    for (const auto& [winner, loser] : round.learned.pairs) {
+      const Eigen::RowVectorXd d = g.row(winner) - g.row(loser);
+      a += scale * d.transpose() * d;
+    }
+  }
+  const CurvePoint& point = stage.trial.evaluate();
+  EXPECT_EQ(point.decisions_differ.count, turned.count);
+  EXPECT_EQ(point.decisions_differ.total, turned.total);
+  EXPECT_EQ(point.false_certain.count, contradicted.count);
+  EXPECT_EQ(point.false_certain.total, contradicted.total);
+  EXPECT_GT(below, compared / 10);  // the diagonal is not the exact one
+  EXPECT_GT(turned.count, 0);
+  EXPECT_GT(contradicted.count, 0);
+  EXPECT_LT(contradicted.count, contradicted.total);
+}
+
+TEST(ShadowTest, DecidesNothing) {
+  for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kOlLambdaRank}) {
+    for (const Covariance covariance :
+         {Covariance::kDiagonal, Covariance::kDiagonalOfInverse, Covariance::kNone, Covariance::kFull}) {
+      std::vector<std::string> lines[2];
+      int at = 0;
+      for (const ShadowCovariance shadow : {ShadowCovariance::kNone, ShadowCovariance::kFull}) {
+        const auto ranker = make_shadowed(shadow_settings(kind, covariance, shadow));
+        TrialStage stage({.rounds = 30, .cutoff = kShadowCutoff, .eval_every = 10}, shadow_data(), *ranker);
+        stage.play_to(30, true, lines[at++]);
+      }
+      ASSERT_EQ(lines[0].size(), lines[1].size());
+      for (std::size_t line = 0; line < lines[0].size(); ++line) {
+        auto without = nlohmann::json::parse(lines[0][line]);
+        auto with = nlohmann::json::parse(lines[1][line]);
+        EXPECT_TRUE(without.at("width_ratio").is_null());
+        EXPECT_EQ(with.at("width_ratio").is_null(), line == 0 || covariance == Covariance::kFull);
+        if (covariance == Covariance::kNone && line > 0) {
+          EXPECT_EQ(with.at("width_ratio").at("p90"), 0.0);
+        }
+        without.erase("width_ratio");
+        with.erase("width_ratio");
+        EXPECT_FALSE(without.contains("decisions_differ"));
+        EXPECT_EQ(with.contains("decisions_differ"), line > 0 && covariance != Covariance::kFull);
+        with.erase("decisions_differ");
+        EXPECT_EQ(without, with);
+      }
+    }
+  }
+}
+
+TEST(ShadowTest, ResumesFromAnyRoundToTheSameCurve) {
+  const RankerSettings settings =
+      shadow_settings(RankerKind::kOlRankNet, Covariance::kDiagonal, ShadowCovariance::kFull);
+  expect_same_curve_from({0, 6, 7, 13, 20}, {.rounds = 20, .cutoff = kShadowCutoff, .eval_every = 7},
+                         shadow_data(), [&] { return make_shadowed(settings); });
 }
 
 }  // namespace

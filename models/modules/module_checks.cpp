@@ -13,6 +13,7 @@
 #include "core/random/rng_stream.h"
 #include "core/throw_error.h"
 #include "models/modules/random_operators.h"
+#include "models/modules/script_archive.h"
 
 namespace olrank {
 namespace {

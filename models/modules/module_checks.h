@@ -11,10 +11,6 @@
 #include "core/ops/tangent_factors.h"
 #include "models/modules/module_instance.h"
 
-namespace torch::jit {
-struct Module;
-}
-
 namespace olrank {
 
 /// Tangent factors of a module's scores, from one backward pass. LibTorch's modules have no hooks in C++,
@@ -92,15 +88,5 @@ std::vector<float> flat_parameters(const ScoringModule& module);
 /// InvalidArgument, with what to change, for one that cannot be a ranker.
 ModuleFindings check_module(const ModuleSource& source, const ModuleRequest& request,
                             const torch::Device& device);
-
-/// Reads a TorchScript file for the first time. Throws InvalidArgument if it unpacks to far more than it
-/// has, or if a tensor would read beyond what the file holds of it, which LibTorch does not notice; and
-/// what LibTorch throws of other damage.
-void check_script_archive(const std::string& bytes, const std::string& path);
-
-/// Throws InvalidArgument for a module in eval mode whose forward() draws random numbers, reaches for
-/// files, or changes its documents, buffers or attributes: by the operator's name, also where only some
-/// documents lead there.
-void check_script_code(const torch::jit::Module& module, const std::string& path);
 
 }  // namespace olrank

@@ -15,8 +15,8 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/modules/built_in_modules.h"
-#include "models/modules/module_checks.h"
 #include "models/modules/module_instance.h"
+#include "models/modules/script_archive.h"
 
 namespace olrank {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/modules/module_checks.h"
+#include "models/modules/script_archive.h"
 
 #include <ATen/core/jit_type.h>
 #include <caffe2/serialize/inline_container.h>

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/io/containers.h"
-#include "models/modules/module_checks.h"
+#include "models/modules/script_archive.h"
 #include "tests/fuzz/promise.h"
 
 namespace olrank::fuzz {

@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "models/modules/module_checks.h"
+#include "models/modules/script_archive.h"
 #include "tests/models/modules/module_fixture.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"

@@ -71,7 +71,8 @@ TEST(PosteriorTest, FormsMatchAFreshFactorisation) {
     }
     EXPECT_EQ(dual->spec().name(), "dual");
     EXPECT_EQ(primal->spec().name(), "primal");
-    EXPECT_EQ(chosen->spec().name(), "primal");  // which pays by then
+    // It pays by then where there are few parameters.
+    EXPECT_EQ(chosen->spec().name(), shape.parameters() < 200 ? "primal" : "dual");
   }
 }
 

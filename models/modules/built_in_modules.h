@@ -176,6 +176,11 @@ class ReluRanker : public torch::nn::Module {
 };
 
 inline ReluRanker::ReluRanker(const NetworkShape& shape) : shape_(shape) {
+  if (shape.depth < 2) {
+    throw_error<InvalidArgument>(
+        "A ReLU ranker has at least 2 layers of weights, not {}: choose the linear network for one layer.",
+        shape.depth);
+  }
   for (std::int64_t index = 0; index < shape.depth; ++index) {
     const NetworkLayer layer = shape.layer(index);
     layers_->push_back(zero_layer(layer.columns, layer.rows, layer.has_bias()));

@@ -213,7 +213,14 @@ class Replay(Folder):
         for ranker, pairs in (("pairrank", ["--pairs", "adjacent"]), ("pdgd", [])):
             settings = ["--ranker", ranker, "--rounds", 80, "--seeds", "1", *pairs]
             trace = self.folder / f"{ranker}.jsonl"
-            self.done(self.folder / "first", *settings, "--clicks", "navigational", "--trace", trace, "--force")
+            self.done(self.folder / "first", *settings, "--clicks", "navigational", "--trace", trace, "--trace-detail", "--force")
+            if ranker == "pairrank":
+                line = json.loads(trace.read_text().splitlines()[1])
+                self.assertLessEqual({"theta", "width_sq", "certain", "step", "scores"}, line.keys())
+                summary = json.loads((self.trial("first", ranker, "navigational") / "summary.json").read_text())
+                self.assertEqual(len(line["theta"]), summary["parameters"])
+                rows = [line["scores"], line["width_sq"], line["certain"], *line["width_sq"], *line["certain"]]
+                self.assertEqual(set(map(len, rows)), {line["docs"]})
             self.done(self.folder / "again", *settings, "--replay", trace, "--force")
             a = curve(self.trial("first", ranker, "navigational"))
             b = curve(self.trial("again", ranker, "recorded"))

@@ -162,7 +162,7 @@ inline std::vector<float> scores_of(const OnlineRanker& ranker, FeatureMatrix do
   return scores;
 }
 
-/// What a ranker says of a query after so many rounds.
+/// The ranker's detail of a query's list in the round after `rounds`.
 inline RoundDetail detail_of(OnlineRanker& ranker, const QueryDocs& query, std::uint32_t rounds) {
   TestContext context;
   RoundDetail detail;
@@ -194,6 +194,7 @@ std::string expect_same_bits(const Make& make, const Play& play, std::uint32_t l
   const auto whole = make();
   const std::vector<ShownDocs> lists = play(*whole, 1, last, 1);
   const std::string expected = state_of(*whole);
+  EXPECT_FALSE(expected == state_of(*make())) << "nothing was learned";
   for (const int threads : {2, 4}) {
     const auto more = make();
     EXPECT_EQ(play(*more, 1, last, threads), lists) << threads;

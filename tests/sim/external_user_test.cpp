@@ -83,8 +83,9 @@ std::string played(const std::vector<UserSettings>& users, std::uint64_t seed) {
   TrialStage stage({.rounds = 60, .cutoff = 10, .eval_every = 8}, data, ranker, seed, "mine", 1, {}, users);
   std::vector<std::string> lines;
   stage.play_to(60, true, lines);
-  for (const std::string& line : lines) lines.front() += line;
-  return lines.front() + stage.state();
+  std::string left = stage.state();
+  for (const std::string& line : lines) left += line;
+  return left;
 }
 
 TEST(ExternalUserTest, ABuiltInUserWrittenAgainPlaysTheSameTrial) {

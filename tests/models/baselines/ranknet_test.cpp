@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "core/math/pair_loss.h"
 #include "models/baselines/baselines.h"
+#include "models/labels/label_objective.h"
+#include "models/linear/linear_belief.h"
 #include "models/ranker_factory.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/small_world.h"
@@ -144,6 +146,32 @@ RankerSettings offline_settings(NetworkForm network) {
   settings.network.width = 8;
   settings.trainer.batch = 4;
   return settings;
+}
+
+TEST(RankNetOfflineTest, StepsMatchAdamOnTheMeanLossOfAllPairs) {
+  const LabelledWorld world(5, 3, 7, 4);
+  Dataset::Contents contents = world.data().contents();
+  std::vector<std::uint8_t> grades(contents.grades.begin(), contents.grades.end());
+  grades.front() = 2;  // so that queries differ in their number of pairs
+  contents.grades = grades;
+  const Dataset data(std::move(contents));
+  const LabelledQueries labels(data);
+  RankerSettings settings = offline_settings(NetworkForm::kLinear);
+  settings.trainer.epochs = 20;
+  settings.trainer.batch = 1'000'000;
+  settings.trainer.learning_rate_decay = 1.0;
+  const LinearModel model(4);
+  std::vector<double> theta = {0.5, -1.0, 2.0, 0.25};
+  const std::vector<float> moved = train_offline(
+      model, labels, settings, make_key({.purpose = Purpose::kBatch}), {theta.begin(), theta.end()});
+  LabelObjective objective(model, labels, {.loss = ListLoss::kRankNet, .pair_mean = true}, 1);
+  std::vector<double> gradient(4);
+  PlainAdam adam(4);
+  for (int step = 0; step < 20; ++step) {
+    objective.mean_of_all(std::vector<float>(theta.begin(), theta.end()), gradient);
+    adam.step(settings.trainer.learning_rate, gradient, theta);
+  }
+  for (std::size_t k = 0; k < 4; ++k) EXPECT_NEAR(moved[k], theta[k], 1e-6);  // moved is rounded to float
 }
 
 TEST(RankNetOfflineTest, TrainsBeforeTheFirstRoundOnly) {

@@ -414,8 +414,8 @@ TEST(ClickGpTest, LearnsFromQueriesWithoutNames) {
 /// Plays rounds of users whose judgement is upside down with a probability that goes from 0 to 1 between
 /// two rounds.
 std::vector<ShownDocs> play_turning(OnlineRanker& ranker, std::uint32_t from, std::uint32_t to,
-                                    std::uint32_t last, std::uint32_t first = 1) {
-  return play_clicks(ranker, first, last, 1,
+                                    std::uint32_t last, std::uint32_t first = 1, int threads = 1) {
+  return play_clicks(ranker, first, last, threads,
                      [&](std::uint32_t round, const QueryDocs& query, const ShownDocs& shown) {
                        RngStream coins(make_key({.seed = 9, .purpose = Purpose::kProbe}), round);
                        const bool turned = from + coins.uniform() * (to - from) < round;
@@ -450,8 +450,8 @@ TEST(ClickGpTest, NoticesAChangeAndLearnsItAsFastAsANewRanker) {
 }
 
 TEST(ClickGpTest, RestartsChangeNothingWhenUsersChange) {
-  const auto play = [](OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int /*threads*/) {
-    const auto lists = play_turning(ranker, 150, 150, last, first);
+  const auto play = [](OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads) {
+    const auto lists = play_turning(ranker, 150, 150, last, first, threads);
     EXPECT_TRUE(last < 220 || changes_of(ranker) == 1.0);
     return lists;
   };
@@ -464,15 +464,22 @@ TEST(ClickGpTest, RestartsChangeNothingWhenUsersChange) {
 }
 
 TEST(ClickGpTest, EvidenceFadesAltogether) {
-  RankerSettings settings = click_settings(ClickTerms::kLinear);
-  settings.click.forget = 1.0;
-  const auto ranker = make_clicks(settings);
-  TestContext context;
-  for (std::uint32_t round = 1; round <= 1300; ++round) {
-    const QueryDocs query = click_world().query(round == 1 ? 1 : 2);
-    play_list(*ranker, context.round, query, round, kClickShown,
-              [&](const ShownDocs& shown) { return noisy_clicks(round, query, shown); });
+  std::vector<float> scores[2];
+  for (const double forget : {0.0, 1.0}) {
+    RankerSettings settings = click_settings(ClickTerms::kLinear);
+    settings.click.forget = forget;
+    const auto ranker = make_clicks(settings);
+    TestContext context;
+    for (std::uint32_t round = 1; round <= 1300; ++round) {
+      const QueryDocs query = click_world().query(round == 1 ? 1 : 2);
+      play_list(*ranker, context.round, query, round, kClickShown,
+                [&](const ShownDocs& shown) { return noisy_clicks(round, query, shown); });
+    }
+    std::vector<float>& found = scores[forget == 0.0 ? 0 : 1];
+    found = scores_of(*ranker, click_world().query(1).features);
+    for (const float score : found) EXPECT_TRUE(std::isfinite(score));
   }
+  EXPECT_NE(scores[0], scores[1]);
 }
 
 TEST(ClickGpTest, ForgetsUsersWhoChangeSlowly) {
@@ -575,8 +582,8 @@ constexpr std::int64_t kVectorShown = 10;
 
 /// A perfect user's rounds on generated data.
 std::vector<ShownDocs> play_dataset(OnlineRanker& ranker, const Dataset& data, std::uint32_t first,
-                                    std::uint32_t last) {
-  TestContext context;
+                                    std::uint32_t last, int threads = 1) {
+  TestContext context(threads);
   std::vector<ShownDocs> lists;
   for (std::uint32_t round = first; round <= last; ++round) {
     const std::int64_t number = round % data.queries();
@@ -629,8 +636,8 @@ TEST(ClickGpTest, AVectorHasAPriorOfItsOwnAndOtherInputsHaveCosines) {
     EXPECT_EQ(cosines[weight] != 0.0F, f < vector[0] || f >= vector[1]) << f;
   }
 
-  const auto play = [&](OnlineRanker& of, std::uint32_t first, std::uint32_t last, int /*threads*/) {
-    return play_dataset(of, data, first, last);
+  const auto play = [&](OnlineRanker& of, std::uint32_t first, std::uint32_t last, int threads) {
+    return play_dataset(of, data, first, last, threads);
   };
   EXPECT_EQ(expect_same_bits([&] { return make(ClickTerms::kProducts); }, play, 70, {10, 27, 50}),
             state_of(*ranker));
@@ -727,6 +734,11 @@ TEST(ClickGpTest, KeepsWhatItStartsFrom) {
   // Until there are clicks, the order is that of the model.
   const auto ranker = make_clicks(click_settings(), {additive});
   EXPECT_EQ(click_world().ndcg(*ranker, kClickShown), strength);
+  play_clicks(*ranker, 1, 30);
+  const auto again = make_clicks(click_settings());  // a saved state holds the model
+  load_state(*again, state_of(*ranker));
+  for (OnlineRanker* one : {ranker.get(), again.get()}) play_clicks(*one, 31, 60);
+  EXPECT_EQ(state_of(*ranker), state_of(*again));
 }
 
 TEST(ClickGpTest, StatesEachShownOrderOnce) {
@@ -1266,9 +1278,9 @@ TEST(ClickGpTest, IntervalsFromItsLogsCoverTheTruth) {
 /// worth.
 template <class Worth>
 std::vector<ShownDocs> play_purchases(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last,
-                                      const Worth& worth_of) {
+                                      const Worth& worth_of, int threads = 1) {
   std::vector<ShownDocs> lists;
-  TestContext context;
+  TestContext context(threads);
   for (std::uint32_t round = first; round <= last; ++round) {
     const QueryDocs query = click_world().query_of(round);
     const RankedList list = ranker.rank(context.round, query, round);
@@ -1373,8 +1385,8 @@ TEST(ClickGpTest, RewardsLeaveReadingAlone) {
 }
 
 TEST(ClickGpTest, ALogWithRewardsGivesEqualBitsAgain) {
-  const auto play = [](OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int /*threads*/) {
-    return play_purchases(ranker, first, last, worth_by_input);
+  const auto play = [](OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads) {
+    return play_purchases(ranker, first, last, worth_by_input, threads);
   };
   expect_same_bits([] { return make_clicks(click_settings()); }, play, 120, {70});
 }

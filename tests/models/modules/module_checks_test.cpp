@@ -94,6 +94,8 @@ TEST(ModuleChecksTest, RefusesNamesFactoriesAndParameters) {
   });
   expect_refusal("fails", {"cannot be made", "too narrow"});
   expect_refusal("atention", {"attention", "layernorm", "relu", "residual", "Did you mean 'attention'?"});
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([] { open_module({.module = "relu", .depth = 1}); }),
+                       "A ReLU ranker has at least 2 layers of weights, not 1"));
   EXPECT_THROW(register_factory("relu", {}), InvalidArgument);
   EXPECT_THROW(register_factory("mine.pt", {}), InvalidArgument);
 }

@@ -186,7 +186,7 @@ TEST(FullBatchTrainerTest, DoesNotDivergeInAnySetting) {
   }
 }
 
-/// Three trainings of ten steps each.
+/// Each optimizer trains three times, by ten steps.
 TEST(FullBatchTrainerTest, NesterovAndAdamMatchTheirPlainFormulas) {
   for (const Optimizer optimizer : {Optimizer::kNesterov, Optimizer::kAdam}) {
     const double rate = optimizer == Optimizer::kAdam ? 0.01 : 0.5;
@@ -374,7 +374,8 @@ TEST(FullBatchTrainerTest, ReplayHalvesAStepThatRaisesTheLossAndKeepsTheCurvatur
     training.world.add(training.history, 1);
     training.theta = training.first;  // away from the minimum
     const double step = training.replay(12, 2);
-    EXPECT_TRUE(halvings == 2 || std::abs(step - trained) <= 0.1 * trained);  // which was halved, too
+    // The first training halved its step once, too.
+    EXPECT_TRUE(halvings == 2 || std::abs(step - trained) <= 0.1 * trained);
     EXPECT_LT(step, rate / std::pow(2.0, halvings) / training.prior_scale() / training.lambda);
     EXPECT_EQ(curvature(), of_history);
   }

@@ -78,7 +78,7 @@ inline const std::vector<std::string>& linear_names() {
   return names;
 }
 
-/// The settings of any of these names.
+/// Finds the settings of a ranker by its name in one of the three lists.
 inline RankerSettings settings_named(const std::string& name) {
   const auto is_of = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name) != names.end();

@@ -38,6 +38,7 @@ TEST(PosteriorTest, FormsMatchAFreshFactorisation) {
     const auto ranking = make_posterior(posterior_spec(shape, CovarianceForm::kDual, lambda, scale));
     const auto primal = make_posterior(posterior_spec(shape, CovarianceForm::kPrimal, lambda, scale));
     const auto chosen = make_posterior(posterior_spec(shape, CovarianceForm::kAuto, lambda, scale));
+    EXPECT_EQ(chosen->spec().name(), "dual");
     const std::vector<Posterior*> all = {dual.get(), ranking.get(), primal.get(), chosen.get()};
     std::int64_t observed = 0;
     std::uint64_t number = 0;

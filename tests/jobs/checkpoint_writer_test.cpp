@@ -103,14 +103,14 @@ class CheckpointWriterTest : public testing::Test {
   fs::path block(int number) const { return folder_.path() / block_file_names()[number]; }
 
   TemporaryFolder folder_;
+  CheckpointWriter writer_{folder_.path()};
   Lineage lineage_;
 };
 
 TEST_F(CheckpointWriterTest, AppendsOnlyWhatIsNew) {
-  CheckpointWriter writer(folder_.path());
   for (const std::int64_t round : {1, 2, 50}) {
     const std::size_t before = fs::exists(block(0)) ? fs::file_size(block(0)) : 0;
-    write(writer, round);
+    write(writer_, round);
     EXPECT_EQ(round_in(folder_.path()), round);
     EXPECT_EQ(fs::file_size(block(0)), static_cast<std::size_t>(round) * 80);
     EXPECT_LT(before, fs::file_size(block(0)));
@@ -137,16 +137,15 @@ TEST_F(CheckpointWriterTest, AStateWithBlocksHasTheFingerprintOfAWholeOne) {
 
 // Values that the next round changes leave before it, whatever else is still on its way.
 TEST_F(CheckpointWriterTest, NoLineageWaitsForAnother) {
-  CheckpointWriter writer(folder_.path());
   std::vector<double> changing = counted_values(4);
   const Lineage of_changing;
-  StateWriter state = writer.state();
+  StateWriter state = writer_.state();
   put(state, 5);
   state.put_growing<double>("changing", of_changing, ArrivingSource(changing, true), std::ssize(changing));
-  writer.begin(std::move(state), std::string(kName), [] {});
+  writer_.begin(std::move(state), std::string(kName), [] {});
   EXPECT_FALSE(fs::exists(folder_.path() / kName)) << "rows are still on their way";
   std::fill(changing.begin(), changing.end(), -1.0);
-  writer.finish();
+  writer_.finish();
   StateReader reader = read_state_file(folder_.path() / kName, "start again");
   reader.skip_to("changing");
   EXPECT_EQ(reader.get<double>("changing"), counted_values(4));
@@ -154,18 +153,17 @@ TEST_F(CheckpointWriterTest, NoLineageWaitsForAnother) {
 
 // Rounds go on while values arrive. Whatever a crash leaves then, the checkpoint before is valid.
 TEST_F(CheckpointWriterTest, ACrashLeavesTheEarlierCheckpoint) {
-  CheckpointWriter writer(folder_.path());
-  write(writer, 2);
+  write(writer_, 2);
   bool before_called = false;
-  begin(writer, 5, [&] { before_called = true; });
+  begin(writer_, 5, [&] { before_called = true; });
   for (int round = 0; round < 20; ++round) {
-    writer.advance();
+    writer_.advance();
     const TemporaryFolder crashed;
     fs::copy(folder_.path(), crashed.path(), fs::copy_options::recursive);
     EXPECT_EQ(round_in(crashed.path()), 2);
   }
   EXPECT_FALSE(before_called);
-  writer.finish();
+  writer_.finish();
   EXPECT_TRUE(before_called);
   EXPECT_EQ(round_in(folder_.path()), 5);
 }
@@ -179,28 +177,26 @@ TEST_F(CheckpointWriterTest, TheEndFinishesWhatWasBegun) {
 }
 
 TEST_F(CheckpointWriterTest, ChangedValuesGoIntoANewFile) {
-  CheckpointWriter writer(folder_.path());
-  write(writer, 3);
+  write(writer_, 3);
   fs::copy_file(folder_.path() / kName, folder_.path() / "state-1.safetensors");
   lineage_.renew();
-  write(writer, 4);
+  write(writer_, 4);
   EXPECT_EQ(round_in(folder_.path()), 4);
   EXPECT_EQ(round_in(folder_.path(), "state-1.safetensors"), 3) << "it needs the old file";
   fs::remove(folder_.path() / "state-1.safetensors");
-  write(writer, 5);
+  write(writer_, 5);
   EXPECT_EQ(names(), (std::vector<std::string>{"blocks-01.bin", std::string(kName)}));
 }
 
 TEST_F(CheckpointWriterTest, ACheckpointThatCannotBeReadKeepsAllBlocks) {
-  CheckpointWriter writer(folder_.path());
-  write(writer, 3);
+  write(writer_, 3);
   const fs::path unreadable = folder_.path() / "state-1.safetensors";
   std::ofstream(unreadable) << "torn";
   lineage_.renew();
-  write(writer, 4);
+  write(writer_, 4);
   EXPECT_TRUE(fs::exists(block(0)));
   fs::remove(unreadable);
-  write(writer, 5);
+  write(writer_, 5);
   EXPECT_FALSE(fs::exists(block(0)));
   EXPECT_EQ(round_in(folder_.path()), 5);
 }
@@ -220,8 +216,7 @@ TEST_F(CheckpointWriterTest, ARestartLeavesTheFilesOfEarlierCheckpointsAlone) {
 }
 
 TEST_F(CheckpointWriterTest, RefusesDamagedBlocks) {
-  CheckpointWriter writer(folder_.path());
-  write(writer, 3);
+  write(writer_, 3);
   const auto refusal = [&] { return message_of<IoError>([&] { round_in(folder_.path()); }); };
   const std::string whole = read_file(block(0));
   const std::string damaged = block(0).string() + ": This part of the checkpoint " +
@@ -248,13 +243,12 @@ TEST_F(CheckpointWriterTest, FailuresReachTheCaller) {
 
 // Blocks of a checkpoint that fails cost no earlier one.
 TEST_F(CheckpointWriterTest, MakesRoomWhenTheBlocksAreThere) {
-  CheckpointWriter writer(folder_.path());
   std::uintmax_t bytes = 0;
-  begin(writer, 2, [&] {
+  begin(writer_, 2, [&] {
     bytes = fs::file_size(block(0));
     EXPECT_FALSE(fs::exists(folder_.path() / kName));
   });
-  writer.finish();
+  writer_.finish();
   EXPECT_EQ(bytes, fs::file_size(block(0)));
 }
 

@@ -40,32 +40,6 @@ TrialResults trial(const std::string& ranker, const std::string& user, std::int6
   return trial;
 }
 
-TEST(SweepTest, ReadsAndConvertsValues) {
-  const Configuration configuration = from_text(kTwoRankers +
-                                                "[sweep]\n"
-                                                "alpha = [1, 0.5]\n"
-                                                "steps = 7\n"
-                                                "refine = [true, false]\n"
-                                                "[sweep.full]\n"
-                                                "list = [\"certain\", \"blocks\"]\n"
-                                                "[sweep.\"b.2\"]\n"
-                                                "learning_rate = [2]\n");
-  ASSERT_EQ(configuration.sweep.size(), 5U);
-  EXPECT_EQ(configuration.sweep[0].ranker, "");
-  EXPECT_EQ(configuration.sweep[0].values, (std::vector<SettingValue>{1.0, 0.5}));
-  EXPECT_EQ(configuration.sweep[1].values, (std::vector<SettingValue>{std::int64_t{7}}));
-  EXPECT_EQ(configuration.sweep[2].values, (std::vector<SettingValue>{true, false}));
-  EXPECT_EQ(configuration.sweep[3].ranker, "full");
-  EXPECT_EQ(configuration.sweep[3].values,
-            (std::vector<SettingValue>{std::string("certain"), std::string("blocks")}));
-  EXPECT_EQ(configuration.sweep[4].ranker, "b.2");
-
-  const std::string printed = print_configuration(configuration);
-  EXPECT_TRUE(contains(printed, "\n[sweep.\"b.2\"]\nlearning_rate = [2.0]\n"));
-  EXPECT_EQ(print_configuration(from_text(printed)), printed);
-  EXPECT_FALSE(contains(print_configuration(from_text(kTwoRankers)), "sweep"));
-}
-
 TEST(SweepTest, ErrorsNameLocationAndNearestName) {
   expect_cases("jobs/tuning/tune_test.txt", "sweep",
                [](const std::string& text) { return refusal_of(text); });
@@ -75,14 +49,6 @@ TEST(SweepTest, GridsThatCannotBeAreRefused) {
   expect_cases("jobs/tuning/tune_test.txt", "grid", [](const std::string& text) {
     return message_of<InvalidArgument>([&] { grid_of(from_text(text)); });
   });
-}
-
-TEST(SweepTest, RefusesToSetASweptKeyOnTheCommandLine) {
-  const std::string text = kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n";
-  EXPECT_EQ(refusal_of(text, {parse_override("ranker.alpha=3")}),
-            "--set ranker.alpha: The file sweeps 'alpha' in ranker 'full'; remove the flag or the sweep.");
-  EXPECT_EQ(refusal_of(text, {parse_override("ranker.b.2.learning_rate=3")}), kNoError);
-  EXPECT_THROW(parse_override("sweep.alpha=[1, 2]"), InvalidArgument);
 }
 
 TEST(SweepTest, GridHasEveryCombination) {
@@ -151,14 +117,6 @@ TEST(RandomSearch, IsReproducibleAndGrows) {
                                     {parse_override("search.draws=15")});
   more.resize(10);
   EXPECT_EQ(more, ten);
-}
-
-TEST(RandomSearch, RangesReadBack) {
-  const Configuration configuration = from_text(kRanges + "[search]\ndraws = 3\nseed = 7\n");
-  const std::string printed = print_configuration(configuration);
-  EXPECT_TRUE(contains(printed, "alpha = { from = 0.01, to = 10, scale = \"log\" }\n"));
-  EXPECT_TRUE(contains(printed, "[search]\ndraws = 3\nseed = 7\n"));
-  EXPECT_EQ(print_configuration(from_text(printed)), printed);
 }
 
 TEST(SweepTest, RankersWithoutASweepHaveNoGridPoint) {

@@ -224,14 +224,20 @@ StudiedRow planted(std::int64_t seed, double m, double n, double b, double c) {
   return one;
 }
 
-TEST(LogSlopes, RecoverWhatWasPlantedInEachSeed) {
+std::vector<StudiedRow> planted_rows(std::int64_t seeds, const std::vector<double>& lengths, double b,
+                                     double b_of_seed, double c) {
   std::vector<StudiedRow> rows;
-  for (const std::int64_t seed : {1, 2, 3}) {
-    for (const double m : {5.0, 50.0, 500.0}) {
+  for (std::int64_t seed = 1; seed <= seeds; ++seed) {
+    for (const double m : lengths) {
       for (const double n : {100.0, 1000.0})
-        rows.push_back(planted(seed, m, n, 0.1 * static_cast<double>(seed), -0.5));
+        rows.push_back(planted(seed, m, n, b + b_of_seed * static_cast<double>(seed), c));
     }
   }
+  return rows;
+}
+
+TEST(LogSlopes, RecoverWhatWasPlantedInEachSeed) {
+  std::vector<StudiedRow> rows = planted_rows(3, {5.0, 50.0, 500.0}, 0.0, 0.1, -0.5);
   rows.push_back(planted(1, 5.0, 10.0, 0.0, 0.0));
   rows.back().row.values["gap"] = -1.0;  // has no logarithm
   const auto slopes = log_slopes(rows, "gap", {"m", "n"});
@@ -270,13 +276,8 @@ TEST(TheoryClaim, ComparesIntervalsWithBounds) {
 }
 
 TEST(GeneralisationFindings, NameTheSlopesOfALoss) {
-  std::vector<StudiedRow> rows;
-  for (const std::int64_t seed : {1, 2}) {
-    for (const double m : {50.0, 100.0, 500.0}) {
-      for (const double n : {100.0, 1000.0}) rows.push_back(planted(seed, m, n, -0.02, -0.7));
-    }
-  }
-  const GeneralisationFindings found = find_generalisation(rows);
+  const GeneralisationFindings found =
+      find_generalisation(planted_rows(2, {50.0, 100.0, 500.0}, -0.02, 0.0, -0.7));
   const auto claim = std::find_if(found.claims.begin(), found.claims.end(), [](const TheoryClaim& one) {
     return one.subject == "listnet, noise by query" && one.quantity == "b: slope over m";
   });

@@ -17,7 +17,6 @@
 #include "core/settings/value.h"
 #include "core/throw_error.h"
 #include "jobs/experiment_run.h"
-#include "jobs/experiment_setup.h"
 #include "jobs/output_folder.h"
 #include "jobs/recommending/recommender_run.h"
 #include "jobs/recorded_experiment.h"

@@ -1,4 +1,4 @@
-#include "jobs/experiment_setup.h"
+#include "jobs/experiment_run.h"
 
 #include <fmt/format.h>
 

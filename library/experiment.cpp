@@ -11,7 +11,6 @@
 #include "core/settings/enum_names.h"
 #include "core/settings/value.h"
 #include "jobs/experiment_run.h"
-#include "jobs/experiment_setup.h"
 #include "jobs/job_folder.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"

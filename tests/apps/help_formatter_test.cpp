@@ -1,4 +1,4 @@
-#include "apps/usage_errors.h"
+#include "apps/command.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "apps/command.h"
 #include "core/text/text_table.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
@@ -67,7 +66,7 @@ TEST(Commands, WriteNothingIntoTheStateOfAService) {
         "report --latex", "report --csv", "report --json", "recommend synth name --out",
         "recommend interview --model m --trees", "ope --page", "bench ops --json",
         "data inspect in --discriminant", "data convert in", "data split in --out", "data synth name --out",
-        "run --trace"}) {
+        "run --trace", "log cut --log log --out", "log import --format jsonl --from lists --out"}) {
     for (const std::string& file : {state + "/new", state + "/feedback.jsonl", state, link}) {
       const std::string said = refused(line + " " + file);
       EXPECT_TRUE(contains(said, file + " is in the state folder of a service, ")) << line << said;

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "jobs/experiment_setup.h"
+#include "jobs/experiment_run.h"
 #include "models/baselines/external_ranker.h"
 #include "models/ranker_factory.h"
 #include "serve/service_setup.h"

@@ -169,9 +169,10 @@ class Forms(CommandTest):
                        for member in model["members"]]
             self.assertEqual(len(model["feature_names"]), model["normalisation"]["features"])
             self.assertEqual((model.get("cosines", 0), model.get("products", [])), (cosines_of(name), products_of(name)))
-            scores = model_scores(members, model["output_scale"], model["normalisation"], self.queries(model["metadata"]), cosines_of(name),
-                                  products_of(name))
-            self.expect_scores(scores, name)
+            self.assertEqual(model["metadata"]["seed"], "3")
+            queries = read_queries(self.data / "test.txt", model["normalisation"]["features"])
+            self.expect_scores(model_scores(members, model["output_scale"], model["normalisation"], queries, cosines_of(name), products_of(name)),
+                               name)
 
     def test_pt_contains_the_tensors(self):
         """Reads the archive with Python's zip and pickle, and stand-ins for torch's names. Their values are those of the model file."""

@@ -66,7 +66,7 @@ TEST(Commands, WriteNothingIntoTheStateOfAService) {
         "report --latex", "report --csv", "report --json", "recommend synth name --out",
         "recommend interview --model m --trees", "ope --page", "bench ops --json",
         "data inspect in --discriminant", "data convert in", "data split in --out", "data synth name --out",
-        "run --trace", "log cut --log log --out", "log import --format jsonl --from lists --out"}) {
+        "run --trace"}) {
     for (const std::string& file : {state + "/new", state + "/feedback.jsonl", state, link}) {
       const std::string said = refused(line + " " + file);
       EXPECT_TRUE(contains(said, file + " is in the state folder of a service, ")) << line << said;

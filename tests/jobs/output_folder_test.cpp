@@ -112,21 +112,6 @@ TEST(OutputFolderTest, ListsNothingOutsideItsTrials) {
   EXPECT_TRUE(out.listed_trials().empty());
 }
 
-TEST(OutputFolderTest, FindsTheTrialsOfManifestsWithoutAList) {
-  const TemporaryFolder folder;
-  const OutputFolder out(folder.path(), FolderKind::kExperiment);
-  auto manifest =
-      ordered_json::parse(R"({"version": "0.1.0", "commit": "c", "compiler": "g", "command": "olrank run",
-    "config": {"ranker": [{"name": "full"}], "clicks": {"models": ["perfect", "mine"]}, "data": {"folds": [2]},
-               "protocol": {"seeds": [3]}}})");
-  write_file_atomically(folder / "manifest.json", manifest.dump());
-  EXPECT_EQ(out.listed_trials(),
-            (std::set<TrialIdentity>{{"full", "mine", 2, 3}, {"full", "perfect", 2, 3}}));
-  manifest["recorded"] = true;
-  write_file_atomically(folder / "manifest.json", manifest.dump());
-  EXPECT_EQ(out.listed_trials(), (std::set<TrialIdentity>{{"full", "recorded", 2, 3}}));
-}
-
 /// "I/N", or what is said against it.
 std::string shard_text(const std::function<Shard()>& find) {
   std::string shard;

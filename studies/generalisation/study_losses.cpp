@@ -151,6 +151,12 @@ double mean_loss(const ListLossForm& form, const Dataset& data, std::span<const 
   return LabelObjective(model, LabelledQueries(data), form, 1).mean_of_all(theta, {});
 }
 
+TwinLosses twin_losses(const ListLossForm& form, const Dataset& a, const Dataset& b,
+                       std::span<const float> of_a, std::span<const float> of_b) {
+  return {mean_loss(form, a, of_a), mean_loss(form, b, of_a), mean_loss(form, a, of_b),
+          mean_loss(form, b, of_b)};
+}
+
 double length_of(std::span<const float> theta) {
   double squares = 0.0;
   for (const float entry : theta) squares += double{entry} * double{entry};

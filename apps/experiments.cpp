@@ -19,7 +19,6 @@
 #include "jobs/experiment_run.h"
 #include "jobs/output_folder.h"
 #include "jobs/recommending/recommender_run.h"
-#include "jobs/recorded_experiment.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"
 #include "report/experiment_results.h"

@@ -21,7 +21,6 @@
 #include "core/settings/value.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "jobs/eval_comparison.h"
 #include "jobs/rankings.h"
 #include "jobs/saved_trial.h"
 #include "models/files/model_scorer.h"

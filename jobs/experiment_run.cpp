@@ -20,7 +20,6 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/device_choice.h"
-#include "jobs/recorded_experiment.h"
 #include "jobs/study.h"
 #include "models/neural/network_rankers.h"
 #include "models/ranker_factory.h"

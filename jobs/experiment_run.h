@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,14 @@ struct ExperimentRequest {
   std::shared_ptr<FoldCache> data = {};  // of an earlier plan for the same data; empty: they are read
   std::int64_t asked_jobs = 0;           // of a configuration that settle_device() has changed; 0: its own
 };
+
+/// The settings of the rankers that a grid or a study has.
+template <class Place>
+std::vector<RankerSettings> settings_of(const std::vector<Place>& places) {
+  std::vector<RankerSettings> rankers;
+  for (const Place& place : places) rankers.push_back(place.settings);
+  return rankers;
+}
 
 /// Builds an executable plan from the configuration. The configuration must outlive the plan. Throws
 /// InvalidArgument for settings that contradict each other.
@@ -81,5 +91,24 @@ struct DryRunCount {
 /// The trials, parameters and memory of a run, and a time estimate from a short calibration.
 std::string dry_run_output(const Configuration& configuration, const ExperimentPlan& plan,
                            const OutputForm& form, const std::vector<DryRunCount>& extra_counts = {});
+
+/// The configuration that a folder of results records; none without a config.toml.
+std::optional<Configuration> recorded_configuration(const std::filesystem::path& out);
+
+/// How this configuration's data differs from that of the results in its folder: "data.source is 'b', and
+/// was 'a'".
+std::string data_difference(const Configuration& configuration);
+
+/// The recorded experiment and what a run adds to it: rounds, seeds, folds, users, rankers. Throws
+/// InvalidArgument if the two differ in anything else, and if trials of different lengths would stand side
+/// by side: a run with more rounds has to have all recorded trials.
+Configuration extended_experiment(const Configuration& recorded, const Configuration& run);
+
+/// Returns what `olrank run --resume` continues if the command line names no file, data or rankers: the
+/// configuration in its folder, overridden. With rankers, these are added to the folder's.
+Configuration continued_configuration(std::span<const SettingOverride> overrides);
+
+/// Whether the overrides leave everything but the folder to continued_configuration().
+bool names_only_folder(std::span<const SettingOverride> overrides);
 
 }  // namespace olrank

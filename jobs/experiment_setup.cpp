@@ -22,7 +22,6 @@
 #include "core/throw_error.h"
 #include "core/version.h"
 #include "jobs/device_choice.h"
-#include "jobs/recorded_experiment.h"
 #include "jobs/saved_trial.h"
 #include "jobs/settings/run_settings.h"
 #include "models/baselines/baselines.h"

@@ -116,13 +116,6 @@ void name(StudyRanker& ranker) {
 
 namespace fs = std::filesystem;
 
-std::vector<RankerSettings> settings_of(const std::vector<StudyRanker>& rankers) {
-  std::vector<RankerSettings> settings;
-  settings.reserve(rankers.size());
-  for (const StudyRanker& ranker : rankers) settings.push_back(ranker.settings);
-  return settings;
-}
-
 bool is_exact(const StudyRanker& ranker) {
   return ranker.cell.structure == kExactStructure;
 }

@@ -82,10 +82,6 @@ std::string choice_text(const GridPoint& point) {
   return text.empty() ? "-" : text;
 }
 
-std::string moments_text(const MeanInterval& moments, int digits) {
-  return plain_estimate(moments, digits, false);
-}
-
 ordered_json moments_json(const TrialMoments& of_trials) {
   ordered_json json = {{"trials", of_trials.trials}};
   for (const Figure& figure : kFigures) {
@@ -166,11 +162,11 @@ std::string winners_text(const Configuration& configuration, const std::vector<W
                    {.header = fmt::format("online cndcg@{}", cutoff), .dropped = 3}});
   std::string notes;
   for (const Winner& winner : winners) {
-    const std::string value =
-        by_worst ? fmt::format("{:.4f}", winner.worst_gain) : moments_text(winner.tuning.area(by), 4);
+    const std::string value = by_worst ? fmt::format("{:.4f}", winner.worst_gain)
+                                       : plain_estimate(winner.tuning.area(by), 4, false);
     table.add({winner.point.ranker, choice_text(winner.point), winner.tuning.trials > 0 ? value : "-",
-               fmt::format("{}", winner.test.trials), moments_text(winner.test.offline_ndcg, 4),
-               moments_text(winner.test.discounted_ndcg, 1)});
+               fmt::format("{}", winner.test.trials), plain_estimate(winner.test.offline_ndcg, 4, false),
+               plain_estimate(winner.test.discounted_ndcg, 1, false)});
     for (const std::string& note : winner.notes) {
       notes +=
           fmt::format("Note: {}: {}; the optimum may lie outside the sweep.\n", winner.point.ranker, note);
@@ -203,13 +199,6 @@ std::string winners_json(const Configuration& configuration, const std::vector<W
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<RankerSettings> settings_of(const std::vector<GridPoint>& grid) {
-  std::vector<RankerSettings> rankers;
-  rankers.reserve(grid.size());
-  for (const GridPoint& point : grid) rankers.push_back(point.settings);
-  return rankers;
-}
 
 /// Rankers without swept values, which take part in the test only.
 std::vector<RankerSettings> unswept_rankers(const Configuration& configuration) {

@@ -1,4 +1,4 @@
-#include "jobs/eval_comparison.h"
+#include "jobs/rankings.h"
 
 #include <gtest/gtest.h>
 

@@ -54,7 +54,6 @@ LONG_PAIRS = {
     "cuda/ops/inverse_factor": "one factor: its rows, the newest of them, and what is multiplied by them",
     "bench/device/covariance_cases": "one table of cases",
     "core/data/normaliser": "every normalisation, fitted and applied",
-    "jobs/covariance/covariance_study": "one study: its rankers, its run and its table",
     "jobs/job_folder": "the files of one job, written, checked and resumed",
     "jobs/experiment": "one class",
     "jobs/experiment_setup": "the checks of a plan, in the order of its tables",

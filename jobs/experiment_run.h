@@ -30,6 +30,7 @@ struct ExperimentRequest {
 template <class Place>
 std::vector<RankerSettings> settings_of(const std::vector<Place>& places) {
   std::vector<RankerSettings> rankers;
+  rankers.reserve(places.size());
   for (const Place& place : places) rankers.push_back(place.settings);
   return rankers;
 }

@@ -69,6 +69,7 @@ std::vector<std::pair<std::string, MeanInterval>> means_of(const std::vector<Tra
   std::vector<std::pair<std::string, MeanInterval>> means;
   for (std::size_t place = 0; place < figures_of(models.front()).size(); ++place) {
     std::vector<double> values;
+    values.reserve(models.size());
     for (const TrainedModel& model : models) values.push_back(figures_of(model).at(place).second);
     means.emplace_back(figures_of(models.front())[place].first, mean_interval({values}));
   }

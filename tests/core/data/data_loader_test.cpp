@@ -280,30 +280,5 @@ TEST(RealData, FoldsHavePublishedCounts) {
   }
 }
 
-std::string with_crlf(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\n') out += '\r';
-    out += c;
-  }
-  return out;
-}
-
-TEST(RealData, EveryFileFormHasTheSameFingerprint) {
-  OLRANK_NEED_REAL_DATA();
-  ExecutionContext context(2);
-  const std::string folder = real_data_folder() + "/mq2008";
-  const DataParts parts = load_parts(settings_of(folder), 1, context);
-  EXPECT_EQ(parts.train.doc_name(0), "GX008-86-4444840");
-  std::string text;
-  for (const std::string& file : find_part_files(folder, 1).train)
-    text += decompressed_text(read_file(file));
-  for (const std::string& form : {text, with_crlf(text)}) {
-    EXPECT_TRUE(same_content(read_text(form), parts.train));
-    EXPECT_TRUE(same_content(read_text(compressed(form, Compression::kGzip), {}, 2), parts.train));
-    EXPECT_TRUE(same_content(read_text(compressed(form, Compression::kZstd), {}, 2), parts.train));
-  }
-}
-
 }  // namespace
 }  // namespace olrank

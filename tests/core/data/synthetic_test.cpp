@@ -266,6 +266,7 @@ TEST(SyntheticVectors, HaveNormOneBehindTheOrdinaryFeatures) {
     const auto row = with.all_features().doc(doc);
     ASSERT_TRUE(std::ranges::equal(row.first(10), without.all_features().doc(doc))) << doc;
     ASSERT_TRUE(std::ranges::equal(row, grouped.all_features().doc(doc).first(106))) << doc;
+    ASSERT_EQ(grouped.all_grades()[doc], with.all_grades()[doc]);
     const auto vector = row.subspan(10);
     ASSERT_NEAR(product(vector, vector), 1.0, 1e-6) << doc;
     groups.insert(grouped.all_features().doc(doc)[106]);

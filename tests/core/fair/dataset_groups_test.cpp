@@ -100,18 +100,6 @@ TEST(DatasetGroups, GeneratedGroupsHaveTheirShareAndGap) {
   }
 }
 
-TEST(DatasetGroups, GroupsChangeNoOtherColumn) {
-  ExecutionContext context(1);
-  const Dataset plain = make_synthetic("synth:small?queries=20", context).train;
-  const Dataset grouped = make_synthetic("synth:small?queries=20&group_share=0.3", context).train;
-  ASSERT_EQ(grouped.features(), plain.features() + 1);
-  for (std::int64_t doc = 0; doc < plain.docs(); ++doc) {
-    ASSERT_EQ(grouped.all_grades()[doc], plain.all_grades()[doc]);
-    for (std::int64_t column = 0; column < plain.features(); ++column)
-      ASSERT_EQ(grouped.all_features().doc(doc)[column], plain.all_features().doc(doc)[column]);
-  }
-}
-
 std::string refusal_of(const GroupSettings& settings) {
   return message_of([&] {
     settings.check(10);

@@ -252,25 +252,6 @@ TEST(RunForecast, ResumedRoundsAreNoWork) {
   EXPECT_TRUE(std::fabs(*forecast.seconds_left() - 20.0) <= 1e-6) << *forecast.seconds_left();
 }
 
-TEST(CostCurve, SumsWhatWasMeasured) {
-  CostCurve curve(1000, 100'000);
-  curve.add(0, 500, 10.0);
-  curve.add(500, 1000, 30.0);
-  EXPECT_TRUE(std::fabs(curve.total() - 40.0) <= 1e-9);
-  EXPECT_TRUE(std::fabs(curve.seconds(250, 750) - 20.0) <= 1e-9);
-  EXPECT_EQ(curve.covered(), 1.0);
-  curve.add(0, 1000, 80.0);  // a slower trial
-  EXPECT_TRUE(std::fabs(curve.total() - 60.0) <= 1e-9) << curve.total();
-}
-
-TEST(CostCurve, ExtrapolatesGrowth) {
-  CostCurve curve(1000, 1'000'000);
-  for (std::int64_t round = 0; round < 250; ++round)
-    curve.add(round, round + 1, 1e-3 * (static_cast<double>(round) + 0.5));
-  EXPECT_TRUE(std::fabs(curve.total() - 500.0) <= 5.0) << curve.total();
-  EXPECT_EQ(curve.covered(), 0.25);
-}
-
 TEST(CostCurve, IgnoresWhatIsNoMeasurement) {
   CostCurve curve(10, 10);
   curve.add(3, 3, 1.0);

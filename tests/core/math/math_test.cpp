@@ -210,25 +210,20 @@ TEST(PortableExpTest, NeverRises) {
   EXPECT_EQ(last, 0.0);
 }
 
-struct KnownAnswer {
-  PhiloxCounter counter;
-  PhiloxKey key;
-  PhiloxCounter expected;
-};
-
 // The vectors that Random123 publishes for philox4x32 with 10 rounds (kat_vectors).
-constexpr KnownAnswer kKnownAnswers[] = {
-    {{{0, 0, 0, 0}}, {{0, 0}}, {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}}},
-    {{{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}},
-     {{0xffffffff, 0xffffffff}},
-     {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}}},
-    {{{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}},
-     {{0xa4093822, 0x299f31d0}},
-     {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}},
-};
-
 TEST(PhiloxTest, GivesThePublishedAnswers) {
-  for (const KnownAnswer& known : kKnownAnswers) {
+  constexpr struct {
+    PhiloxCounter counter;
+    PhiloxKey key;
+    PhiloxCounter expected;
+  } kKnown[] = {{{{0, 0, 0, 0}}, {{0, 0}}, {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}}},
+                {{{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}},
+                 {{0xffffffff, 0xffffffff}},
+                 {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}}},
+                {{{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}},
+                 {{0xa4093822, 0x299f31d0}},
+                 {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}}};
+  for (const auto& known : kKnown) {
     const PhiloxCounter result = philox4x32_10(known.counter, known.key);
     for (int i = 0; i < 4; ++i) EXPECT_EQ(result.word[i], known.expected.word[i]);
   }
@@ -261,18 +256,14 @@ TEST(LabelNoiseTest, KnowsItsEdges) {
   EXPECT_TRUE(std::isnan(noisy_labels(1.0, 1.0, 1.0, std::numeric_limits<double>::quiet_NaN())));
 }
 
-bool is_close(double value, long double exact, long double relative) {
-  return std::fabs(static_cast<long double>(value) - exact) <= relative * std::fabs(exact);
-}
-
 TEST(PairLossTest, SigmoidAndLossToFullRelativePrecision) {
   for (const double z : {0.0, -0.0, 1e-300, -1e-300, 1e-17, -1e-17, 1e-8, -1e-8, 0.5, -0.5, 1.0, -1.0, 5.0,
                          -5.0, 40.0, -40.0, 700.0, -700.0}) {
     const auto exact_z = static_cast<long double>(z);
     // One exponential of error 6·10⁻¹⁶, a sum and a quotient (or log1p and a sum): below 2·10⁻¹⁵.
     const long double e = std::exp(-std::fabs(exact_z));
-    EXPECT_TRUE(is_close(sigmoid(z), (z < 0 ? e : 1.0L) / (1.0L + e), 2e-15L)) << z;
-    EXPECT_TRUE(is_close(logistic_loss(z), std::log1p(e) + (z < 0 ? -exact_z : 0.0L), 2e-15L)) << z;
+    EXPECT_TRUE(close(sigmoid(z), (z < 0 ? e : 1.0L) / (1.0L + e), 2e-15L)) << z;
+    EXPECT_TRUE(close(logistic_loss(z), std::log1p(e) + (z < 0 ? -exact_z : 0.0L), 2e-15L)) << z;
   }
   EXPECT_EQ(sigmoid(0.0), 0.5);
   EXPECT_EQ(sigmoid(-0.0), 0.5);

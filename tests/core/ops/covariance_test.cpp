@@ -2,9 +2,9 @@
 #include <Eigen/Dense>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "core/error.h"
@@ -13,6 +13,7 @@
 #include "core/ops/inverse_factor.h"
 #include "core/ops/tangent_factors.h"
 #include "tests/core/ops/network_fixture.h"
+#include "tests/support/special_numbers.h"
 
 namespace olrank {
 namespace {
@@ -30,9 +31,8 @@ TEST(DiagonalCovarianceTest, MatchesWrittenOutGradients) {
     std::vector<double> diagonal(p, 0.5);
     add_to_diagonal(context, shape, view_of(shape, pairs), 0.25, diagonal);
     const Eigen::VectorXd expected = 0.25 * g.colwise().squaredNorm().transpose();
-    for (std::int64_t k = 0; k < p; ++k) {
+    for (std::int64_t k = 0; k < p; ++k)
       EXPECT_NEAR(diagonal[k], 0.5 + expected[k], 1e-14 * (1.0 + expected[k]));
-    }
     for (const std::int64_t count : {0, 1, 31, 32, 33, 100}) {
       std::vector<float> factors = random_factors(shape, count, 77);
       // A unit that is dead for all documents, and one that is alive for all.
@@ -47,11 +47,10 @@ TEST(DiagonalCovarianceTest, MatchesWrittenOutGradients) {
       const RowMajor slow = 0.25 * docs *
                             Eigen::Map<const Eigen::VectorXd>(diagonal.data(), p).asDiagonal() *
                             docs.transpose();
-      const double size = count == 0 ? 0.0 : slow.diagonal().maxCoeff();
-      for (std::int64_t i = 0; i < count; ++i) {
-        // Sums of up to 6,500 terms whose absolute values add up to no more than the diagonal's.
-        for (std::int64_t j = 0; j <= i; ++j) EXPECT_TRUE(std::abs(m(i, j) - slow(i, j)) <= 1e-13 * size);
-      }
+      if (count == 0) continue;
+      // Sums of up to 6,500 terms whose absolute values add up to no more than the diagonal's.
+      const RowMajor off = (m - slow).triangularView<Eigen::Lower>();
+      EXPECT_TRUE((off.array().abs() <= 1e-13 * slow.diagonal().maxCoeff()).all());
     }
   }
 }
@@ -224,9 +223,8 @@ TEST(InverseFactorTest, SubtractsGrams) {
       subtract_gram(context, rows, columns, x.data(), columns + 1, c.data(), columns);
       const RowMajor wide = Eigen::Map<const RowMajor>(x.data(), rows, columns + 1).leftCols(columns);
       const RowMajor expected = RowMajor::Constant(columns, columns, 2.0) - wide.transpose() * wide;
-      for (std::int64_t i = 0; i < columns; ++i) {
-        for (std::int64_t j = 0; j <= i; ++j) EXPECT_TRUE(std::abs(c(i, j) - expected(i, j)) <= 1e-12);
-      }
+      const RowMajor off = (c - expected).triangularView<Eigen::Lower>();
+      EXPECT_TRUE((off.array().abs() <= 1e-12).all());
     }
   }
 }
@@ -304,9 +302,7 @@ TEST(TangentFactorsTest, ExpandInTiles) {
             EXPECT_EQ(pairs[i * (tile + 1) + k - begin], 0.5 * differences(i, k));
           }
         }
-        for (std::int64_t i = 0; i < 6; ++i) {
-          EXPECT_EQ(rows[i * (tile + 1) + tile], -1.0);
-        }
+        for (std::int64_t i = 0; i < 6; ++i) EXPECT_EQ(rows[i * (tile + 1) + tile], -1.0);
       }
     }
   }
@@ -318,12 +314,7 @@ void expect_products(const RowMajor& actual, const Eigen::MatrixXd& left, const 
   const Eigen::MatrixXd expected = scale * left * right.transpose();
   ASSERT_EQ(actual.rows(), expected.rows());
   ASSERT_EQ(actual.cols(), expected.cols());
-  const double tolerance = 1e-13 * scale * left_norm * right_norm;
-  for (std::int64_t i = 0; i < expected.rows(); ++i) {
-    for (std::int64_t j = 0; j < expected.cols(); ++j) {
-      EXPECT_TRUE(std::abs(actual(i, j) - expected(i, j)) <= tolerance) << i << ", " << j;
-    }
-  }
+  EXPECT_TRUE(((actual - expected).array().abs() <= 1e-13 * scale * left_norm * right_norm).all());
 }
 
 TEST(TangentKernelTest, MatchesProductsOfGradients) {
@@ -414,13 +405,9 @@ TEST(PairWidthTest, DistinguishesRoundingFromLostDigits) {
   EXPECT_EQ(health_of(1.0, 1.0, 1.0 + 1e-12).lost, 0);
   EXPECT_EQ(health_of(1.0, 1.0, 1.1).lost, 1);
   EXPECT_EQ(health_of(1.0, -0.1, 0.0).lost, 1);
-  EXPECT_GT(health_of(1.0, std::numeric_limits<double>::quiet_NaN(), 0.0).lost, 0);
-  EXPECT_GT(health_of(1.0, std::numeric_limits<double>::infinity(), 0.0).lost, 0);
-  EXPECT_GT(health_of(1.0, 1.0, std::numeric_limits<double>::quiet_NaN()).lost, 0);
-  EXPECT_GT(health_of(std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(),
-                      std::numeric_limits<double>::infinity())
-                .lost,
-            0);
+  for (const auto& [own, other, product] : std::vector<std::array<double, 3>>{
+           {1.0, kNan, 0.0}, {1.0, kInfinity, 0.0}, {1.0, 1.0, kNan}, {kInfinity, kInfinity, kInfinity}})
+    EXPECT_GT(health_of(own, other, product).lost, 0);
 }
 
 }  // namespace

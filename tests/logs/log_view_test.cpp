@@ -29,23 +29,18 @@ constexpr const char* kThreeLists =
 {"round":3,"impression":"x-3","clicks":[0,1],"qid":"hat","shown":["h","c"],"inputs":[[1],[0]],"check":"0"}
 )";
 
-std::string shown_as(const LogFilter& filter, bool json) {
+std::string shown_as(const LogFilter& filter) {
   const TemporaryFolder folder;
   std::ofstream(folder / "log") << kThreeLists;
   std::string text;
-  show_log(folder / "log", filter, {json, 0}, [&](std::string_view part) { text += part; });
+  show_log(folder / "log", filter, {false, 0}, [&](std::string_view part) { text += part; });
   return text;
-}
-
-std::int64_t lists_of(const LogFilter& filter) {
-  const std::string text = shown_as(filter, true);
-  return std::count(text.begin(), text.end(), '\n');
 }
 
 TEST(LogView, ShowsListsAsText) {
   LogFilter first;
   first.limit = 1;
-  EXPECT_EQ(shown_as(first, false),
+  EXPECT_EQ(shown_as(first),
             "round 1, 2025-11-26T12:00:00.000Z, query jacket, impression x-1, by the model of round 0, "
             "explored\n"
             "  shown: c*, a\n"
@@ -54,30 +49,7 @@ TEST(LogView, ShowsListsAsText) {
             "  incumbent: a, b, c\n");
   LogFilter last;
   last.query = "hat";
-  EXPECT_EQ(shown_as(last, false), "round 3, query hat, impression x-3\n  shown: h, c*\n");
-}
-
-TEST(LogView, ShowsLinesWithoutInputs) {
-  LogFilter last;
-  last.from_round = 3;
-  EXPECT_EQ(
-      shown_as(last, true),
-      "{\"round\":3,\"impression\":\"x-3\",\"clicks\":[0,1],\"qid\":\"hat\",\"shown\":[\"h\",\"c\"]}\n");
-}
-
-TEST(LogView, FiltersByEachField) {
-  LogFilter filter;
-  EXPECT_EQ(lists_of(filter), 3);
-  filter.clicked = true;
-  EXPECT_EQ(lists_of(filter), 2);
-  filter.to_round = 2;
-  EXPECT_EQ(lists_of(filter), 1);
-  filter.clicked = false;
-  filter.query = "jacket";
-  filter.impression = "x-2";
-  EXPECT_EQ(lists_of(filter), 1);
-  filter.from_round = 3;
-  EXPECT_EQ(lists_of(filter), 0);
+  EXPECT_EQ(shown_as(last), "round 3, query hat, impression x-3\n  shown: h, c*\n");
 }
 
 TEST(LogView, CountsWhatALogHolds) {
@@ -128,16 +100,6 @@ TEST(LogReader, TakesTracesAndRecordsWithoutARound) {
   const std::string text = std::string(R"({"config":{"a":1}})") + "\n" + std::string(kFirstLine) + "\n\n" +
                            R"({"qid":"q","shown":[3],"clicks":[0]})" + "\n";
   EXPECT_EQ(rounds_in(folder / "log", text), (std::vector<std::uint64_t>{7, 2}));
-}
-
-TEST(LogReader, FindsTheLogOfAStateFolder) {
-  const TemporaryFolder folder;
-  std::ofstream(folder / "feedback.jsonl") << kFirstLine;
-  LogReader log(folder / "");
-  FeedbackRecord record;
-  EXPECT_TRUE(log.next(record));
-  EXPECT_EQ(log.line(), kFirstLine);
-  EXPECT_FALSE(log.next(record));
 }
 
 TEST(LogReader, LeavesOutALastLineThatIsBeingWritten) {

@@ -173,21 +173,6 @@ TEST_P(ClickFitTest, ItsObjectiveNeverFalls) {
   }
 }
 
-TEST_P(ClickFitTest, PredictsItsUsersBetterThanRanksAndAnotherModel) {
-  const World world;
-  const ClickLists log = world.simulate(GetParam(), 20'000, 5);
-  const ClickLists held_out = world.simulate(GetParam(), 4'000, 6);
-  const auto likelihood = [&](FittedModel model) {
-    return judge_clicks(fit_clicks(model, log, world.docs, kRanks, {}), held_out).log_likelihood;
-  };
-  const double own = likelihood(GetParam());
-  EXPECT_GT(own, likelihood(FittedModel::kRankOnly) + 0.05);
-  // Of the two, the one that does not have the tested model as a special case.
-  const bool looks = GetParam() == FittedModel::kPosition || goes_by_inputs(GetParam()) ||
-                     GetParam() == FittedModel::kUserBrowsing;
-  EXPECT_GT(own, likelihood(looks ? FittedModel::kDependent : FittedModel::kPosition) + 0.005);
-}
-
 TEST(ClickFitOfFewListsTest, DocumentsSeenOnceAreNeitherCertainNorImpossible) {
   ClickLists log;
   log.add(std::vector<std::int32_t>{0, 1}, std::vector<std::uint8_t>{1, 0});
@@ -233,14 +218,6 @@ ClickLists lists_of(const std::vector<std::vector<std::int32_t>>& shown) {
 
 using Groups = std::vector<std::vector<std::int64_t>>;
 
-TEST(RankLinksTest, WithoutSwapsEachRankIsAlone) {
-  const RankLinks links = find_rank_links(lists_of({{0, 1, 2}, {3, 4, 5}, {0, 1, 2}}), 6);
-  EXPECT_EQ(links.docs, 6);
-  EXPECT_EQ(links.moved, 0);
-  EXPECT_EQ(links.by_rank, (std::vector<std::int64_t>{0, 0, 0}));
-  EXPECT_EQ(links.groups, (Groups{{0}, {1}, {2}}));
-}
-
 TEST(RankLinksTest, MovedDocumentsLinkRanks) {
   // 0 and 2 change places; 3 is at the ranks 2 and 4; a document that no list shows counts for nothing.
   const RankLinks links = find_rank_links(lists_of({{0, 1, 2, 3, 4}, {2, 3, 0}, {0, 5}}), 9);
@@ -248,16 +225,10 @@ TEST(RankLinksTest, MovedDocumentsLinkRanks) {
   EXPECT_EQ(links.moved, 3);
   EXPECT_EQ(links.by_rank, (std::vector<std::int64_t>{2, 1, 2, 1, 0}));
   EXPECT_EQ(links.groups, (Groups{{0, 2}, {1, 3}, {4}}));
-}
-
-TEST(RankLinksTest, LinksAreTransitive) {
-  const RankLinks links =
-      find_rank_links(lists_of({{0, 1, 2, 3}, {1, 0, 4, 5}, {6, 2, 7, 8}, {9, 10, 3, 11}}), 12);
-  EXPECT_EQ(links.moved, 4);
-  EXPECT_EQ(links.groups, (Groups{{0, 1, 2, 3}}));
-}
-
-TEST(RankLinksTest, NoListsHaveNoRanks) {
+  // Links are transitive.
+  EXPECT_EQ(
+      find_rank_links(lists_of({{0, 1, 2, 3}, {1, 0, 4, 5}, {6, 2, 7, 8}, {9, 10, 3, 11}}), 12).groups,
+      (Groups{{0, 1, 2, 3}}));
   EXPECT_TRUE(find_rank_links(ClickLists(), 0).groups.empty());
 }
 

@@ -222,28 +222,6 @@ TEST(FairSwap, FollowsTheWorkedExample) {
   EXPECT_TRUE(lists.contains({3, 0, 1, 2, 4}));
 }
 
-TEST(FairSwap, ListsFollowTheirTemplateAndAreCountedRight) {
-  for (std::uint32_t number = 0; number < 60; ++number) {
-    const std::int64_t docs = 3 + number % 30;
-    const FairWorld world = FairWorld::random(docs, 0.05 + 0.02 * number, 0.2 + 0.01 * number, number);
-    FairSwap swap(swap_key());
-    swap.prepare(world.blocks(number % 2 == 0), number);
-    const int length = static_cast<int>(std::min<std::int64_t>(docs, 8));
-    for (TemplatePattern wanted = 0; wanted < TemplatePattern{1} << length; ++wanted) {
-      const std::int64_t of_a = TemplateTable::needed_of_a(wanted);
-      ASSERT_EQ(swap.can_realise(wanted, length),
-                of_a <= world.count_of(A) && length - of_a <= world.count_of(B));
-      if (!swap.can_realise(wanted, length)) continue;
-      const std::int64_t violated = swap.swap(wanted, length);
-      std::vector<std::int32_t> list;
-      swap.write_list(list);
-      ASSERT_TRUE(is_permutation_of_places(list, docs));
-      ASSERT_EQ(world.pattern_of(list, length), wanted);
-      ASSERT_EQ(violated, slow_violated(world.orders, list));
-    }
-  }
-}
-
 TEST(FairSwap, KeepsBlocksWhereTheTemplateLetsIt) {
   const FairWorld world = FairWorld::of_blocks({2, 2, 3}, {A, B, A, B, A, B, A});
   FairSwap swap(swap_key());

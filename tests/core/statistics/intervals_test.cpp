@@ -167,52 +167,10 @@ TEST(PairedTest, KeepsItsLevelUnderFoldEffects) {
   }
 }
 
-TEST(Coverage, WithinOneFoldIsNominal) {
-  for (const int seeds : {2, 3, 5, 10}) {
-    const double covered = coverage(1, seeds, 0.0);
-    EXPECT_GT(covered, 0.93) << seeds;
-    EXPECT_LT(covered, 0.97) << seeds;
-  }
-}
-
 // docs/METRICS.md says so of intervals over trials of several folds.
 TEST(Coverage, OverSeveralFoldsIsNominalOnlyWithoutFoldEffects) {
   EXPECT_NEAR(coverage(5, 3, 0.0), 0.95, 0.02);
   EXPECT_LT(coverage(5, 3, 1.0), 0.9);
-}
-
-/// Pairs of rankers that share their trials' luck. Returns the share of experiments with a false rejection.
-double family_error(int rankers, int seeds, bool adjusted) {
-  int wrong = 0;
-  for (int i = 0; i < kExperiments; ++i) {
-    RngStream coins(key(13), static_cast<std::uint32_t>(i));
-    std::vector<std::vector<double>> results(rankers);
-    for (int seed = 0; seed < seeds; ++seed) {
-      const double luck = 3.0 * coins.normal();
-      for (auto& of_ranker : results) of_ranker.push_back(luck + coins.normal());
-    }
-    std::vector<double> p_values;
-    for (std::size_t a = 0; a < results.size(); ++a) {
-      for (std::size_t b = a + 1; b < results.size(); ++b) {
-        std::vector<double> differences;
-        for (std::size_t s = 0; s < results[a].size(); ++s)
-          differences.push_back(results[a][s] - results[b][s]);
-        p_values.push_back(paired_t_p(differences));
-      }
-    }
-    if (adjusted) p_values = holm_adjusted(p_values);
-    bool rejected = false;
-    for (const double p : p_values) rejected = rejected || p < 0.05;
-    wrong += rejected ? 1 : 0;
-  }
-  return static_cast<double>(wrong) / kExperiments;
-}
-
-TEST(Holm, BoundsFamilyWiseError) {
-  // Three standard errors above 5 %.
-  EXPECT_LT(family_error(5, 10, true), 0.05 + 3 * 0.0049);
-  EXPECT_LT(family_error(3, 5, true), 0.05 + 3 * 0.0049);
-  EXPECT_GT(family_error(5, 10, false), 0.15);
 }
 
 }  // namespace

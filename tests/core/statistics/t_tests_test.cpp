@@ -109,29 +109,6 @@ TEST(PlanningDeviation, IsAnUpperLimit) {
   EXPECT_NEAR(planning_deviation(1.0, 1.0), std::sqrt(1.0 / 0.0642), 0.35);
 }
 
-/// A test of the planned size finds the difference as often as planned: over 4,000 samples the standard
-/// error is 0.0063, and the bounds are about four of them wider than the error of the approximation.
-TEST(SampleSize, GivesThePlannedPower) {
-  constexpr int kSamples = 4000;
-  for (const double difference : {0.6, 1.2}) {
-    for (const double level : {0.05, 0.005}) {
-      const auto units = sample_size(difference, 1.0, level);
-      ASSERT_TRUE(units);
-      int found = 0;
-      for (int sample = 0; sample < kSamples; ++sample) {
-        RngStream coins(make_key({.seed = 3, .purpose = Purpose::kResampling}),
-                        static_cast<std::uint32_t>(sample));
-        std::vector<double> differences(*units);
-        for (double& value : differences) value = difference + coins.normal();
-        found += paired_t_p(differences) < level ? 1 : 0;
-      }
-      const double share = static_cast<double>(found) / kSamples;
-      EXPECT_GT(share, kPower - 0.03) << difference << " " << level << " " << *units;
-      EXPECT_LT(share, kPower + 0.08) << difference << " " << level << " " << *units;
-    }
-  }
-}
-
 TEST(LeastSquares, RecoversAPlantedPlane) {
   std::vector<double> y;
   std::vector<std::vector<double>> x(2);

@@ -13,7 +13,7 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/state_archive.h"

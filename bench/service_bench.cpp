@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "serve/file_log.h"

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "core/data/data_loader.h"
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
 #include "core/fair/dataset_groups.h"

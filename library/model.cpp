@@ -1,5 +1,5 @@
 #include "olrank/model.h"
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/throw_error.h"
 
 #include <cmath>

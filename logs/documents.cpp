@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/text_lines.h"

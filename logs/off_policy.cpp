@@ -14,7 +14,7 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
-#include "logs/feature_map.h"
+#include "logs/list_features.h"
 #include "logs/log_reader.h"
 #include "models/files/model_scorer.h"
 

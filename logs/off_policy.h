@@ -10,7 +10,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/statistics/slate_estimates.h"
 #include "logs/direct_method.h"
-#include "logs/feature_map.h"
+#include "logs/list_features.h"
 
 namespace olrank {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/random/rng_stream.h"
-#include "core/statistics/least_squares.h"
+#include "core/statistics/t_tests.h"
 
 namespace olrank {
 namespace {

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/data/data_loader.h"
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/feedback/feedback_record.h"
 #include "core/io/safetensors.h"
 #include "core/online/online_ranker.h"

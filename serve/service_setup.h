@@ -13,7 +13,7 @@
 #include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
 #include "jobs/settings/configuration.h"
-#include "logs/feature_map.h"
+#include "logs/list_features.h"
 #include "models/files/model_scorer.h"
 #include "serve/arms.h"
 #include "serve/feature_schema.h"

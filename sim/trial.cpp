@@ -9,7 +9,7 @@
 
 #include "core/metrics/external_metric.h"
 #include "core/metrics/list_metrics.h"
-#include "core/metrics/named_values.h"
+#include "core/metrics/score_files.h"
 #include "sim/trial_figures.h"
 
 namespace olrank {

@@ -1,4 +1,4 @@
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "core/throw_error.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/math/normal.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/statistics/least_squares.h"
+#include "core/statistics/t_tests.h"
 #include "studies/generalisation/study_losses.h"
 
 namespace olrank {

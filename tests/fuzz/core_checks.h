@@ -15,7 +15,7 @@
 #include "core/data/doc_table.h"
 #include "core/data/letor_reader.h"
 #include "core/data/letor_stream.h"
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/safetensors.h"

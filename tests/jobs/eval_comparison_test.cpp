@@ -10,7 +10,6 @@
 
 #include "core/error.h"
 #include "core/metrics/evaluator.h"
-#include "core/metrics/named_values.h"
 #include "core/metrics/score_files.h"
 #include "jobs/recommending/recommender_run.h"
 #include "tests/support/message_of.h"

@@ -1,4 +1,4 @@
-#include "logs/feature_map.h"
+#include "logs/list_features.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/feedback/feedback_record.h"
 #include "core/random/rng_stream.h"
 #include "models/labels/label_training.h"

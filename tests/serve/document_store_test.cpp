@@ -12,7 +12,7 @@
 #include <thread>
 #include <tuple>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/io/atomic_file.h"
 #include "serve/api_error.h"
 #include "serve/requests.h"

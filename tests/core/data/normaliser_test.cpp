@@ -14,7 +14,6 @@
 #include "core/data/doc_table.h"
 #include "core/data/join.h"
 #include "core/data/letor_stream.h"
-#include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "tests/core/data/letor_support.h"

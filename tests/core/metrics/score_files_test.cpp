@@ -17,7 +17,6 @@
 #include "core/metrics/evaluator.h"
 #include "core/metrics/list_metrics.h"
 #include "core/metrics/metric_options.h"
-#include "core/metrics/named_values.h"
 #include "tests/core/metrics/small_data.h"
 #include "tests/support/cases.h"
 #include "tests/support/message_of.h"

@@ -7,7 +7,6 @@
 
 #include "core/random/rng_stream.h"
 #include "core/statistics/intervals.h"
-#include "core/statistics/least_squares.h"
 
 namespace olrank {
 namespace {

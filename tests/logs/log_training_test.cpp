@@ -108,37 +108,6 @@ TEST_F(LogTrainingTest, PropensitiesWeighShownDocuments) {
   EXPECT_EQ(log.without_propensity, 0);
 }
 
-TEST_F(LogTrainingTest, IpsIsUnbiasedUnderTheUsersModel) {
-  // 4,000 lists of query 0 in random orders, by a position-based user with examination 1, 0.5, 0.25, 0.125.
-  const Values attraction = {0.8, 0.6, 0.3, 0.1};
-  for (const std::uint64_t seed : {5, 6, 7, 8, 9}) {
-    std::string lines;
-    RngStream coins(make_key({.seed = seed}), 0);
-    constexpr int kLists = 4000;
-    for (int i = 0; i < kLists; ++i) {
-      std::vector<int> order = {0, 1, 2, 3};
-      for (std::uint32_t at = 4; at > 1; --at) std::swap(order[at - 1], order[coins.index(at)]);
-      std::string shown;
-      std::string clicks;
-      for (int rank = 0; rank < 4; ++rank) {
-        shown += std::to_string(order[rank]) + (rank < 3 ? "," : "");
-        const bool click = coins.uniform() < std::pow(0.5, rank) * attraction[order[rank]];
-        clicks += std::string(click ? "1" : "0") + (rank < 3 ? "," : "");
-      }
-      lines += R"({"qid": "0", "shown": [)" + shown + R"(], "clicks": [)" + clicks + "]}\n";
-    }
-    const Values naive = shares(request(lines, LogEstimator::kNaive));
-    const Values ips = shares(request(lines, LogEstimator::kIps, FittedModel::kPosition));
-    // A share is a mean of clicks over one of examinations. Its standard error is below √(a/(4000 · 0.47)),
-    // and that of the ratio of two is below 0.022 here: 4.5 of them are exceeded once in 100,000 seeds.
-    for (int doc = 1; doc < 4; ++doc)
-      EXPECT_NEAR(ips[doc] / ips[0], attraction[doc] / attraction[0], 0.1) << doc;
-    // Clicks as they are know no scale of attraction: 0.47 of it.
-    EXPECT_NEAR(naive[0], 0.47 * 0.8, 0.05);
-    EXPECT_NEAR(ips[0], 0.8, 0.1);
-  }
-}
-
 /// 60 queries of eight documents; users trust an order, so that they click at the top what they do not
 /// like.
 class TrustTest : public LogTrainingTest {

@@ -200,6 +200,7 @@ TEST(DataLoader, GivesTheSameBitsInMemoryAndInFiles) {
   EXPECT_EQ(fingerprints(3), dense);  // the copy of the test part is memory of its own file
   settings.source = "synth:small";
   settings.max_memory = "auto";
+  EXPECT_THROW(load_parts(settings, 2, context), InvalidArgument);
   const std::vector<std::string> generated = fingerprints(0);
   settings.max_memory = "3kB";
   EXPECT_EQ(fingerprints(4), generated);
@@ -226,17 +227,6 @@ TEST(DataLoader, ReadsTheWeightsOfTheTrainingPartWhereTheyAreAskedFor) {
   }
   settings.weights = false;
   EXPECT_TRUE(load_parts(settings, 1, context).train.contents().weights.empty());
-}
-
-TEST(DataLoader, GeneratesSyntheticData) {
-  ExecutionContext context;
-  DataSettings settings;
-  settings.source = "synth:small?seed=3";
-  const DataParts parts = load_parts(settings, 1, context);
-  EXPECT_GT(parts.train.docs(), 0);
-  EXPECT_EQ(parts.test.features(), parts.train.features());
-  EXPECT_EQ(count_shared_queries(parts.test.contents().qids, parts.train.contents().qids), 0);
-  EXPECT_THROW(load_parts(settings, 2, context), InvalidArgument);
 }
 
 TEST(Join, EqualsReadingConcatenatedTexts) {

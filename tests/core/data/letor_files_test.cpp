@@ -289,15 +289,6 @@ TEST_F(LetorStreamTest, ErrorsHaveLineAndColumn) {
   EXPECT_TRUE(contains(refusal_of("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:1\n", tight), "--max-memory"));
 }
 
-TEST_F(LetorStreamTest, WarnsOnceAboutMissingValues) {
-  ExpectedWarnings warnings;
-  LetorStream stream = stream_of("0 qid:1 1:1\n0 qid:1 1:NULL\n0 qid:2 1:NULL\n", {.block_bytes = 1});
-  while (stream.next()) {
-  }
-  ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_TRUE(contains(warnings.messages()[0], ":2:11: 2 values are NULL")) << warnings.messages()[0];
-}
-
 std::string written(const Dataset& data, bool sparse) {
   std::string text;
   write_letor(data, {.sparse = sparse}, [&](std::string_view piece) { text += piece; });

@@ -116,25 +116,6 @@ inline bool is_permutation_of_places(std::vector<std::int32_t> list, std::int64_
   return std::ssize(list) == docs;
 }
 
-TEST(TemplateTable, GainsAreTheLedgers) {
-  const ExposureRule rule = rule_of(7, {1.3}, 1.0);
-  const TemplateTable table(rule, 7);
-  for (TemplatePattern pattern = 0; pattern < table.size(); ++pattern) {
-    std::vector<DocGroup> groups;
-    std::vector<std::int32_t> shown;
-    for (int place = 0; place < 7; ++place) {
-      groups.push_back((pattern >> place & 1U) != 0 ? DocGroup::kA : DocGroup::kB);
-      shown.push_back(place);
-    }
-    ExposureLedger ledger;
-    ledger.observe(rule, groups, shown);
-    ASSERT_EQ(ledger.unfairness()[0], table.gain(pattern));
-  }
-  // Eq. (3.1.2)'s example AABAB: A has P(1) + P(2) + P(4), B has P(3) + P(5).
-  const auto& p = rule.examination;
-  EXPECT_NEAR(TemplateTable(rule, 5).gain(0b01011), p[0] + p[1] + p[3] - 1.3 * (p[2] + p[4]), 1e-15);
-}
-
 TEST(ExposureLedger, CountsWhatWasExamined) {
   const ExposureRule rule = rule_of(3, {2.0}, 1.0);
   ExposureLedger ledger;
@@ -396,20 +377,6 @@ Found try_all(const FairWorld& world, const ExposureRule& rule, const std::vecto
     }
   }
   return found;
-}
-
-TEST(ExposureRule, ThePairsOfThreeGroupsAreTransitive) {
-  const ExposureRule rule = rule_of(4, {2.0, 0.5}, 1.0);
-  EXPECT_DOUBLE_EQ(rule.beta_of(0, 1) * rule.beta_of(1, 2), rule.beta_of(0, 2));
-  ExposureLedger ledger;
-  ledger.observe(rule, std::vector{DocGroup::kB, static_cast<DocGroup>(2), DocGroup::kA},
-                 std::vector<std::int32_t>{0, 1, 2});
-  const auto& p = rule.examination;
-  EXPECT_DOUBLE_EQ(ledger.unfairness()[pair_of(0, 1)], p[2] - 2.0 * p[0]);
-  EXPECT_DOUBLE_EQ(ledger.unfairness()[pair_of(0, 2)], p[2] - 0.5 * p[1]);
-  EXPECT_DOUBLE_EQ(ledger.unfairness()[pair_of(1, 2)], p[0] - 0.25 * p[1]);
-  EXPECT_EQ(rule.farthest(ledger.unfairness()), p[2] - 2.0 * p[0]);
-  EXPECT_EQ(ledger.fair_rounds(), 0);
 }
 
 TEST(ManyGroups, ChooseTheBestOfAllTemplates) {

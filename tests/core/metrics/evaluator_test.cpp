@@ -206,24 +206,6 @@ TEST(Evaluator, MatchesSlowMetricsOnRaggedQueries) {
   }
 }
 
-TEST(Evaluator, TopSelectionMatchesFullSortBitwise) {
-  ExecutionContext context;
-  for (std::uint32_t round = 0; round < 50; ++round) {
-    RngStream coins = test_coins(1000 + round);
-    const Dataset data = random_dataset(coins, 40, 5);
-    const std::vector<double> scores = random_scores(coins, data.docs(), coins.index(2) == 0);
-    MetricOptions options;
-    const MetricReport all = Evaluator(options).evaluate(data, std::span<const double>(scores), context);
-    options.metrics = MetricSet::kTop;
-    const MetricReport top = Evaluator(options).evaluate(data, std::span<const double>(scores), context);
-    EXPECT_EQ(all.ndcg, top.ndcg);
-    EXPECT_EQ(all.dcg, top.dcg);
-    EXPECT_EQ(all.precision, top.precision);
-    EXPECT_EQ(all.err, top.err);
-    EXPECT_TRUE(std::isnan(top.map));
-  }
-}
-
 TEST(Evaluator, RandomOrdersOfNamedMetricsAreMeansOverAllOrders) {
   ExecutionContext context;
   const Dataset data = make_dataset({{"a", {2, 0, 1, 0}, {}}, {"b", {0, 0}, {}}, {"c", {1, 1}, {}}});

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/ops/blas.h"
 #include "core/ops/covariance.h"
 #include "core/ops/gradient_products.h"
 #include "core/ops/inverse_factor.h"
 #include "core/ops/tangent_factors.h"
 #include "tests/core/ops/network_fixture.h"
+#include "tests/support/message_of.h"
 #include "tests/support/special_numbers.h"
 
 namespace olrank {
@@ -131,6 +133,47 @@ RowMajor positive_definite(std::int64_t n) {
   const RowMajor root =
       Eigen::Map<const Eigen::Matrix<float, -1, -1, Eigen::RowMajor>>(numbers.data(), n, n).cast<double>();
   return root * root.transpose() / static_cast<double>(n) + 0.5 * RowMajor::Identity(n, n);
+}
+
+// Eigen is the oracle: another library, other algorithms, column-major by nature.
+TEST(BlasTest, FactorisesAndSolves) {
+  const auto is_close = [](const RowMajor& actual, const RowMajor& expected, double tolerance) {
+    return ((actual - expected).array().abs() <= tolerance).all();
+  };
+  for (const std::int64_t n : {1, 2, 33, 100}) {
+    const RowMajor a = positive_definite(n);
+    RowMajor factor = a;
+    factor.triangularView<Eigen::StrictlyUpper>().setConstant(7.0);  // is left alone
+    const RowMajor upper = factor.triangularView<Eigen::StrictlyUpper>();
+    blas::cholesky(n, factor.data(), n);
+    EXPECT_EQ(RowMajor(factor.triangularView<Eigen::StrictlyUpper>()), upper);
+    const RowMajor l = factor.triangularView<Eigen::Lower>();
+    // Eigenvalues lie between 0.5 and 5, so 100 rows lose no more than 100 · 10 · 1e-16.
+    EXPECT_TRUE(is_close(l * l.transpose(), a, 1e-13));
+    const std::vector<double> numbers = random_doubles(n * 5, 8);
+    const RowMajor b = Eigen::Map<const RowMajor>(numbers.data(), n, 5);
+    RowMajor x = b;
+    blas::solve_lower(blas::Transpose::kNo, n, 5, l.data(), n, x.data(), 5);
+    EXPECT_TRUE(is_close(l * x, b, 1e-12));
+    x = b;
+    blas::solve_lower(blas::Transpose::kYes, n, 5, l.data(), n, x.data(), 5);
+    EXPECT_TRUE(is_close(l.transpose() * x, b, 1e-12));
+    blas::inverse_from_cholesky(n, factor.data(), n);
+    const RowMajor inverse = factor.selfadjointView<Eigen::Lower>();
+    EXPECT_TRUE(is_close(inverse * a, RowMajor::Identity(n, n), 1e-12));
+  }
+  RowMajor a = RowMajor::Identity(5, 5);
+  a(2, 2) = -1.0;
+  EXPECT_EQ(message_of<NumericError>([&] { blas::cholesky(5, a.data(), 5); }),
+            "A 5 x 5 matrix is not positive definite: its Cholesky factorisation fails at row 3.");
+}
+
+TEST(BlasOfTheLibraryTest, RefusesSizesBeyond32Bits) {
+  double number = 0.0;
+  constexpr auto kNo = blas::Transpose::kNo;
+  EXPECT_THROW(
+      blas::gemm(kNo, kNo, std::int64_t{1} << 31, 1, 1, 1.0, &number, 1, &number, 1, 0.0, &number, 1),
+      InvalidArgument);
 }
 
 /// Grows the factor to `b`'s size in steps of at most `step` rows; returns log det.
@@ -276,35 +319,6 @@ TEST(TangentFactorsTest, MatchFiniteDifferences) {
       }
     }
     EXPECT_EQ(compared, 4);
-  }
-}
-
-TEST(TangentFactorsTest, ExpandInTiles) {
-  for (const NetworkShape& shape : test_shapes()) {
-    const std::vector<float> factors = random_factors(shape, 6, 13);
-    const TangentFactors docs = view_of(shape, factors);
-    const std::int64_t p = shape.parameters();
-    const Eigen::MatrixXd gradients = slow_gradients(shape, docs);
-    const Eigen::MatrixXd differences = slow_pair_gradients(shape, docs);
-    for (const std::int64_t tile : {std::int64_t{1}, std::int64_t{7}, p}) {
-      for (std::int64_t begin = 0; begin < p; begin += tile) {
-        const std::int64_t end = std::min(p, begin + tile);
-        std::vector<double> rows(6 * (tile + 1), -1.0);
-        expand_docs(shape, docs, 0.5, begin, end, rows.data(), tile + 1);
-        std::vector<double> pairs(3 * (tile + 1), -1.0);
-        expand_pairs(shape, docs, 0.5, begin, end, pairs.data(), tile + 1);
-        for (std::int64_t k = begin; k < end; ++k) {
-          // Halving is exact, products of float32 numbers too: not a bit differs.
-          for (std::int64_t i = 0; i < 6; ++i) {
-            EXPECT_EQ(rows[i * (tile + 1) + k - begin], 0.5 * gradients(i, k));
-          }
-          for (std::int64_t i = 0; i < 3; ++i) {
-            EXPECT_EQ(pairs[i * (tile + 1) + k - begin], 0.5 * differences(i, k));
-          }
-        }
-        for (std::int64_t i = 0; i < 6; ++i) EXPECT_EQ(rows[i * (tile + 1) + tile], -1.0);
-      }
-    }
   }
 }
 

@@ -17,17 +17,7 @@ namespace olrank {
 namespace {
 
 TEST(ReluNetworkTest, LaysParametersOutLayerByLayer) {
-  const NetworkShape plain = ntk_shape(136, 100, 3);
-  EXPECT_EQ(plain.parameters(), 100 * 136 + 100 * 100 + 100);
-  EXPECT_EQ(plain.factors(), (136 + 100) + (100 + 100) + (100 + 1));
-  EXPECT_EQ(plain.layer(1).weight, 13600);
-  EXPECT_FALSE(plain.layer(1).has_bias());
-  EXPECT_EQ(plain.output_scale, 10.0);
-  const NetworkShape biased = standard_shape(3, 4, 2);
-  EXPECT_EQ(biased.parameters(), 12 + 4 + 4 + 1);
-  EXPECT_EQ(biased.layer(0).bias, 12);
-  EXPECT_EQ(biased.layer(1).weight, 16);
-  EXPECT_EQ(biased.layer(1).bias, 20);
+  EXPECT_EQ(ntk_shape(136, 100, 3).output_scale, 10.0);
   // Every parameter and every factor belongs to exactly one place.
   for (const NetworkShape& shape : test_shapes()) {
     std::int64_t parameter = 0;

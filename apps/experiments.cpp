@@ -17,17 +17,15 @@
 #include "core/settings/value.h"
 #include "core/throw_error.h"
 #include "jobs/experiment_run.h"
-#include "jobs/experiment_setup.h"
 #include "jobs/output_folder.h"
 #include "jobs/recommending/recommender_run.h"
-#include "jobs/recorded_experiment.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/tuning.h"
 #include "report/experiment_results.h"
 #include "report/outputs.h"
 #include "report/report.h"
-#include "serve/demo_page.h"
 #include "serve/service_process.h"
+#include "serve/status_page.h"
 
 namespace olrank {
 namespace {
@@ -198,22 +196,21 @@ class DemoCommand : public Command {
       throw_error<InvalidArgument>("--port must be from 0 to 65535, not {}.", port_);
     if (seed_ < 0) throw_error<InvalidArgument>("--seed must be at least 0, not {}.", seed_);
     const auto seed = static_cast<std::uint64_t>(seed_);
-    const DemoCatalogue catalogue = product_catalogue(seed);
     std::optional<ScratchFolder> scratch;
     const std::filesystem::path folder =
         state_.empty() ? scratch.emplace().path() : std::filesystem::path(state_);
     // Two rankers for each simulated person and for the person who looks at the page, for every start.
-    std::vector<ServiceOptions> services(2 * (catalogue.tastes + 1) * kDemoStarts);
+    std::vector<ServiceOptions> services(2 * (kDemoTastes + 1) * kDemoStarts);
     for (std::size_t number = 0; number < services.size(); ++number) {
       ServiceOptions& one = services[number];
       one.state = (folder / fmt::format("ranker{}", number)).string();
       if (number > 0) one.surface = fmt::format("{}", number);
-      one.request.features = catalogue.features;
+      one.request.features = kDemoFeatures;
       one.request.seed = seed_;
       one.http.port = port_;
       one.warns_of_first_lists = false;
     }
-    services.front().page = demo_page(catalogue, seed);
+    services.front().page = demo_page(seed);
     if (!output.verbose) set_verbosity(Verbosity::kQuiet);
     run_services(services);
     return 0;

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/usage_errors.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
 #include "core/text/message_text.h"

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,7 +20,6 @@
 #include "core/settings/value.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "jobs/eval_comparison.h"
 #include "jobs/rankings.h"
 #include "jobs/saved_trial.h"
 #include "models/files/model_scorer.h"

@@ -14,7 +14,6 @@
 
 #include "apps/command.h"
 #include "apps/setting_flags.h"
-#include "apps/usage_errors.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/toml_document.h"
 #include "core/settings/value.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "jobs/experiment_setup.h"
+#include "jobs/experiment_run.h"
 #include "jobs/settings/configuration.h"
 
 namespace olrank {

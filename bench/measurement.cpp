@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <utility>
-#include <vector>
 
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <ctime>
 
-#include "bench/measurement.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/ops/blas.h"

@@ -1,4 +1,4 @@
-#include "bench/memory_traffic.h"
+#include "bench/measurement.h"
 
 #include <algorithm>
 #include <cstdint>

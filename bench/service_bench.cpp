@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "serve/file_log.h"
@@ -53,6 +53,9 @@ void measure(const std::string& state, const std::string& body_file, int repetit
   RequestLimits limits;
   limits.docs = 100'000;
   limits.features = normaliser.features;
+  if (!identity.feature_names.empty())
+    for (const std::string& name : parse_feature_names(identity.feature_names))
+      limits.names.emplace(name, limits.names.size());
   RankRequest request;
   const double parse = median_milliseconds(repetitions, [&] { parse_rank_request(body, limits, request); });
   const auto docs = std::ssize(request.docs);

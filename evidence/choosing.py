@@ -72,10 +72,6 @@ def cells():
             yield name, user, rankers
 
 
-def mean_of(values, digits, sign=False):
-    return f"{papers.number(statistics.fmean(values), digits, sign)} ± {papers.number(tables.half_width(values), digits)}"
-
-
 def quality_table(figure, digits):
     """Shows what clickgp came to in each cell, and how far it is ahead of each other ranker."""
     others = list(dict.fromkeys(ranker for _, _, rankers in cells() for ranker in rankers if ranker != RECOMMENDED))
@@ -88,8 +84,8 @@ def quality_table(figure, digits):
             pairs = papers.paired(own, rankers.get(other, {}), figure)
             mean, half = (statistics.fmean(pairs), tables.half_width(pairs)) if pairs else (0, 0)
             mark = "**" if mean - half > 0 else "" if mean + half >= 0 else "_"
-            fields.append(f"{mark}{mean_of(pairs, digits, sign=True)}{mark}" if pairs else "–")
-        rows.append([DATA[data], user, str(len(own)), papers.number(chance, digits), mean_of([trial[figure] for trial in own.values()], digits), *fields])
+            fields.append(f"{mark}{papers.estimate(pairs, digits, sign=True)}{mark}" if pairs else "–")
+        rows.append([DATA[data], user, str(len(own)), papers.number(chance, digits), papers.estimate([trial[figure] for trial in own.values()], digits), *fields])
     return tables.markdown(["data", "user", "trials", "random", RECOMMENDED, *(f"− {other}" for other in others)], rows)
 
 
@@ -131,21 +127,21 @@ def changing_table():
     for (user, ranker), own in papers.trials_by(records.read("choosing", "changing")).items():
         lists = [dict(trial["lists"]) for trial in own.values()]
         noticed = [trial.get("changes") for trial in own.values()]
-        rows.append([user, f"`{ranker}`", *(mean_of([(one[end] - one[begin]) / (end - begin) for one in lists], 3) for begin, end in spans),
+        rows.append([user, f"`{ranker}`", *(papers.estimate([(one[end] - one[begin]) / (end - begin) for one in lists], 3) for begin, end in spans),
                      "–" if None in noticed else f"{sum(noticed)} in {len(noticed)} trials"])
     return tables.markdown(["user", "ranker", *(f"rounds {begin + 1:,}–{end:,}" for begin, end in spans), "changes noticed"], rows)
 
 
 def floor_table():
-    """What a floor of exploration costs: lists and model, and how far the lists are ahead of those without one."""
+    """Returns what a floor of exploration costs: lists and model, and how far the lists are ahead of those without one."""
     trials = papers.trials_by(records.read("choosing", "floor"))
     rows = []
     for (user, ranker), own in trials.items():
         online = [trial["online"] for trial in own.values()]
         ahead = papers.paired(own, trials[user, RECOMMENDED], "online")
         share = 100 * statistics.fmean(ahead) / statistics.fmean(trial["online"] for trial in trials[user, RECOMMENDED].values())
-        rows.append([user, f"`{ranker}`", mean_of(online, 0), "–" if ranker == RECOMMENDED else f"{mean_of(ahead, 0, sign=True)} ({papers.number(share, 1, True)} %)",
-                     mean_of([trial["offline"] for trial in own.values()], 3)])
+        rows.append([user, f"`{ranker}`", papers.estimate(online, 0), "–" if ranker == RECOMMENDED else f"{papers.estimate(ahead, 0, sign=True)} ({papers.number(share, 1, True)} %)",
+                     papers.estimate([trial["offline"] for trial in own.values()], 3)])
     return tables.markdown(["user", "ranker", "online", "ahead of no floor", "offline"], rows)
 
 

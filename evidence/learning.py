@@ -74,18 +74,6 @@ def read_letor(np, file):
     return X, (np.array(grades), offsets, [qids[begin] for begin in begins])
 
 
-def ndcg(np, scores, parts):
-    grades, offsets, _ = parts
-    found = []
-    for begin, end in zip(offsets[:-1], offsets[1:]):
-        gains = 2.0 ** grades[begin:end] - 1
-        discounts = 1 / np.log2(np.arange(2, min(end - begin, 10) + 2))
-        best = (np.sort(gains)[::-1][:10] * discounts).sum()
-        shown = gains[np.argsort(-scores[begin:end], kind="stable")][:10]
-        found.append((shown * discounts).sum() / best if best > 0 else 0.0)
-    return statistics.fmean(found)
-
-
 def study(source, program):
     import lightgbm
     import numpy as np
@@ -103,7 +91,9 @@ def study(source, program):
         data = lightgbm.Dataset(X, label, group=groups, position=position, free_raw_data=False)
         settings = {"objective": "lambdarank", "num_leaves": 31, "learning_rate": 0.05, "num_threads": 1, "seed": 1, "verbose": -1,
                     "deterministic": True, "lambdarank_truncation_level": 10, **more}
-        return round(ndcg(np, lightgbm.train(settings, data, 100).predict(X_test), test), 5)
+        np.savetxt(folder / "trees.txt", lightgbm.train(settings, data, 100).predict(X_test))
+        found = olrank("eval", "--data", parts["test"], "--scores", folder / "trees.txt", "--json")
+        return round(json.loads(found)["metrics"]["ndcg@10"], 5)
 
     parts = {part: folder / f"{part}.txt" for part in ("train", "test")}
     if source.startswith("synth:"):
@@ -111,7 +101,7 @@ def study(source, program):
     else:  # fold 1 of LETOR
         for part, names in (("train", ("S1", "S2", "S3")), ("test", ("S5",))):
             parts[part].write_text("".join(gzip.open(pathlib.Path(source, f"{name}.txt.gz"), "rt").read() for name in names))
-    (X, train), (X_test, test) = (read_letor(np, parts[part]) for part in ("train", "test"))
+    (X, train), (X_test, _) = (read_letor(np, parts[part]) for part in ("train", "test"))
     DATA = ["--data-train", parts["train"], "--data-test", parts["test"]]
     truth, trees_truth = trained(), trees(X, train[0], np.diff(train[1]))
     trials = []

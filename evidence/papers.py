@@ -71,9 +71,9 @@ def number(value, digits, sign=False):
     return text.replace("-", "−").replace("0.", ".", 1) if abs(value) < 1 else text.replace("-", "−")
 
 
-def estimate(values, digits):
+def estimate(values, digits, sign=False):
     """The mean, with its interval where there is more than one."""
-    mean = number(statistics.fmean(values), digits)
+    mean = number(statistics.fmean(values), digits, sign)
     return f"{mean} ± {number(half_width(values), digits)}" if len(values) > 1 else mean
 
 
@@ -441,8 +441,7 @@ def slope_of(curve, key):
               if point["round"] >= curve[-1]["round"] / 10 and point["online"].get(key, 0) > 0]
     if len(points) < 3:
         return None
-    x_mean, y_mean = (statistics.fmean(values) for values in zip(*points))
-    return sum((x - x_mean) * (y - y_mean) for x, y in points) / sum((x - x_mean) ** 2 for x, _ in points)
+    return statistics.linear_regression(*zip(*points)).slope
 
 
 def kept_curve(study, curve):

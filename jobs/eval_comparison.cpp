@@ -1,4 +1,4 @@
-#include "jobs/eval_comparison.h"
+#include "jobs/rankings.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -13,8 +13,8 @@
 #include "core/online/click_model.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/run_forecast.h"
-#include "jobs/job_slots.h"
 #include "jobs/output_folder.h"
+#include "jobs/study.h"
 #include "sim/curve.h"
 #include "sim/trial_settings.h"
 

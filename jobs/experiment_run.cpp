@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "core/data/data_loader.h"
 #include "core/io/atomic_file.h"
@@ -20,9 +18,7 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/device_choice.h"
-#include "jobs/experiment_setup.h"
-#include "jobs/job_slots.h"
-#include "jobs/recorded_experiment.h"
+#include "jobs/study.h"
 #include "models/neural/network_rankers.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_memory.h"

@@ -1,4 +1,4 @@
-#include "jobs/experiment_setup.h"
+#include "jobs/experiment_run.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "core/data/data_loader.h"
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
 #include "core/fair/dataset_groups.h"
@@ -22,7 +22,6 @@
 #include "core/throw_error.h"
 #include "core/version.h"
 #include "jobs/device_choice.h"
-#include "jobs/recorded_experiment.h"
 #include "jobs/saved_trial.h"
 #include "jobs/settings/run_settings.h"
 #include "models/baselines/baselines.h"
@@ -34,7 +33,7 @@
 #include "models/ranker_factory.h"
 #include "report/inspection.h"
 #include "sim/trial_figures.h"
-#include "sim/users.h"
+#include "sim/trial_settings.h"
 
 namespace olrank {
 namespace {

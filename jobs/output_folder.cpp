@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -82,21 +81,6 @@ std::string data_in(const fs::path& folder) {
     }
   }
   return {};
-}
-
-std::set<TrialIdentity> trials_of_matrix(const ordered_json& config, bool recorded) {
-  const auto& clicks = config.at("clicks").at("models");
-  const ordered_json users = recorded ? ordered_json::array({"recorded"}) : clicks;
-  std::set<TrialIdentity> trials;
-  for (const auto& ranker : config.at("ranker")) {
-    for (const auto& user : users) {
-      for (const auto& fold : config.at("data").at("folds")) {
-        for (const auto& seed : config.at("protocol").at("seeds"))
-          trials.insert({ranker.at("name"), user, fold, seed});
-      }
-    }
-  }
-  return trials;
 }
 
 /// Every manifest begins with this heading.
@@ -245,11 +229,7 @@ std::set<TrialIdentity> OutputFolder::listed_trials() const {
   std::set<TrialIdentity> trials;
   if (!manifest) return trials;
   try {
-    const auto list = manifest->find(kTrialList);
-    // Earlier versions wrote no list.
-    if (list == manifest->end())
-      return trials_of_matrix(manifest->at("config"), manifest->value("recorded", false));
-    for (const auto& folder : *list) {
+    for (const auto& folder : manifest->at(kTrialList)) {
       if (const auto identity = identity_of(folder.get<std::string>())) trials.insert(*identity);
     }
   } catch (const nlohmann::json::exception&) {

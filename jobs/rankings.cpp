@@ -14,7 +14,6 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/metrics/list_metrics.h"
-#include "core/metrics/named_values.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 

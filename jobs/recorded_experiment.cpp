@@ -1,4 +1,4 @@
-#include "jobs/recorded_experiment.h"
+#include "jobs/experiment_run.h"
 
 #include <fmt/format.h>
 

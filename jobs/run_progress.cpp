@@ -11,7 +11,6 @@
 
 #include "core/io/json.h"
 #include "core/runtime/log.h"
-#include "core/runtime/progress.h"
 #include "core/text/text_table.h"
 
 namespace olrank {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/execution_context.h"

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <mutex>
+#include <atomic>
+#include <exception>
+#include <thread>
 
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
@@ -12,7 +14,6 @@
 #include "core/runtime/progress.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "jobs/job_slots.h"
 
 namespace olrank {
 namespace {
@@ -53,6 +54,32 @@ class CellProgress {
 };
 
 }  // namespace
+
+void run_in_slots(std::size_t count, int slots, const std::function<bool()>& stopping,
+                  const std::function<void(std::size_t number, std::int64_t slot)>& work) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto run = [&](std::int64_t slot) {
+    while (!failed && !stopping()) {
+      const std::size_t number = next++;
+      if (number >= count) return;
+      try {
+        work(number, slot);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+        failed = true;
+      }
+    }
+  };
+  std::vector<std::thread> others;
+  for (std::int64_t slot = 1; slot < slots; ++slot) others.emplace_back(run, slot);
+  run(0);
+  for (std::thread& other : others) other.join();
+  if (failure) std::rethrow_exception(failure);
+}
 
 std::filesystem::path WorkCells::file_of(const WorkCell& cell) const {
   return folder_ / kCells / (cell.name + ".json");

@@ -6,7 +6,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/metrics/evaluator.h"
-#include "core/metrics/named_values.h"
+#include "core/metrics/score_files.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/value.h"

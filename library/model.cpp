@@ -1,5 +1,6 @@
 #include "olrank/model.h"
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
+#include "core/settings/value.h"
 #include "core/throw_error.h"
 
 #include <cmath>
@@ -10,7 +11,6 @@
 #include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/enum_names.h"
-#include "core/settings/value.h"
 #include "jobs/device_choice.h"
 #include "jobs/saved_trial.h"
 #include "jobs/training/train_data.h"

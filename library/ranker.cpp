@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "core/data/normaliser.h"
-#include "core/data/normaliser_text.h"
 #include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
 #include "core/io/atomic_file.h"

@@ -8,9 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <utility>
 
-#include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/text_lines.h"

@@ -4,11 +4,8 @@
 
 #include <algorithm>
 #include <memory>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"

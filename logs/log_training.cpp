@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <unordered_map>
 #include <utility>
 
 #include "core/data/doc_table.h"
 #include "core/data/join.h"
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/runtime/log.h"
 #include "core/settings/toml_document.h"
 #include "core/settings/value.h"

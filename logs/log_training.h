@@ -8,7 +8,7 @@
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 #include "jobs/training/train_data.h"
-#include "models/labels/click_targets.h"
+#include "models/labels/label_objective.h"
 #include "models/labels/label_settings.h"
 
 namespace olrank {

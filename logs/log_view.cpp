@@ -6,19 +6,17 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <span>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
-#include "core/feedback/feedback_record.h"
 #include "core/io/fingerprint.h"
 #include "core/io/json.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
-#include "core/text/text_table.h"
 #include "logs/log_reader.h"
 
 namespace olrank {

@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "core/feedback/feedback_record.h"
 #include "core/text/text_table.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -14,7 +15,6 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
-#include "logs/feature_map.h"
 #include "logs/log_reader.h"
 #include "models/files/model_scorer.h"
 

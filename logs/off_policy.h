@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -10,7 +9,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/statistics/slate_estimates.h"
 #include "logs/direct_method.h"
-#include "logs/feature_map.h"
+#include "logs/list_features.h"
 
 namespace olrank {
 

@@ -7,7 +7,6 @@
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "logs/off_policy.h"
-#include "report/figures.h"
 #include "report/markup.h"
 #include "report/page.h"
 

@@ -13,7 +13,6 @@
 #include "core/io/fingerprint.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "logs/list_features.h"
 
 namespace olrank {
 namespace {

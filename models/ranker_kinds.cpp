@@ -6,9 +6,8 @@
 #include "core/error.h"
 #include "models/baselines/baselines.h"
 #include "models/baselines/dueling_bandit.h"
-#include "models/baselines/pdgd.h"
-#include "models/clickgp/clickgp.h"
-#include "models/linear/pairrank.h"
+#include "models/clickgp/click_regression.h"
+#include "models/linear/linear_belief.h"
 #include "models/neural/network_rankers.h"
 #include "models/ranker_memory.h"
 

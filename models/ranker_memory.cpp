@@ -8,7 +8,7 @@
 #include "core/feedback/preference_pairs.h"
 #include "core/text/message_text.h"
 #include "models/baselines/dueling_bandit.h"
-#include "models/clickgp/clickgp.h"
+#include "models/clickgp/click_regression.h"
 #include "models/linear/linear_belief.h"
 #include "models/neural/network_rankers.h"
 #include "models/neural/ranker_network.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/posterior/posterior_memory.h"
+#include "models/posterior/posterior.h"
 #include "models/skeleton/ranker_settings.h"
 
 namespace olrank {

@@ -91,6 +91,16 @@ std::vector<HeldOut> held_out_of(const Reviews& reviews, std::span<const std::in
   return held_out;
 }
 
+/// Keeps so many places, those of the largest values first; on ties the smaller number is first.
+template <class Value>
+void keep_largest(std::vector<std::int32_t>& places, std::span<const Value> values, std::int64_t count) {
+  const auto end = places.begin() + std::clamp<std::int64_t>(count, 0, std::ssize(places));
+  std::partial_sort(places.begin(), end, places.end(), [&](std::int32_t a, std::int32_t b) {
+    return values[a] != values[b] ? values[a] > values[b] : a < b;
+  });
+  places.erase(end, places.end());
+}
+
 /// Judges every user of the figures: judge(UserJudge, place, scores of all items).
 template <class Judge>
 void judge_users(ExecutionContext& context, std::int64_t items, const RankingOptions& options,
@@ -189,23 +199,14 @@ std::vector<std::int32_t> best_items(std::span<const float> scores, std::span<co
     if (next != excluded.end() && *next == item) continue;
     items.push_back(item);
   }
-  const auto wanted = static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, std::ssize(items)));
-  std::partial_sort(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(wanted), items.end(),
-                    [&](std::int32_t a, std::int32_t b) {
-                      return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-                    });
-  items.resize(wanted);
+  keep_largest(items, scores, count);
   return items;
 }
 
 std::vector<std::int32_t> largest_places(std::span<const double> values, std::int64_t count) {
   std::vector<std::int32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto middle = order.begin() + std::min<std::ptrdiff_t>(count, std::ssize(order));
-  std::partial_sort(order.begin(), middle, order.end(), [&](std::int32_t a, std::int32_t b) {
-    return values[a] != values[b] ? values[a] > values[b] : a < b;
-  });
-  order.erase(middle, order.end());
+  keep_largest(order, values, count);
   return order;
 }
 

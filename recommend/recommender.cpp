@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/io/state_archive.h"
 #include "core/throw_error.h"
 
 namespace olrank {

@@ -1,21 +1,16 @@
 #include "recommend/review_reader.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <numeric>
 #include <span>
-#include <vector>
 
 #include "core/io/atomic_file.h"
-#include "core/io/byte_stream.h"
 #include "core/io/json.h"
+#include "core/io/text_lines.h"
 #include "core/random/rng_stream.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
@@ -23,7 +18,7 @@
 namespace olrank {
 namespace {
 
-constexpr std::size_t kReadPiece = std::size_t{1} << 16;
+constexpr std::size_t kWrittenPiece = std::size_t{1} << 16;
 constexpr std::size_t kLongestReviewLine = std::size_t{64} << 20;
 
 constexpr std::string_view kShape =
@@ -154,54 +149,23 @@ class ReviewLines final : public JsonHandler {
   std::vector<Mention> mentions_;
 };
 
-Reviews read_review_stream(ByteStream& stream, const std::string& name, double highest_rating) {
+Reviews reviews_in(TextLines lines, double highest_rating) {
   Reviews reviews;
   reviews.highest_rating = highest_rating;
-  ReviewLines lines(name, reviews);
-  std::vector<char> buffer(kReadPiece);
-  std::size_t held = 0;  // bytes of an unfinished line at the beginning of the buffer
-  std::int64_t line = 0;
-  for (;;) {
-    if (held == buffer.size()) {
-      if (held >= kLongestReviewLine)
-        throw DataError(name, line + 1, 0, "A line must not be longer than 64 MiB.");
-      buffer.resize(2 * buffer.size());
-    }
-    const std::size_t count = stream.read({buffer.data() + held, buffer.size() - held});
-    if (count == 0) break;
-    const char* begin = buffer.data();
-    const char* const end = begin + held + count;
-    const char* search = begin + held;
-    while (const void* found = std::memchr(search, '\n', end - search)) {
-      const char* const line_end = static_cast<const char*>(found);
-      lines.read_line({begin, static_cast<std::size_t>(line_end - begin)}, ++line);
-      begin = search = line_end + 1;
-    }
-    held = end - begin;
-    std::memmove(buffer.data(), begin, held);
-  }
-  if (held > 0) lines.read_line({buffer.data(), held}, ++line);
-  if (reviews.size() == 0) throw DataError(name, 0, 0, "This file has no reviews.");
+  ReviewLines reader(lines.file(), reviews);
+  while (lines.next()) reader.read_line(lines.line(), lines.number());
+  if (reviews.size() == 0) throw DataError(lines.file(), 0, 0, "This file has no reviews.");
   return reviews;
 }
 
 }  // namespace
 
 Reviews read_reviews(const std::filesystem::path& file, double highest_rating) {
-  const std::string name = file.string();
-  const Descriptor descriptor(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor.is_open()) throw IoError("read", name, errno);
-  try {
-    const std::unique_ptr<ByteStream> stream = descriptor_stream(descriptor.number(), name);
-    return read_review_stream(*stream, name, highest_rating);
-  } catch (const BrokenStream& broken) {
-    throw DataError(name, 0, 0, broken.what());
-  }
+  return reviews_in(TextLines::of_file(file, kLongestReviewLine), highest_rating);
 }
 
 Reviews parse_reviews(std::string_view text, const std::string& name, double highest_rating) {
-  const std::unique_ptr<ByteStream> stream = decompressed(memory_source(text), Compression::kNone);
-  return read_review_stream(*stream, name, highest_rating);
+  return reviews_in(TextLines::of_memory(text, name), highest_rating);
 }
 
 std::string review_line(const Reviews& reviews, std::int64_t review) {
@@ -230,7 +194,7 @@ void write_reviews(const Reviews& reviews, const std::filesystem::path& file) {
   std::string lines;
   for (std::int64_t review = 0; review < reviews.size(); ++review) {
     lines += review_line(reviews, review);
-    if (lines.size() < kReadPiece && review + 1 < reviews.size()) continue;
+    if (lines.size() < kWrittenPiece && review + 1 < reviews.size()) continue;
     compressor->write(lines);
     lines.clear();
   }

@@ -112,6 +112,17 @@ struct RatingRows {
   bool contains(std::int64_t row, std::int32_t other) const;
 };
 
+/// Values of several rows, one row after another.
+template <class T>
+struct Groups {
+  std::vector<std::int64_t> begin{0};
+  std::vector<T> values;
+
+  std::span<const T> of(std::int64_t row) const {
+    return {values.data() + begin[row], values.data() + begin[row + 1]};
+  }
+};
+
 /// Whether `ends` are those of so many rows, whose numbers are below `limit`: files may hold anything.
 bool are_rows(std::span<const std::int64_t> ends, std::int64_t rows, std::span<const std::int32_t> numbers,
               std::int64_t limit);

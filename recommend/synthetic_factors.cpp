@@ -1,5 +1,3 @@
-#include "recommend/synthetic_factors.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -2,18 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <numeric>
-#include <span>
-#include <vector>
 
-#include "core/random/rng_stream.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "recommend/ranking_figures.h"
-#include "recommend/synthetic_factors.h"
 #include "recommend/trees/factor_tree.h"
 
 namespace olrank {
@@ -75,13 +69,9 @@ std::span<const ReviewGenerator> review_generators() {
   return kGenerators;
 }
 
-bool is_synthetic_reviews(std::string_view source) {
-  return source.starts_with(kSyntheticPrefix);
-}
-
 Reviews make_synthetic_reviews(ExecutionContext& context, std::string_view source) {
-  std::string_view rest = source;
-  if (is_synthetic_reviews(rest)) rest.remove_prefix(kSyntheticPrefix.size());
+  const std::string_view rest =
+      source.starts_with(kSyntheticPrefix) ? source.substr(kSyntheticPrefix.size()) : source;
   const std::size_t question = std::min(rest.find('?'), rest.size());
   const ReviewGenerator& generator = generator_named(rest.substr(0, question));
   const SourceKeys keys = keys_in(rest.substr(std::min(question + 1, rest.size())), source);

@@ -29,8 +29,6 @@ struct ReviewGenerator {
 };
 std::span<const ReviewGenerator> review_generators();
 
-/// Whether a source of data names generated reviews: "synth:…".
-bool is_synthetic_reviews(std::string_view source);
 /// The reviews of "synth:NAME?key=value&…" or "NAME?key=value&…". Throws InvalidArgument for unknown names,
 /// keys and values.
 Reviews make_synthetic_reviews(ExecutionContext& context, std::string_view source);
@@ -85,5 +83,27 @@ Reviews make_tree_reviews(ExecutionContext& context, const PlantedTrees& setting
 
 /// The name of the feature that the root of the users' tree asks about.
 std::string planted_root(const PlantedTrees& settings);
+
+/// Reviews with planted factors, as MTER's model has them: non-negative vectors of users, items, features
+/// and phrases, and three cores. Users review what they like, among what is popular; they rate by the
+/// overall preference, mention features that matter to them, praise those they like, and use their phrases.
+struct PlantedFactors {
+  std::int64_t users = 1000;
+  std::int64_t items = 1000;
+  std::int64_t features = 50;
+  std::int64_t phrases = 10;  // of each feature, half of them praise
+  std::int64_t reviews = 8000;
+  double mentions = 10.0;  // of a review, on average
+  std::int64_t dimension = 8;
+  double taste = 0.8;       // logits a standard deviation of preference adds when users choose
+  double popularity = 0.5;  // exponent of the items' Zipf distribution
+  double praise = 4.0;      // logits a standard deviation of preference adds to praise
+  double noise = 0.5;       // standard deviation of a rating's error
+  std::int64_t seed = 1;
+
+  static const Schema& schema();
+};
+
+Reviews make_factor_reviews(ExecutionContext& context, const PlantedFactors& settings);
 
 }  // namespace olrank

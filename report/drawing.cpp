@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "report/markup.h"
 

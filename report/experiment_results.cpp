@@ -8,7 +8,6 @@
 #include <exception>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 

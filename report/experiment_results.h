@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>

@@ -14,7 +14,6 @@
 #include "report/final_tables.h"
 #include "report/markup.h"
 #include "report/study.h"
-#include "report/study_findings.h"
 
 namespace olrank {
 namespace {

@@ -1,16 +1,12 @@
-#include "report/figures.h"
+#include "report/outputs.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <optional>
 
-#include "report/labels.h"
 #include "report/markup.h"
-#include "report/outputs.h"
 
 namespace olrank {
 namespace {
@@ -364,10 +360,6 @@ const RankerTrials* baseline_of(const Report& report, const UserResults& user, c
     if (row && user.rankers.size() > 1 && ranker.ranker == table.rows[*row]) return &ranker;
   }
   return nullptr;
-}
-
-ReportFigure figure_of(std::string slug, const Plot& plot, std::string caption, FigureGroup group) {
-  return {std::move(slug), draw(plot), std::move(caption), plot_csv(plot), group};
 }
 
 std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,

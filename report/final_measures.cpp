@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "core/random/rng_stream.h"
-#include "core/statistics/least_squares.h"
 
 namespace olrank {
 namespace {

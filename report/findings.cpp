@@ -9,7 +9,7 @@
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "report/markup.h"
-#include "report/study_findings.h"
+#include "report/study.h"
 
 namespace olrank {
 namespace {

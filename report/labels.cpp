@@ -1,5 +1,3 @@
-#include "report/labels.h"
-
 #include <fmt/format.h>
 
 #include <array>

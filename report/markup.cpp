@@ -217,8 +217,8 @@ std::string fixed_number(double value, int digits) {
   return separated(std::move(text));
 }
 
-std::string estimate_text(const MeanInterval& estimate, int digits) {
-  std::string text = fixed_number(estimate.mean, digits);
+std::string estimate_text(const MeanInterval& estimate, int digits, bool with_sign) {
+  std::string text = (with_sign && estimate.mean > 0.0 ? "+" : "") + fixed_number(estimate.mean, digits);
   if (std::isfinite(estimate.half_width)) text += " ± " + fixed_number(estimate.half_width, digits);
   return text;
 }

@@ -37,7 +37,7 @@ std::string short_number(double value);
 std::string fixed_number(double value, int digits);
 
 /// "0.4914 ± 0.0081"; without the interval if there is none.
-std::string estimate_text(const MeanInterval& estimate, int digits);
+std::string estimate_text(const MeanInterval& estimate, int digits, bool with_sign = false);
 
 /// Writes an estimate for a terminal or LaTeX: a hyphen as minus, no commas between thousands, a sign if
 /// wanted, and `between` the mean and its interval.

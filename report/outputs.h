@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "report/experiment_results.h"
-#include "report/figures.h"
 #include "report/final_tables.h"
+#include "report/plot.h"
 #include "report/report.h"
 #include "report/study.h"
 
@@ -42,6 +42,19 @@ std::string summary_csv(const TrialList& trials);
 std::string summary_text(const TrialList& trials, const ResultConventions& about, std::int64_t columns = 0);
 /// Writes the means as JSON, with the conventions in every row.
 std::string summary_means_json(const TrialList& trials, const ResultConventions& about);
+
+/// Figures show at most this many rankers: the best by offline NDCG.
+inline constexpr std::size_t kMostRankers = 12;
+
+/// The user's rankers that figures show, in the report's order.
+std::vector<const RankerTrials*> shown_rankers(const UserResults& user);
+
+/// The ranker that figures take differences against; null where there is nothing to compare.
+const RankerTrials* baseline_of(const Report& report, const UserResults& user, const FinalTable& table);
+
+/// Every figure that the user's trials have data for.
+std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
+                                     const FinalTable& table);
 
 /// A figure and the name of its files, "perfect-ndcg".
 struct PlacedFigure {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/statistics/t_tests.h"
-#include "report/figures.h"
+#include "report/plot.h"
 
 namespace olrank {
 

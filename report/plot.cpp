@@ -3,12 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "core/text/text_table.h"
-#include "report/labels.h"
-#include "report/markup.h"
 
 namespace olrank {
 namespace {
@@ -237,6 +232,10 @@ std::string plot_csv(const Plot& plot) {
   for (const PlotSeries& series : plot.series) csv += csv_lines(plot, series);
   if (plot.kind == PlotKind::kLines) csv += csv_lines(plot, plot.baseline);
   return csv;
+}
+
+ReportFigure figure_of(std::string slug, const Plot& plot, std::string caption, FigureGroup group) {
+  return {std::move(slug), draw(plot), std::move(caption), plot_csv(plot), group};
 }
 
 Scale::Scale(double low, double high, double first_pixel, double last_pixel, bool logarithmic)

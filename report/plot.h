@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <string>
@@ -74,6 +75,21 @@ Drawing draw(const Plot& plot);
 /// The plot's numbers: a line per point of lines and scatter plots, and per series of the other kinds.
 std::string plot_csv(const Plot& plot);
 
+/// From the least to the largest of the finite values that it took.
+struct ValueRange {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+
+  void take(double value) {
+    if (!std::isfinite(value)) return;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  bool empty() const { return low > high; }
+  /// Whether the values differ by no more than rounding, which no ticks can tell apart.
+  bool is_flat() const { return high - low <= 1e-12 * std::abs(high); }
+};
+
 struct Tick {
   double value = 0.0;
   std::string label;
@@ -100,6 +116,20 @@ class Scale {
   double last_pixel_;
   bool logarithmic_;
 };
+
+/// A page shows the figures of a group together: the answers, and under a fold each of the others.
+enum class FigureGroup { kMain, kQuality, kCertainty, kTime };
+
+struct ReportFigure {
+  std::string slug;  // used in file names
+  Drawing drawing;
+  std::string caption;  // one or two sentences
+  std::string csv;      // the numbers behind it
+  FigureGroup group = FigureGroup::kMain;
+};
+
+ReportFigure figure_of(std::string slug, const Plot& plot, std::string caption,
+                       FigureGroup group = FigureGroup::kMain);
 
 // The drawings of every kind of plot share these.
 

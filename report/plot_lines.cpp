@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/labels.h"
 #include "report/markup.h"
 #include "report/plot.h"
 
@@ -16,20 +15,6 @@ constexpr double kLabelDistance = 6.5;
 constexpr std::size_t kMarkers = 5;
 /// Lines of more points are thinned out: the frame is not wider in pixels.
 constexpr std::size_t kMostPoints = 300;
-
-struct Range {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-
-  void take(double value) {
-    if (!std::isfinite(value)) return;
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  bool empty() const { return low > high; }
-  /// Whether the values differ by no more than rounding, which no ticks can tell apart.
-  bool is_flat() const { return high - low <= 1e-12 * std::abs(high); }
-};
 
 /// Everything that is drawn: the baseline first, below the others.
 std::vector<const PlotSeries*> all_series(const Plot& plot) {
@@ -55,9 +40,9 @@ std::vector<PlotPoint> drawn_points(const std::vector<PlotPoint>& points) {
 
 /// Bands over two or three trials may dwarf the lines. They extend the y range by at most three quarters on
 /// each side and are cut off beyond.
-Range range_of_lines(const Plot& plot) {
-  Range means;
-  Range bands;
+ValueRange range_of_lines(const Plot& plot) {
+  ValueRange means;
+  ValueRange bands;
   for (const PlotSeries* line : all_series(plot)) {
     for (const PlotPoint& point : line->points) {
       means.take(point.y);
@@ -71,7 +56,7 @@ Range range_of_lines(const Plot& plot) {
   }
   if (means.empty()) return {0.0, 1.0};
   if (plot.logarithmic_y) return {means.low / 1.25, means.high * 1.25};
-  Range range = means;
+  ValueRange range = means;
   const double span = std::max(means.high - means.low, 0.02 * std::abs(means.high));
   if (plot.whole_intervals && !bands.empty()) {
     range = {std::min(means.low, bands.low), std::max(means.high, bands.high)};
@@ -88,14 +73,14 @@ Range range_of_lines(const Plot& plot) {
 }
 
 /// Adds `share` of the span on each side, or of the value where all are equal.
-Range widened(Range range, double share, double share_of_value) {
+ValueRange widened(ValueRange range, double share, double share_of_value) {
   double margin = share * (range.high - range.low);
   if (range.is_flat()) margin = range.high == 0.0 ? 0.5 : share_of_value * std::abs(range.high);
   return {range.low - margin, range.high + margin};
 }
 
-Range range_of_points(const Plot& plot) {
-  Range range;
+ValueRange range_of_points(const Plot& plot) {
+  ValueRange range;
   for (const PlotSeries& series : plot.series) {
     for (const PlotPoint& point : series.points) {
       range.take(point.y);
@@ -136,12 +121,12 @@ class LinesOrPoints {
 
  private:
   Scale vertical_scale() const {
-    const Range range = are_lines_ ? range_of_lines(plot_) : range_of_points(plot_);
+    const ValueRange range = are_lines_ ? range_of_lines(plot_) : range_of_points(plot_);
     return {range.low, range.high, bottom_, kTop, plot_.logarithmic_y};
   }
 
   Scale horizontal_scale() const {
-    Range range;
+    ValueRange range;
     for (const PlotSeries* series : series_) {
       for (const PlotPoint& point : series->points) range.take(point.x);
       if (are_lines_) continue;
@@ -152,12 +137,12 @@ class LinesOrPoints {
     bool logarithmic = plot_.logarithmic_x;
     if (!are_lines_) {
       logarithmic = range.low > 0.0 && range.high / range.low > 10.0;
-      range = logarithmic ? Range{range.low / 1.6, range.high * 1.6} : widened(range, 0.15, 0.2);
+      range = logarithmic ? ValueRange{range.low / 1.6, range.high * 1.6} : widened(range, 0.15, 0.2);
     } else if (range.empty()) {
       range = {0.0, 1.0};
     } else if (range.low == range.high) {
-      range =
-          logarithmic ? Range{0.5 * range.low, 2.0 * range.high} : Range{range.low - 1.0, range.high + 1.0};
+      range = logarithmic ? ValueRange{0.5 * range.low, 2.0 * range.high}
+                          : ValueRange{range.low - 1.0, range.high + 1.0};
     }
     return {range.low, range.high, left_, right_, logarithmic};
   }

@@ -9,11 +9,9 @@
 
 #include "core/text/message_text.h"
 #include "report/final_tables.h"
-#include "report/labels.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/study.h"
-#include "report/study_findings.h"
 
 namespace olrank {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/study_findings.h"
+#include "report/study.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +10,7 @@
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "report/markup.h"
+#include "report/plot.h"
 
 namespace olrank {
 namespace {
@@ -19,24 +20,6 @@ constexpr std::size_t kManySeeds = 20;
 
 std::string signed_number(double value, int digits) {
   return (value > 0.0 ? "+" : "") + fixed_number(value, digits);
-}
-
-struct Span {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-  std::size_t values = 0;
-
-  void take(double value) {
-    if (!std::isfinite(value)) return;
-    low = std::min(low, value);
-    high = std::max(high, value);
-    ++values;
-  }
-};
-
-/// "−0.0021 ± 0.0017", always with a sign; without the interval if there is none.
-std::string signed_estimate(const MeanInterval& estimate, int digits) {
-  return (estimate.mean > 0.0 ? "+" : "") + estimate_text(estimate, digits);
 }
 
 class Findings {
@@ -157,16 +140,18 @@ class Findings {
   /// "−0.0021 ± 0.0017", or "−0.0030 to +0.0010" over several sizes.
   std::string difference(const std::vector<const StudyRow*>& rows, const std::string& slug,
                          int digits) const {
-    Span span;
+    ValueRange span;
     const StudyValue* only = nullptr;
+    int found = 0;
     for (const StudyRow* row : rows) {
       const StudyValue* value = study_.value(*row, slug);
       if (value == nullptr || !value->minus_exact) continue;
       span.take(value->minus_exact->test.difference.mean);
+      found += std::isfinite(value->minus_exact->test.difference.mean) ? 1 : 0;
       only = value;
     }
-    if (span.values == 0) return "";
-    if (span.values == 1) return signed_estimate(only->minus_exact->test.difference, digits);
+    if (found == 0) return "";
+    if (found == 1) return estimate_text(only->minus_exact->test.difference, digits, true);
     const std::string low = signed_number(span.low, digits);
     const std::string high = signed_number(span.high, digits);
     return low == high ? low : low + " to " + high;
@@ -174,22 +159,22 @@ class Findings {
 
   /// "widths 1.02 to 1.21 times the exact ones", from the lowest 10th percentile to the highest 90th.
   std::string faithfulness(const std::vector<const StudyRow*>& rows) const {
-    Span span;
+    ValueRange span;
     for (const StudyRow* row : rows) {
       const StudyWidths* widths = final_widths(*row, cell_of(*row));
       if (widths == nullptr) continue;
       span.take(widths->low);
       span.take(widths->high);
     }
-    if (span.values == 0) return "";
+    if (span.empty()) return "";
     return fmt::format("widths {} to {} times the exact ones", fixed_number(span.low, 2),
                        fixed_number(span.high, 2));
   }
 
   std::string times(const std::vector<const StudyRow*>& rows) const {
-    Span span;
+    ValueRange span;
     for (const StudyRow* row : rows) span.take(std::exp(row->log_time.mean));
-    if (span.values == 0) return "";
+    if (span.empty()) return "";
     const std::string low = fmt::format("{:.2g}", span.low);
     const std::string high = fmt::format("{:.2g}", span.high);
     if (low == "1" && high == "1") return "a round takes as long";

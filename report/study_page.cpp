@@ -1,4 +1,4 @@
-#include "report/study_findings.h"
+#include "report/study.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <set>
 
 #include "report/markup.h"
-#include "report/plot.h"
+#include "report/page.h"
 
 namespace olrank {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <shared_mutex>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 
 #include "core/runtime/log.h"

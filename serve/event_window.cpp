@@ -7,7 +7,6 @@
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
 #include "core/io/json.h"
 #include "core/io/text_lines.h"
@@ -16,8 +15,6 @@
 #include "core/throw_error.h"
 #include "logs/log_text.h"
 #include "serve/api_error.h"
-#include "serve/file_log.h"
-#include "serve/open_lists.h"
 #include "serve/own_file.h"
 
 namespace olrank {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <mutex>
 
 #include "core/io/fingerprint.h"

@@ -10,7 +10,7 @@
 
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
-#include "logs/feature_map.h"
+#include "logs/list_features.h"
 
 namespace olrank {
 

@@ -9,22 +9,13 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <csignal>
-#include <functional>
 #include <list>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "serve/access_log.h"
-#include "serve/api_error.h"
-#include "serve/listener.h"
-#include "serve/request_head.h"
-#include "serve/routes.h"
 
 namespace olrank {
 namespace {

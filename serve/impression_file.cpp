@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"

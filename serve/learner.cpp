@@ -18,7 +18,6 @@
 #include "serve/api_error.h"
 #include "serve/own_file.h"
 #include "serve/service_identity.h"
-#include "serve/snapshot.h"
 
 namespace olrank {
 namespace {

@@ -19,7 +19,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/progress.h"
 #include "logs/documents.h"
-#include "logs/feature_map.h"
+#include "logs/list_features.h"
 #include "serve/arm_ledger.h"
 #include "serve/feature_counters.h"
 #include "serve/file_log.h"

@@ -4,15 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/data/normaliser.h"
-#include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
@@ -20,7 +17,7 @@
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
 #include "logs/documents.h"
-#include "logs/feature_map.h"
+#include "logs/list_features.h"
 #include "logs/log_reader.h"
 #include "models/files/model_file.h"
 #include "serve/event_window.h"

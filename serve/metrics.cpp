@@ -12,7 +12,6 @@
 #include <iterator>
 #include <numeric>
 #include <sstream>
-#include <utility>
 
 #include "core/version.h"
 

@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
-#include <utility>
 
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "serve/api_error.h"
-#include "serve/file_log.h"
 
 namespace olrank {
 namespace {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
-#include <string>
 
 #include "core/io/mapped_memory.h"
 #include "core/throw_error.h"

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
-#include <utility>
 
 #include "core/io/json.h"
 

@@ -1,9 +1,8 @@
-#include "serve/query_text.h"
-
 #include <algorithm>
 #include <cstddef>
 
 #include "core/text/message_text.h"
+#include "serve/requests.h"
 
 namespace olrank {
 namespace {

@@ -32,7 +32,7 @@ class RedisDocuments {
     std::string body;
   };
   /// Appends all of them behind the lines of `known`. False if there are others: then it changes nothing.
-  /// Those of a request need a log that has begun, and the replicas of the server that it wants.
+  /// A request's lines need a log that has begun, and the replicas of the server that it wants.
   bool append(RecordChain known, const std::vector<Line>& lines, bool is_request) const;
   /// Calls `visit` with the latest version of each document, perhaps twice.
   void each_newest(const std::function<void(std::string_view body)>& visit) const;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
-#include <utility>
 
 #include "core/feedback/feedback_record.h"
 #include "core/io/fingerprint.h"

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 
 #include "serve/api_error.h"
-#include "serve/listener.h"
 
 namespace olrank {
 namespace {

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -18,7 +16,6 @@
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
 #include "serve/open_lists.h"
-#include "serve/query_text.h"
 #include "serve/search_response.h"
 
 namespace olrank {

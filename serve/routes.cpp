@@ -1,5 +1,3 @@
-#include "serve/routes.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
+#include "serve/http_server.h"
 
 namespace olrank {
 namespace {
@@ -23,50 +22,39 @@ constexpr std::string_view kDocumentPath = "/v1/docs/{id}";
 constexpr std::string_view kSchemaPath = "/v1/schema";
 
 const std::vector<Route>& routes() {
-  static constexpr std::string_view kJson = "application/json";
+  using S = Service;
   using Body = const std::string&;
+  static constexpr std::string_view kBytes = "application/octet-stream";
   static const std::vector<Route> all = {
-      {"POST", "/v1/rank", Route::kComputing, kJson, Route::kNeedsBody, false,
-       [](Service& service, Body body) { return service.rank(body); }},
-      {"POST", "/v1/rerank", Route::kComputing, kJson, Route::kNeedsBody, false,
-       [](Service& service, Body body) { return service.rerank(body); }},
-      {"POST", "/v1/feedback", Route::kWaiting, kJson, Route::kNeedsBody, false,
-       [](Service& service, Body body) { return service.feedback(body); }},
-      {"PUT", "/v1/docs", Route::kWaiting, kJson, Route::kNeedsBody, false,
-       [](Service& service, Body body) { return service.put_documents(body); }},
-      {"DELETE", "/v1/docs", Route::kWaiting, kJson, Route::kNeedsBody, false,
-       [](Service& service, Body body) { return service.delete_documents(body); }},
-      {"GET", kDocumentPath, Route::kWaiting, kJson, Route::kNoBody, false,
-       [](Service& service, const std::string& id) { return service.document(id); }},
-      {"DELETE", kDocumentPath, Route::kWaiting, kJson, Route::kNoBody, false,
-       [](Service& service, const std::string& id) { return service.delete_document(id); }},
-      {"GET", kSchemaPath, Route::kWaiting, kJson, Route::kNoBody, false,
-       [](Service& service, Body) { return service.schema(); }},
-      {"PUT", kSchemaPath, Route::kWaiting, kJson, Route::kNeedsBody, false,
-       [](Service& service, Body body) { return service.put_schema(body, false); }},
-      {"POST", "/v1/checkpoint", Route::kWaiting, kJson, Route::kNoBody, false,
-       [](Service& service, Body) { return service.checkpoint(); }},
-      {"GET", "/v1/overview", Route::kWaiting, kJson, Route::kNoBody, false,
-       [](Service& service, Body) { return service.overview(); }},
-      {"GET", "/v1/features", Route::kWaiting, kJson, Route::kNoBody, false,
-       [](Service& service, Body) { return service.features(); }},
-      {"GET", "/v1/arms", Route::kWaiting, kJson, Route::kNoBody, false,
-       [](Service& service, Body) { return service.arms(); }},
-      {"GET", "/v1/stats", Route::kWaiting, kJson, Route::kNoBody, false,
-       [](Service& service, Body) { return service.stats(); }},
-      {"GET", "/v1/model", Route::kComputing, "application/octet-stream", Route::kNoBody, true,
-       [](Service& service, Body) { return service.model(); }},
-      {"GET", "/v1/snapshot", Route::kWaiting, "application/octet-stream", Route::kNoBody, true,
-       [](Service& service, Body) { return service.snapshot(); },
-       [](Service& service) { return service.snapshot_tag(); }},
-      {"GET", kMetricsPath, Route::kWaiting, "text/plain; version=0.0.4", Route::kNoBody, false,
-       [](Service& service, Body) { return service.metrics(); }},
-      {"GET", kReadyPath, Route::kWaiting, kJson, Route::kNoBody, false,
-       [](Service& service, Body) { return service.ready(); }},
-      {"GET", kHealthPath, Route::kNothing, kJson, Route::kNoBody, false,
-       [](Service&, Body) { return "{\"alive\":true}\n"; }},
-      {"GET", kPagePath, Route::kNothing, "text/html; charset=utf-8", Route::kNoBody, false,
-       [](Service& service, Body) { return std::string(service.page().html); }},
+      {"POST", "/v1/rank", Route::kComputing, [](S& s, Body b) { return s.rank(b); }, Route::kNeedsBody},
+      {"POST", "/v1/rerank", Route::kComputing, [](S& s, Body b) { return s.rerank(b); },
+       Route::kNeedsBody},
+      {"POST", "/v1/feedback", Route::kWaiting, [](S& s, Body b) { return s.feedback(b); },
+       Route::kNeedsBody},
+      {"PUT", "/v1/docs", Route::kWaiting, [](S& s, Body b) { return s.put_documents(b); },
+       Route::kNeedsBody},
+      {"DELETE", "/v1/docs", Route::kWaiting, [](S& s, Body b) { return s.delete_documents(b); },
+       Route::kNeedsBody},
+      {"GET", kDocumentPath, Route::kWaiting, [](S& s, Body id) { return s.document(id); }},
+      {"DELETE", kDocumentPath, Route::kWaiting, [](S& s, Body id) { return s.delete_document(id); }},
+      {"GET", kSchemaPath, Route::kWaiting, [](S& s, Body) { return s.schema(); }},
+      {"PUT", kSchemaPath, Route::kWaiting, [](S& s, Body b) { return s.put_schema(b, false); },
+       Route::kNeedsBody},
+      {"POST", "/v1/checkpoint", Route::kWaiting, [](S& s, Body) { return s.checkpoint(); }},
+      {"GET", "/v1/overview", Route::kWaiting, [](S& s, Body) { return s.overview(); }},
+      {"GET", "/v1/features", Route::kWaiting, [](S& s, Body) { return s.features(); }},
+      {"GET", "/v1/arms", Route::kWaiting, [](S& s, Body) { return s.arms(); }},
+      {"GET", "/v1/stats", Route::kWaiting, [](S& s, Body) { return s.stats(); }},
+      {"GET", "/v1/model", Route::kComputing, [](S& s, Body) { return s.model(); }, Route::kNoBody, kBytes,
+       true},
+      {"GET", "/v1/snapshot", Route::kWaiting, [](S& s, Body) { return s.snapshot(); }, Route::kNoBody,
+       kBytes, true, [](S& s) { return s.snapshot_tag(); }},
+      {"GET", kMetricsPath, Route::kWaiting, [](S& s, Body) { return s.metrics(); }, Route::kNoBody,
+       "text/plain; version=0.0.4"},
+      {"GET", kReadyPath, Route::kWaiting, [](S& s, Body) { return s.ready(); }},
+      {"GET", kHealthPath, Route::kNothing, [](S&, Body) { return "{\"alive\":true}\n"; }},
+      {"GET", kPagePath, Route::kNothing, [](S& s, Body) { return std::string(s.page().html); },
+       Route::kNoBody, "text/html; charset=utf-8"},
   };
   return all;
 }

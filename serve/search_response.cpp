@@ -1,9 +1,7 @@
 #include "serve/search_response.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <string_view>
 
 #include "core/throw_error.h"
 

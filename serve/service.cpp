@@ -8,9 +8,7 @@
 #include <cstring>
 #include <iterator>
 #include <numeric>
-#include <optional>
 #include <span>
-#include <utility>
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
@@ -22,7 +20,6 @@
 #include "core/version.h"
 #include "models/baselines/dueling_bandit.h"
 #include "serve/api_error.h"
-#include "serve/file_log.h"
 #include "serve/open_lists.h"
 #include "serve/schema_change.h"
 

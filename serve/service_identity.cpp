@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
-#include "core/fair/exposure.h"
 #include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"
 #include "core/text/message_text.h"

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -19,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
@@ -31,7 +30,6 @@
 #include "serve/feature_schema.h"
 #include "serve/file_log.h"
 #include "serve/http_server.h"
-#include "serve/listener.h"
 #include "serve/model_follower.h"
 #include "serve/own_file.h"
 #include "serve/redis_lists.h"

@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "core/data/data_loader.h"
-#include "core/data/normaliser_text.h"
-#include "core/feedback/feedback_record.h"
 #include "core/io/safetensors.h"
-#include "core/online/online_ranker.h"
 #include "core/runtime/device.h"
 #include "core/runtime/log.h"
 #include "core/settings/enum_names.h"
@@ -31,11 +28,9 @@
 #include "models/ranker_factory.h"
 #include "models/skeleton/belief.h"
 #include "models/skeleton/network_settings.h"
-#include "serve/feature_schema.h"
 #include "serve/file_log.h"
 #include "serve/learner.h"
 #include "serve/own_file.h"
-#include "serve/query_text.h"
 #include "serve/requests.h"
 #include "serve/service.h"
 #include "serve/service_identity.h"

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,7 @@
 #include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
 #include "jobs/settings/configuration.h"
-#include "logs/feature_map.h"
+#include "logs/list_features.h"
 #include "models/files/model_scorer.h"
 #include "serve/arms.h"
 #include "serve/feature_schema.h"

@@ -9,10 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "core/io/atomic_file.h"

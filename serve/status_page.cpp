@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <string>
-#include <string_view>
-
 namespace olrank {
 namespace {
 

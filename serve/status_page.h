@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,5 +27,17 @@ std::string page_head(std::string_view title, std::string_view style);
 /// The script that all pages share and that of this one, to the page's end. Text from outside reaches a
 /// page as text nodes only, by the shared make(). Attributes named style would need a weaker policy.
 std::string page_script(std::string_view script);
+
+/// The products of `olrank demo` have so many features, so many simulated people grade them, and the game
+/// of a taste may start so often with rankers that have learned nothing.
+inline constexpr int kDemoFeatures = 6;
+inline constexpr int kDemoTastes = 3;
+inline constexpr int kDemoStarts = 4;
+
+/// The page of `olrank demo`. It asks the service with number 2 × T for the exploring lists of taste T, and
+/// the next one for the lists of the best guess; the two after those of all tastes learn from a person's
+/// own clicks. As many services follow for each further start. After a change, the test of the page says
+/// the new hashes.
+ServicePage demo_page(std::uint64_t seed);
 
 }  // namespace olrank

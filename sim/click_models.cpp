@@ -5,8 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/external_user.h"
-
 namespace olrank {
 
 ScanningUser::ScanningUser(ScanTable table, double noise) : table_(std::move(table)), noise_(noise) {

@@ -1,7 +1,6 @@
 #include "sim/external_user.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <mutex>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "sim/recorded_feedback.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +10,6 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "core/data/join.h"
 #include "core/data/letor_reader.h"
 #include "core/feedback/feedback_record.h"
 #include "core/io/atomic_file.h"

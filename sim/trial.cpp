@@ -1,16 +1,12 @@
 #include "sim/trial.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <limits>
 #include <string_view>
 #include <utility>
 
 #include "core/metrics/external_metric.h"
-#include "core/metrics/list_metrics.h"
-#include "core/metrics/named_values.h"
-#include "sim/trial_figures.h"
+#include "core/metrics/score_files.h"
 
 namespace olrank {
 namespace {

@@ -6,9 +6,6 @@
 #include <cstddef>
 #include <numeric>
 #include <utility>
-#include <vector>
-
-#include "core/online/online_ranker.h"
 
 namespace olrank {
 namespace {

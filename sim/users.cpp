@@ -1,4 +1,4 @@
-#include "sim/users.h"
+#include "sim/trial_settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -13,7 +13,6 @@
 #include <map>
 
 #include "bench/cases/case_list.h"
-#include "bench/measurement_file.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/ops/relu_network.h"

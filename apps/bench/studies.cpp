@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,7 +16,7 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/covariance/covariance_study.h"
-#include "jobs/experiment_setup.h"
+#include "jobs/experiment_run.h"
 #include "jobs/settings/configuration.h"
 #include "models/ranker_kinds.h"
 #include "studies/generalisation/generalisation_findings.h"

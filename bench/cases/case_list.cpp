@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstring>
-#include <memory>
 #include <string_view>
 
 #include "core/data/dataset_cache.h"

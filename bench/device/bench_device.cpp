@@ -1,4 +1,4 @@
-#include "bench/device/bench_device.h"
+#include "bench/device/device_case.h"
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAGraph.h>

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
 #include "core/error.h"
 #include "core/interface.h"
@@ -11,8 +10,7 @@
 #include "cuda/ops/covariance_matrix.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
-#include "cuda/ops/pair_corner.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 
 // Covariances: their single operations, whole widths from factors to bits, and what a rebuild adds to the
 // library's factorisation. The library waits, so it cannot be captured and is not measured here.

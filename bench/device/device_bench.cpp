@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/device/bench_device.h"
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
 #include "core/io/atomic_file.h"

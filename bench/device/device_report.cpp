@@ -7,11 +7,8 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cmath>
-#include <map>
 
-#include "bench/device/bench_device.h"
-#include "bench/device/bench_tensors.h"
+#include "bench/device/libtorch_forms.h"
 #include "core/error.h"
 
 namespace olrank {

@@ -1,12 +1,10 @@
 #include <algorithm>
 
-#include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/list_loss.h"
 #include "cuda/ops/query_inputs.h"
-#include "cuda/ops/relu_layers.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 
 // From features to factors, scores and orders.
 namespace olrank {

@@ -1,12 +1,8 @@
-#include <algorithm>
-#include <cmath>
 
-#include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
-#include "cuda/ops/drift_figures.h"
+#include "cuda/ops/covariance_matrix.h"
 #include "cuda/ops/gradient_products.h"
 #include "cuda/ops/list_loss.h"
-#include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
 #include "cuda/ops/persistent_training.h"
 #include "cuda/ops/query_inputs.h"

@@ -175,7 +175,7 @@ class Client:
         return self._json("GET", "/v1/arms")
 
     def schema(self) -> dict[str, Any]:
-        """What requests send, as TOML, and under "next" the schema that the service is learning, until it takes over."""
+        """Returns what requests send, as TOML, and under "next" the schema that the service is learning, until it takes over."""
         return self._json("GET", "/v1/schema")
 
     def put_schema(self, toml: str, dry_run: bool = False) -> dict[str, Any]:

@@ -1,8 +1,5 @@
 #include "core/clicks/reading_model.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace olrank {
 namespace {
 

@@ -1,8 +1,6 @@
 #include "core/covariance/dictionary_policy.h"
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <utility>
 

@@ -6,10 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <unordered_set>
 #include <utility>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <optional>
 #include <system_error>
 #include <utility>
 

@@ -1,14 +1,14 @@
 #include "core/data/dataset_file.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "core/data/doc_table.h"

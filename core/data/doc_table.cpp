@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <numeric>
-#include <string_view>
-#include <utility>
 
 #include "core/data/query_weights.h"
 #include "core/throw_error.h"

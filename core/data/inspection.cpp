@@ -9,7 +9,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
 #include "core/data/data_loader.h"
 #include "core/data/dataset_cache.h"

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <string_view>
 #include <system_error>
 
 #include "core/text/message_text.h"

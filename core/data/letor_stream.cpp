@@ -6,7 +6,6 @@
 #include <bit>
 #include <charconv>
 #include <mutex>
-#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>

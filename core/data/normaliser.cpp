@@ -7,7 +7,6 @@
 #include <cstring>
 #include <limits>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"

@@ -9,7 +9,6 @@
 #include <numeric>
 #include <string_view>
 
-#include "core/io/atomic_file.h"
 #include "core/io/mapped_memory.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"

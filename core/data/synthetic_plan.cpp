@@ -1,9 +1,7 @@
 #include "core/data/synthetic_plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
-#include <vector>
 
 #include "core/throw_error.h"
 

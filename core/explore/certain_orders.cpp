@@ -1,8 +1,6 @@
 #include "core/explore/certain_orders.h"
 
 #include <algorithm>
-#include <bit>
-#include <cassert>
 
 namespace olrank {
 namespace {

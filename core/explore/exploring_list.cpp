@@ -5,8 +5,6 @@
 #include <cassert>
 #include <numeric>
 
-#include "core/explore/certain_orders.h"
-
 namespace olrank {
 namespace {
 

@@ -6,12 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 
-#include "core/fair/exposure.h"
 #include "core/io/text_lines.h"
 #include "core/throw_error.h"
 

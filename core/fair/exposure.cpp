@@ -1,8 +1,6 @@
 #include "core/fair/exposure.h"
 
-#include <algorithm>
 #include <cassert>
-#include <cmath>
 
 namespace olrank {
 

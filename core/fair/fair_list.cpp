@@ -6,6 +6,7 @@
 #include <cmath>
 #include <compare>
 #include <limits>
+#include <span>
 
 #include "core/throw_error.h"
 

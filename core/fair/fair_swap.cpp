@@ -1,7 +1,6 @@
 #include "core/fair/fair_swap.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cassert>
 

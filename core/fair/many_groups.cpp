@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/fair/fair_swap.h"
-
 namespace olrank {
 namespace {
 

@@ -1,7 +1,6 @@
 #include "core/io/json.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>

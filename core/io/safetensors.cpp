@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"

@@ -12,13 +12,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
-#include "core/io/safetensors.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 

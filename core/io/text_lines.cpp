@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "core/error.h"
-#include "core/io/byte_stream.h"
 #include "core/text/message_text.h"
 
 namespace olrank {

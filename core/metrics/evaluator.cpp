@@ -7,7 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/metrics/list_metrics.h"
 #include "core/throw_error.h"
 
 namespace olrank {

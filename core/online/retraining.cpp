@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <string>
 
 #include "core/throw_error.h"
 
@@ -33,7 +32,7 @@ void throw_diverged(const DivergedTraining& training) {
 }
 
 std::string text_of(const CovarianceName& covariance) {
-  const std::string name = fmt::format("The {} covariance", covariance.form);
+  std::string name = fmt::format("The {} covariance", covariance.form);
   if (covariance.pairs < 0) return name;
   return fmt::format("{} of {} pair{}", name, covariance.pairs, covariance.pairs == 1 ? "" : "s");
 }

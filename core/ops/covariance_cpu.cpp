@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <span>
 
 #include "core/error.h"
 #include "core/math/any_cpu.h"
 #include "core/ops/blas.h"
 #include "core/ops/covariance.h"
 #include "core/ops/inverse_factor.h"
-#include "core/runtime/execution_context.h"
 
 namespace olrank {
 namespace {

@@ -7,7 +7,6 @@
 #include "core/math/pair_loss.h"
 #include "core/ops/blas.h"
 #include "core/ops/gradient_products.h"
-#include "core/ops/relu_network.h"
 
 namespace olrank {
 namespace {

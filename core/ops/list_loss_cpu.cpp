@@ -1,18 +1,15 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <span>
 
 #include "core/math/any_cpu.h"
 #include "core/math/dcg.h"
 #include "core/math/host_device.h"
 #include "core/math/pair_loss.h"
 #include "core/ops/list_loss.h"
-#include "core/runtime/execution_context.h"
 
 namespace olrank {
 namespace {

@@ -5,7 +5,6 @@
 #include "core/math/host_device.h"
 #include "core/ops/blas.h"
 #include "core/ops/precise_scores.h"
-#include "core/ops/relu_network.h"
 
 namespace olrank {
 namespace {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/ops/blas.h"
-#include "core/ops/relu_network.h"
 #include "core/ops/tangent_factors.h"
 
 namespace olrank {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <bit>
-#include <cassert>
 #include <cmath>
 #include <limits>
 

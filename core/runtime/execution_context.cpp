@@ -13,11 +13,9 @@
 #include <fstream>
 #include <limits>
 #include <mutex>
-#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "core/throw_error.h"
 

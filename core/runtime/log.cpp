@@ -1,6 +1,5 @@
 #include "core/runtime/log.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <atomic>

@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <string_view>
 
 #include "core/runtime/log.h"
 

@@ -1,8 +1,6 @@
 #include "core/statistics/intervals.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 
 namespace olrank {
 

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
-#include "core/statistics/intervals.h"
 #include "core/statistics/t_tests.h"
 
 namespace olrank {

@@ -1,14 +1,12 @@
 #include "core/text/message_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <cstdint>
 #include <limits>
 #include <utility>
+#include <vector>
 
 namespace olrank {
 namespace {

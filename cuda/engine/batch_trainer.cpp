@@ -1,14 +1,11 @@
-#include "cuda/engine/batch_trainer.h"
+#include "cuda/engine/resident_trainer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "core/math/optimizer_step.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/recorded_work.h"
-#include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/replay.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

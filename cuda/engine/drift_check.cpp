@@ -1,9 +1,10 @@
 #include "cuda/engine/drift_check.h"
 
 #include <cstring>
+#include <span>
 
 #include "cuda/ops/gradient_products.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -64,6 +65,7 @@ std::vector<double> DriftCheck::errors(Stream stream, const double* y, DriftColu
   std::vector<DriftFigure> figures(static_cast<std::size_t>(columns()));
   std::memcpy(figures.data(), host_figures_.data(), bytes);
   std::vector<double> errors;
+  errors.reserve(figures.size());
   for (const DriftFigure& figure : figures)
     errors.push_back(width_error(figure.width_sq, figure.v_y, figure.y_a_y));
   return errors;

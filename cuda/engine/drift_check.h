@@ -2,14 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "core/covariance/covariance_checks.h"
 #include "core/ops/tangent_factors.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_pairs.h"
-#include "cuda/ops/drift_figures.h"
+#include "cuda/ops/covariance_matrix.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

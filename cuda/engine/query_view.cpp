@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "core/math/pair_loss.h"
-#include "cuda/engine/growing_array.h"
-#include "cuda/ops/certain_orders.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/engine/resident_trainer.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -204,39 +202,17 @@ DeviceScores QueryView::scores_of(std::size_t slot) const {
           figures_of(slot).first_bad};
 }
 
-void QueryView::fetch_decision(Stream stream, const CertaintyRule* rule) {
-  const DecisionPlaces places = decision_places();
-  if (std::ssize(host_decision_) < places.end)
-    host_decision_ = PinnedBytes(static_cast<std::size_t>(2 * places.end));
-  std::byte* host = host_decision_.data();
-  copy_bytes(stream, host, m_.data(), static_cast<std::size_t>(query_.docs * query_.docs) * sizeof(double));
-  copy_bytes(stream, host + places.rule, rule, sizeof *rule);
-  const auto floats = static_cast<std::size_t>(query_.docs) * sizeof(float);
-  copy_bytes(stream, host + places.scores, scores(), floats);
-  copy_bytes(stream, host + places.magnitudes, magnitudes(), floats);
-}
-
-QueryView::Decision QueryView::decision() const {
-  const DecisionPlaces places = decision_places();
-  const std::byte* host = host_decision_.data();
+QueryView::Decision QueryView::decision(const CertaintyRule* rule) {
   const auto docs = static_cast<std::size_t>(query_.docs);
-  Decision found;
-  std::memcpy(&found.rule, host + places.rule, sizeof found.rule);
-  found.m = {reinterpret_cast<const double*>(host), docs * docs};
-  found.scores = {reinterpret_cast<const float*>(host + places.scores), docs};
-  const std::span magnitudes(reinterpret_cast<const float*>(host + places.magnitudes), docs);
-  const float largest = docs > 0 ? *std::max_element(magnitudes.begin(), magnitudes.end()) : 0.0F;
-  found.rule.least_difference = rounding_of_scores(largest);
+  Decision found{{}, std::vector<float>(docs), std::vector<double>(docs * docs)};
+  std::vector<float> sizes(docs);
+  copy_to_host(rule, std::span(&found.rule, 1));
+  copy_to_host<float>(scores(), found.scores);
+  copy_to_host<double>(m_.data(), found.m);
+  copy_to_host<float>(magnitudes(), sizes);
+  found.rule.least_difference =
+      rounding_of_scores(docs > 0 ? *std::max_element(sizes.begin(), sizes.end()) : 0.0F);
   return found;
-}
-
-QueryView::DecisionPlaces QueryView::decision_places() const {
-  DecisionPlaces places;
-  places.rule = room_for<double>(query_.docs * query_.docs);
-  places.scores = places.rule + room_for<CertaintyRule>(1);
-  places.magnitudes = places.scores + room_for<float>(query_.docs);
-  places.end = places.magnitudes + room_for<float>(query_.docs);
-  return places;
 }
 
 std::int64_t QueryView::bytes() const {

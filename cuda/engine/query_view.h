@@ -8,8 +8,8 @@
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_history.h"
 #include "cuda/ops/certain_orders.h"
-#include "cuda/ops/pair_corner.h"
-#include "cuda/ops/relu_layers.h"
+#include "cuda/ops/inverse_covariance.h"
+#include "cuda/ops/tangent_factors.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -62,8 +62,13 @@ class QueryView {
     return {rows_.data() + first_ * spec_.shape.factors(), query_.docs, spec_.shape.factors()};
   }
   double* m() { return m_.data(); }
-  /// Starts copying what decided (M, rule, scores) to the host.
-  void fetch_decision(Stream stream, const CertaintyRule* rule);
+  /// Holds what has decided, on the host. The caller has waited.
+  struct Decision {
+    CertaintyRule rule;
+    std::vector<float> scores;  // [docs]
+    std::vector<double> m;      // [docs × docs], lower triangle
+  };
+  Decision decision(const CertaintyRule* rule);
   void write_scores(Stream stream, std::span<float> scores);
   void write_width_sq(Stream stream, const CertaintyRule* rule, std::span<double> width_sq);
   std::int64_t bytes() const;
@@ -81,13 +86,6 @@ class QueryView {
   std::span<const double> outcome() const;  // [kOutcomes × members]
   DeviceOrders orders() const;
   DeviceScores scores_of(std::size_t slot) const;
-  // On the host after fetch_decision():
-  struct Decision {
-    CertaintyRule rule;
-    std::span<const float> scores;  // [docs]
-    std::span<const double> m;      // [docs × docs], lower triangle
-  };
-  Decision decision() const;
 
  private:
   template <class T>
@@ -119,10 +117,6 @@ class QueryView {
   }
   WidthedDocs widthed();
   CarriedFigures carried(const CovarianceStatus* status, const double* outcome);
-  struct DecisionPlaces {
-    std::int64_t rule = 0, scores = 0, magnitudes = 0, end = 0;  // M is at 0
-  };
-  DecisionPlaces decision_places() const;
 
   DeviceNetworkSpec spec_;
   const float* train_;
@@ -147,8 +141,6 @@ class QueryView {
   std::size_t slot_ = 0;
   PinnedBytes host_scores_;
   bool has_scores_ = false;  // of the latest query
-  // The decision: M, rule, scores, magnitudes.
-  PinnedBytes host_decision_;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

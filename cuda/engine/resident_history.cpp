@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <span>
 
 #include "core/math/dcg.h"
 #include "cuda/ops/query_inputs.h"

@@ -1,4 +1,4 @@
-#include "cuda/engine/resident_lists.h"
+#include "cuda/engine/device_network.h"
 
 #include <algorithm>
 #include <array>
@@ -14,13 +14,12 @@
 #include "core/data/query_weights.h"
 #include "core/error.h"
 #include "core/math/optimizer_step.h"
-#include "cuda/engine/device_network.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_history.h"
 #include "cuda/ops/list_loss.h"
-#include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
 #include "cuda/ops/query_inputs.h"
+#include "cuda/ops/replay.h"
 #include "cuda/runtime/products.h"
 #include "cuda/runtime/profiled_range.h"
 #include "cuda/runtime/work.h"

@@ -13,11 +13,9 @@
 #include "core/online/retraining.h"
 #include "core/ops/covariance.h"
 #include "core/runtime/progress.h"
-#include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/query_view.h"
 #include "cuda/engine/resident_history.h"
-#include "cuda/engine/resident_lists.h"
-#include "cuda/engine/stacked_trainer.h"
+#include "cuda/engine/resident_trainer.h"
 #include "cuda/engine/watched_posterior.h"
 #include "cuda/ops/certain_orders.h"
 #include "cuda/runtime/address_range.h"
@@ -182,10 +180,9 @@ class ResidentNetwork : public DeviceNetwork {
     use_device(spec_.device);
     const Stream stream = stream_.get();
     timeline_.mark(stream, "shadow");
-    view_.fetch_decision(stream, rule_.data());
     const auto exact_sq = shadow_->width_sq(context, stream, view_.rows(), shown);  // waits
     timeline_.mark(stream, "");
-    const QueryView::Decision decision = view_.decision();
+    const QueryView::Decision decision = view_.decision(rule_.data());
     const std::size_t docs = decision.scores.size();
     shown_scores_.clear();
     own_sq_.clear();

@@ -1,15 +1,13 @@
 #include "cuda/engine/resident_pairs.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <functional>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "cuda/ops/gradient_products.h"
-#include "cuda/ops/tangent_kernel.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

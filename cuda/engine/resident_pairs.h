@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "core/device/device_network.h"
 #include "core/io/mapped_memory.h"
@@ -15,9 +14,9 @@
 #include "core/ops/tangent_factors.h"
 #include "core/runtime/execution_context.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/ops/drift_figures.h"
+#include "cuda/ops/covariance_matrix.h"
 #include "cuda/ops/pair_training.h"
-#include "cuda/ops/relu_layers.h"
+#include "cuda/ops/tangent_factors.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

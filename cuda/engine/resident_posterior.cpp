@@ -1,9 +1,7 @@
 #include "cuda/engine/resident_posterior.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/runtime/execution_context.h"
@@ -13,9 +11,7 @@
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/covariance_matrix.h"
-#include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
-#include "cuda/ops/tangent_kernel.h"
 #include "cuda/runtime/factorisation.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

@@ -1,4 +1,4 @@
-#include "cuda/engine/stacked_trainer.h"
+#include "cuda/engine/resident_trainer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,14 +13,12 @@
 #include "core/random/rng_stream.h"
 #include "core/throw_error.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/recorded_work.h"
 #include "cuda/ops/gradient_products.h"
 #include "cuda/ops/list_loss.h"
-#include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
 #include "cuda/ops/persistent_training.h"
 #include "cuda/ops/replay.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

@@ -7,12 +7,11 @@
 #include <cstring>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/online/retraining.h"
 #include "core/ops/covariance.h"
 #include "core/runtime/log.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

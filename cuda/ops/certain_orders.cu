@@ -120,31 +120,6 @@ Blocks word_grid(std::int64_t words, std::int64_t docs) {
   return {std::max<std::int64_t>(1, parts_of(words, kWarps)), std::max<std::int64_t>(1, docs)};
 }
 
-}  // namespace
-
-// Bits are written as 32-bit words, the first half of each 64-bit word first: all GPUs and x86-64 are
-// little-endian.
-void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRule* rule,
-                      std::uint64_t* bits, double* width_sq, WidthHealthSums* health,
-                      const CarriedFigures& carried) {
-  if (query.docs == 0 && carried.status_copy == nullptr) return;
-  const std::int64_t words = 2 * OrderBits::words(query.docs);
-  launch(kernel<certain_by_width_kernel, kThreads>, word_grid(words, query.docs), kWarps * sizeof(double),
-         stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health, carried);
-}
-
-void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std::int64_t stride,
-                     const float* scores, const float* magnitudes, const std::int32_t* by_score,
-                     std::uint64_t* bits, const CarriedFigures& carried) {
-  if (docs == 0 && carried.status_copy == nullptr) return;
-  const std::int64_t words = 2 * OrderBits::words(docs);
-  launch(kernel<certain_by_vote_kernel, kThreads>, word_grid(words, docs), kWarps * sizeof(float), stream,
-         members, docs, stride, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words,
-         carried);
-}
-
-namespace {
-
 constexpr unsigned kAlphaThreads = 1024;
 
 __device__ void set_theory_alpha_kernel(const Grid& /*grid*/, const TheoryAlpha& theory,
@@ -161,21 +136,6 @@ __device__ void diagonal_log_det_kernel(const Grid& /*grid*/, std::int64_t param
   sum = block_sum(sum, dynamic_shared<double>());
   if (threadIdx.x == 0) *log_det = sum;
 }
-
-}  // namespace
-
-void set_theory_alpha(Stream stream, const TheoryAlpha& theory, const double* log_det,
-                      CertaintyRule* rule) {
-  launch(kernel<set_theory_alpha_kernel, 32>, {1}, 0, stream, theory, log_det, rule);
-}
-
-void diagonal_log_det(Stream stream, std::int64_t parameters, const double* diagonal, double lambda,
-                      double* log_det) {
-  launch(kernel<diagonal_log_det_kernel, kAlphaThreads>, {1}, kAlphaThreads / 32 * sizeof(double), stream,
-         parameters, diagonal, lambda, log_det);
-}
-
-namespace {
 
 constexpr unsigned kOrderThreads = 128;
 constexpr unsigned kOrderWarps = kOrderThreads / 32;
@@ -217,6 +177,38 @@ __device__ void mean_scores_kernel(const Grid& grid, std::int64_t members, std::
 }
 
 }  // namespace
+
+// Bits are written as 32-bit words, the first half of each 64-bit word first: all GPUs and x86-64 are
+// little-endian.
+void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRule* rule,
+                      std::uint64_t* bits, double* width_sq, WidthHealthSums* health,
+                      const CarriedFigures& carried) {
+  if (query.docs == 0 && carried.status_copy == nullptr) return;
+  const std::int64_t words = 2 * OrderBits::words(query.docs);
+  launch(kernel<certain_by_width_kernel, kThreads>, word_grid(words, query.docs), kWarps * sizeof(double),
+         stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health, carried);
+}
+
+void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std::int64_t stride,
+                     const float* scores, const float* magnitudes, const std::int32_t* by_score,
+                     std::uint64_t* bits, const CarriedFigures& carried) {
+  if (docs == 0 && carried.status_copy == nullptr) return;
+  const std::int64_t words = 2 * OrderBits::words(docs);
+  launch(kernel<certain_by_vote_kernel, kThreads>, word_grid(words, docs), kWarps * sizeof(float), stream,
+         members, docs, stride, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words,
+         carried);
+}
+
+void set_theory_alpha(Stream stream, const TheoryAlpha& theory, const double* log_det,
+                      CertaintyRule* rule) {
+  launch(kernel<set_theory_alpha_kernel, 32>, {1}, 0, stream, theory, log_det, rule);
+}
+
+void diagonal_log_det(Stream stream, std::int64_t parameters, const double* diagonal, double lambda,
+                      double* log_det) {
+  launch(kernel<diagonal_log_det_kernel, kAlphaThreads>, {1}, kAlphaThreads / 32 * sizeof(double), stream,
+         parameters, diagonal, lambda, log_det);
+}
 
 void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* offsets, const float* scores,
                     std::int32_t* order, std::int32_t* first_bad) {

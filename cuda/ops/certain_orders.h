@@ -4,7 +4,7 @@
 
 #include "core/explore/certain_orders.h"
 #include "core/ops/covariance.h"
-#include "cuda/ops/pair_corner.h"
+#include "cuda/ops/inverse_covariance.h"
 #include "cuda/runtime/stream.h"
 
 // The device version of core/explore/certain_orders.h: certain orders from scores and widths, or from
@@ -58,11 +58,8 @@ void set_theory_alpha(Stream stream, const TheoryAlpha& theory, const double* lo
 void diagonal_log_det(Stream stream, std::int64_t parameters, const double* diagonal, double lambda,
                       double* log_det);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // The device version of core/metrics/list_metrics.h, for ragged queries side by side. `offsets`
 // [queries + 1] are the numbers of documents before each query. All arrays are on the device.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Sorts the documents of every query by comes_before(); order [docs] counts from the query's first
 /// document. first_bad [queries], unless null, receives the first document whose score is not a number, or

@@ -5,7 +5,6 @@
 
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/inverse_factor.h"
-#include "cuda/ops/tangent_kernel.h"
 #include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -71,67 +70,6 @@ __device__ void copy_matrix_kernel(const Grid& grid, std::int64_t columns, const
   if (column >= columns) return;
   to[row * stride + column] = lower != 0 && column > row ? 0.0 : from.values[row * from.stride + column];
 }
-
-}  // namespace
-
-std::int64_t pair_kernel_workspace(std::int64_t n) {
-  return n * 2 * std::min(n, kPairsAtATime);
-}
-
-void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pairs, double scale,
-                 double lambda, double* workspace, double* b) {
-  const std::int64_t n = pairs.docs / 2;
-  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
-    const std::int64_t count = std::min(kPairsAtATime, n - first);
-    query_kernels(stream, shape, pairs_from(pairs, first, count), pairs_from(pairs, first, n - first),
-                  scale, nullptr, workspace, 2 * count);
-    launch(kernel<kernel_columns_kernel, kThreads>, {n - first, parts_of(count, kThreads)}, 0, stream, n,
-           first, count, workspace, lambda, b);
-  }
-}
-
-std::int64_t pair_covariance_workspace(std::int64_t parameters) {
-  return kPairsAtATime * parameters;
-}
-
-void pair_covariance(Products& products, const TangentShape& shape, const FactorRows& pairs, double scale,
-                     double lambda, double* workspace, double* a) {
-  const Stream stream = products.stream();
-  const std::int64_t p = shape.parameters();
-  const std::int64_t n = pairs.docs / 2;
-  reset_inverse_covariance(stream, p, 1.0 / lambda, a);
-  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
-    const std::int64_t count = std::min(kPairsAtATime, n - first);
-    launch_each(kernel<pair_gradients_kernel, kThreads>, p, count, stream, pairs_from(pairs, first, count),
-                LayerTable(shape), std::sqrt(scale), workspace);
-    multiply_placed(products, p, p, count, {workspace, p, true}, {workspace, p}, a, p, {.beta = 1.0});
-  }
-}
-
-void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
-                      CovarianceStatus* status) {
-  launch(kernel<status_of_factor_kernel, kThreads>, {1}, kThreads / 32 * sizeof(double), stream, n, l,
-         lambda, status);
-}
-
-void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride,
-                 double* factor) {
-  launch(kernel<pack_factor_kernel, kThreads>, {n, parts_of(n + InverseFactor::kBlock, kThreads)}, 0,
-         stream, stride, inverse, factor);
-}
-
-void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
-                 double* to, std::int64_t stride) {
-  launch(kernel<copy_matrix_kernel, kThreads>, {rows, parts_of(columns, kThreads)}, 0, stream, columns,
-         from, 0, to, stride);
-}
-
-void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride) {
-  launch(kernel<copy_matrix_kernel, kThreads>, {n, parts_of(n, kThreads)}, 0, stream, n, from, 1, to,
-         stride);
-}
-
-namespace {
 
 constexpr unsigned kDiagonalThreads = 128;
 constexpr std::int64_t kTurned = 32;
@@ -200,7 +138,127 @@ FactorTail rows_of_parameters(const TangentShape& shape) {
   return all;
 }
 
+constexpr unsigned kFigureThreads = 1024;
+
+// Grid: blocks of pairs, columns; a thread owns a pair.
+__device__ void pair_differences_kernel(const Grid& grid, std::int64_t pairs, const double* of_docs,
+                                        double factor, const PairColumns& of_pairs) {
+  const std::int64_t pair = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
+  if (pair >= pairs) return;
+  const double* docs = of_docs + 2 * (grid.block.y * pairs + pair);
+  of_pairs.values[pair * of_pairs.by_pair + grid.block.y * of_pairs.by_column] =
+      factor * (docs[0] - docs[1]);
+}
+
+__device__ void pair_weights_kernel(const Grid& grid, std::int64_t pairs, const PairColumns& of_pairs,
+                                    double* of_docs) {
+  const std::int64_t pair = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
+  if (pair >= pairs) return;
+  const double weight = of_pairs.values[pair * of_pairs.by_pair + grid.block.y * of_pairs.by_column];
+  double* docs = of_docs + 2 * (grid.block.y * pairs + pair);
+  docs[0] = weight;
+  docs[1] = -weight;
+}
+
+__device__ void finish_solutions_kernel(const Grid& grid, std::int64_t count, const double* v,
+                                        double factor, double lambda, double* y) {
+  const std::int64_t k = std::int64_t{grid.block.x} * kThreads + threadIdx.x;
+  if (k < count) y[k] = (v[k] - factor * y[k]) / lambda;
+}
+
+/// Σ a[i · stride] b[i · stride], returned to thread 0.
+__device__ double inner_product(std::int64_t count, const double* a, const double* b, std::int64_t stride,
+                                double* shared) {
+  double sum = 0.0;
+#pragma unroll 4
+  for (std::int64_t i = threadIdx.x; i < count; i += kFigureThreads) sum += a[i * stride] * b[i * stride];
+  sum = block_sum(sum, shared);
+  __syncthreads();
+  return sum;
+}
+
+// A block owns a column.
+__device__ void drift_figures_kernel(const Grid& grid, const DriftColumns& task, DriftFigure* figures) {
+  auto* shared = dynamic_shared<double>();
+  const std::int64_t column = grid.block.x;
+  const double* v = task.v + column * task.parameters;
+  const double* y = task.y + column * task.parameters;
+  const double y_y = inner_product(task.parameters, y, y, 1, shared);
+  const double rest =
+      inner_product(task.rows, task.left + column, task.right + column, grid.extent.x, shared);
+  DriftFigure figure;
+  figure.v_y = inner_product(task.parameters, v, y, 1, shared);
+  figure.y_a_y = task.lambda * y_y + task.factor * rest;
+  if (column < task.vectors) {
+    figure.width_sq = inner_product(task.parameters, v, task.own + column * task.parameters, 1, shared);
+  } else {
+    const std::int64_t docs = 2 * task.pairs;
+    const std::int64_t winner = 2 * (column - task.vectors);
+    const double* of_winner = task.m + winner * docs + winner;
+    const double* of_loser = of_winner + docs;
+    figure.width_sq = (of_winner[0] + of_loser[1] - 2.0 * of_loser[0]) / task.scale;
+  }
+  if (threadIdx.x == 0) figures[column] = figure;
+}
+
 }  // namespace
+
+std::int64_t pair_kernel_workspace(std::int64_t n) {
+  return n * 2 * std::min(n, kPairsAtATime);
+}
+
+void pair_kernel(Stream stream, const TangentShape& shape, const FactorRows& pairs, double scale,
+                 double lambda, double* workspace, double* b) {
+  const std::int64_t n = pairs.docs / 2;
+  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
+    const std::int64_t count = std::min(kPairsAtATime, n - first);
+    query_kernels(stream, shape, pairs_from(pairs, first, count), pairs_from(pairs, first, n - first),
+                  scale, nullptr, workspace, 2 * count);
+    launch(kernel<kernel_columns_kernel, kThreads>, {n - first, parts_of(count, kThreads)}, 0, stream, n,
+           first, count, workspace, lambda, b);
+  }
+}
+
+std::int64_t pair_covariance_workspace(std::int64_t parameters) {
+  return kPairsAtATime * parameters;
+}
+
+void pair_covariance(Products& products, const TangentShape& shape, const FactorRows& pairs, double scale,
+                     double lambda, double* workspace, double* a) {
+  const Stream stream = products.stream();
+  const std::int64_t p = shape.parameters();
+  const std::int64_t n = pairs.docs / 2;
+  reset_inverse_covariance(stream, p, 1.0 / lambda, a);
+  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
+    const std::int64_t count = std::min(kPairsAtATime, n - first);
+    launch_each(kernel<pair_gradients_kernel, kThreads>, p, count, stream, pairs_from(pairs, first, count),
+                LayerTable(shape), std::sqrt(scale), workspace);
+    multiply_placed(products, p, p, count, {workspace, p, true}, {workspace, p}, a, p, {.beta = 1.0});
+  }
+}
+
+void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
+                      CovarianceStatus* status) {
+  launch(kernel<status_of_factor_kernel, kThreads>, {1}, kThreads / 32 * sizeof(double), stream, n, l,
+         lambda, status);
+}
+
+void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride,
+                 double* factor) {
+  launch(kernel<pack_factor_kernel, kThreads>, {n, parts_of(n + InverseFactor::kBlock, kThreads)}, 0,
+         stream, stride, inverse, factor);
+}
+
+void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
+                 double* to, std::int64_t stride) {
+  launch(kernel<copy_matrix_kernel, kThreads>, {rows, parts_of(columns, kThreads)}, 0, stream, columns,
+         from, 0, to, stride);
+}
+
+void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride) {
+  launch(kernel<copy_matrix_kernel, kThreads>, {n, parts_of(n, kThreads)}, 0, stream, n, from, 1, to,
+         stride);
+}
 
 void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,
                     const DiagonalState& state) {
@@ -234,6 +292,27 @@ void diagonal_gram(Stream stream, const TangentShape& shape, const FactorRows& r
          stream, LayerTable(shape), rows, root, workspace);
   dual_gram(stream, rows_of_parameters(shape), rows.docs, nullptr, workspace, rows.docs, 0.0,
             workspace + p * rows.docs, m);
+}
+
+void pair_differences(Stream stream, std::int64_t pairs, std::int64_t columns, const double* of_docs,
+                      double factor, const PairColumns& of_pairs) {
+  launch_each(kernel<pair_differences_kernel, kThreads>, pairs, columns, stream, pairs, of_docs, factor,
+              of_pairs);
+}
+
+void pair_weights(Stream stream, std::int64_t pairs, std::int64_t columns, const PairColumns& of_pairs,
+                  double* of_docs) {
+  launch_each(kernel<pair_weights_kernel, kThreads>, pairs, columns, stream, pairs, of_pairs, of_docs);
+}
+
+void finish_solutions(Stream stream, std::int64_t count, const double* v, double factor, double lambda,
+                      double* y) {
+  launch_each(kernel<finish_solutions_kernel, kThreads>, count, 1, stream, count, v, factor, lambda, y);
+}
+
+void drift_figures(Stream stream, const DriftColumns& columns, DriftFigure* figures) {
+  launch(kernel<drift_figures_kernel, kFigureThreads>, {columns.vectors + columns.pairs},
+         kFigureThreads / 32 * sizeof(double), stream, columns, figures);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/math/optimizer_step.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
-#include "cuda/ops/layer_table.h"
 #include "cuda/runtime/grid.cuh"
 #include "cuda/runtime/work.h"
 
@@ -218,38 +216,6 @@ SumParts sum_parts(const TangentShape& shape, std::int64_t docs, std::int64_t co
   return cut;
 }
 
-}  // namespace
-
-std::int64_t gradient_products_workspace(const TangentShape& shape, std::int64_t docs,
-                                         std::int64_t columns) {
-  return columns * 2 * unit_tiles(shape) * docs;
-}
-
-std::int64_t gradient_sum_workspace(const TangentShape& shape, std::int64_t docs, std::int64_t columns) {
-  return columns == 0 ? 0 : columns * sum_parts(shape, docs, columns).parts * shape.parameters();
-}
-
-void gradient_products(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* v,
-                       double* workspace, double* products, const std::int32_t* skip,
-                       std::int64_t columns) {
-  const std::int64_t tiles = unit_tiles(shape);
-  launch(kernel<product_tile_kernel, DoubleTile::kThreads>, {tiles, double_tiles(rows.docs), columns},
-         DoubleTile::kSharedBytes, stream, LayerTable(shape), rows, v, workspace, skip);
-  add_parts(stream, rows.docs, columns, 2 * tiles, workspace, products, skip);
-}
-
-void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* weights,
-                  double* workspace, double* sum, const std::int32_t* skip, std::int64_t columns) {
-  if (columns == 0) return;
-  const SumParts cut = sum_parts(shape, rows.docs, columns);
-  launch(kernel<sum_tile_kernel, DoubleTile::kThreads>,
-         {unit_tiles(shape), cut.column_tiles, cut.parts * columns}, DoubleTile::kSharedBytes, stream,
-         LayerTable(shape), rows, weights, cut.docs_per_part, cut.parts, workspace, skip);
-  add_parts(stream, shape.parameters(), columns, cut.parts, workspace, sum, skip);
-}
-
-namespace {
-
 constexpr std::int64_t kDocsPerBlock = kThreads / 32;
 constexpr unsigned kNormThreads = 1024;
 
@@ -345,6 +311,34 @@ void measure(Stream stream, const CurvatureTask& task, const double* fresh, doub
 }
 
 }  // namespace
+
+std::int64_t gradient_products_workspace(const TangentShape& shape, std::int64_t docs,
+                                         std::int64_t columns) {
+  return columns * 2 * unit_tiles(shape) * docs;
+}
+
+std::int64_t gradient_sum_workspace(const TangentShape& shape, std::int64_t docs, std::int64_t columns) {
+  return columns == 0 ? 0 : columns * sum_parts(shape, docs, columns).parts * shape.parameters();
+}
+
+void gradient_products(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* v,
+                       double* workspace, double* products, const std::int32_t* skip,
+                       std::int64_t columns) {
+  const std::int64_t tiles = unit_tiles(shape);
+  launch(kernel<product_tile_kernel, DoubleTile::kThreads>, {tiles, double_tiles(rows.docs), columns},
+         DoubleTile::kSharedBytes, stream, LayerTable(shape), rows, v, workspace, skip);
+  add_parts(stream, rows.docs, columns, 2 * tiles, workspace, products, skip);
+}
+
+void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& rows, const double* weights,
+                  double* workspace, double* sum, const std::int32_t* skip, std::int64_t columns) {
+  if (columns == 0) return;
+  const SumParts cut = sum_parts(shape, rows.docs, columns);
+  launch(kernel<sum_tile_kernel, DoubleTile::kThreads>,
+         {unit_tiles(shape), cut.column_tiles, cut.parts * columns}, DoubleTile::kSharedBytes, stream,
+         LayerTable(shape), rows, weights, cut.docs_per_part, cut.parts, workspace, skip);
+  add_parts(stream, shape.parameters(), columns, cut.parts, workspace, sum, skip);
+}
 
 std::int64_t curvature_workspace(const TangentShape& shape, std::int64_t docs) {
   return 2 * docs + parts_of(docs, kDocsPerBlock) +

@@ -5,8 +5,8 @@
 #include "core/math/optimizer_step.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/tangent_factors.h"
-#include "cuda/ops/pair_corner.h"
-#include "cuda/ops/relu_layers.h"
+#include "cuda/ops/pair_training.h"
+#include "cuda/ops/tangent_factors.h"
 
 // The device version of core/ops/gradient_products.h, in double; g is never written out. If `skip` points
 // to a number other than 0, a call does nothing, so that a captured loop can end early.
@@ -27,10 +27,7 @@ void gradient_sum(Stream stream, const TangentShape& shape, const FactorRows& ro
                   double* workspace, double* sum, const std::int32_t* skip = nullptr,
                   std::int64_t columns = 1);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // The device version of core/ops/pair_training.h: power iteration without host synchronisation.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The state lies in device memory. κ is curvature_of(estimate).
 struct CurvatureState {

@@ -2,26 +2,28 @@
 
 #include <cstdint>
 
-#include "core/math/portable_exp.h"
-#include "core/ops/tangent_factors.h"
-#include "cuda/ops/layer_table.h"
-#include "cuda/ops/pair_corner.h"
-#include "cuda/ops/relu_layers.h"
-#include "cuda/runtime/products.h"
+#include "core/online/online_ranker.h"
+#include "cuda/ops/tangent_factors.h"
 
 // The device version of core/ops/covariance.h: A⁻¹ [p × p] in double.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// ∂score/∂θ_k of a document, from its row of factors.
-OLRANK_HOST_DEVICE inline double gradient_number(const LayerTable& layers, const float* row,
-                                                 std::int64_t k) {
-  std::int64_t l = layers.depth - 1;
-  while (layers.layer[l].weight > k) --l;
-  const NetworkLayer& layer = layers.layer[l];
-  if (layer.has_bias() && k >= layer.bias) return double{row[layer.delta + k - layer.bias]};
-  const std::int64_t at = k - layer.weight;
-  return double{row[layer.delta + at / layer.columns]} * double{row[layer.input + at % layer.columns]};
-}
+// Both forms of the full covariance add a query's pairs through I + ΔMΔᵀ, where Δ's rows are
+// e_winner − e_loser and M comes from the query's widths.
+
+/// The status of a covariance, on the device.
+struct CovarianceStatus {
+  double log_det = 0.0;     // log det(A)/det(λI), updated by each batch of pairs
+  std::int32_t failed = 0;  // 1 once rounding has made a factor indefinite; nothing has changed since
+};
+
+/// The largest batch of pairs.
+constexpr std::int64_t kMostPairsPerBatch = 256;
+
+/// inverse [count × count] ← D⁻¹ with D Dᵀ = I + ΔMΔᵀ; corner [count × count] holds D. Only M's
+/// lower triangle [docs × docs] is read. Runs in one block, as a round has few pairs.
+void factor_pair_corner(Stream stream, std::int64_t docs, const double* m, const PreferencePair* pairs,
+                        std::int64_t count, double* corner, double* inverse, CovarianceStatus* status);
 
 /// A⁻¹ = I/λ: no pairs yet.
 void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lambda, double* inverse);

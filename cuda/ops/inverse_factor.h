@@ -4,7 +4,7 @@
 
 #include "core/math/portable_exp.h"
 #include "core/ops/inverse_factor.h"
-#include "cuda/ops/pair_corner.h"
+#include "cuda/ops/inverse_covariance.h"
 #include "cuda/runtime/stream.h"
 
 // The device version of core/ops/inverse_factor.h, and the dual form of the full covariance. Row blocks of

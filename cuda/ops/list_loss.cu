@@ -4,7 +4,6 @@
 #include "core/math/pair_loss.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/stable_groups.cuh"
-#include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -288,18 +287,6 @@ __device__ void list_losses_kernel(const Grid& grid, const ListLossForm& form, c
   if (threadIdx.x == 0) losses[number] = loss;
 }
 
-}  // namespace
-
-void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
-                 double* workspace, double* losses, double* slopes) {
-  const auto losses_kernel = has_pairs(form.loss) ? kernel<list_losses_kernel, kThreadsOfPairs>
-                                                  : kernel<list_losses_kernel, kThreads>;
-  launch(losses_kernel, {lists.queries}, losses_kernel.threads / 32 * sizeof(double), stream, form, lists,
-         scores, workspace, losses, slopes);
-}
-
-namespace {
-
 constexpr unsigned kWeightThreads = 256;
 constexpr std::int64_t kWeightWarps = kWeightThreads / 32;
 
@@ -369,6 +356,14 @@ __device__ void fold_changes_kernel(const Grid& grid, const PairObservation* obs
 }
 
 }  // namespace
+
+void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
+                 double* workspace, double* losses, double* slopes) {
+  const auto losses_kernel = has_pairs(form.loss) ? kernel<list_losses_kernel, kThreadsOfPairs>
+                                                  : kernel<list_losses_kernel, kThreads>;
+  launch(losses_kernel, {lists.queries}, losses_kernel.threads / 32 * sizeof(double), stream, form, lists,
+         scores, workspace, losses, slopes);
+}
 
 void group_observations(Stream stream, const PairObservation* observations, std::int64_t count,
                         std::int64_t terms, std::int32_t* workspace, std::int32_t* offsets,

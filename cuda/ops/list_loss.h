@@ -26,11 +26,8 @@ struct GradedLists {
 void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
                  double* workspace, double* losses, double* slopes);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // LambdaRank's weights on the device: ndcg_change() of every observed pair, summed per term. All arrays are
 // on the device.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The examined lists that the pairs came from.
 struct ImpressionView {

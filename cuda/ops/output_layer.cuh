@@ -5,7 +5,7 @@
 
 #include "core/ops/relu_network.h"
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/ops/relu_layers.h"
+#include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 

@@ -5,11 +5,10 @@
 #include "core/math/normal.h"
 #include "core/math/optimizer_step.h"
 #include "core/ops/relu_network.h"
-#include "core/random/rng_stream.h"
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/ops/layer_table.h"
 #include "cuda/ops/output_layer.cuh"
 #include "cuda/ops/pair_terms.cuh"
+#include "cuda/ops/stable_groups.cuh"
 #include "cuda/runtime/grid.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -261,6 +260,17 @@ void finish_gradients(Products& products, const NetworkStack& stack, const float
               products.stream(), partial, stack.theta, objective, use);
 }
 
+/// Item 2t is the first document of term t, item 2t + 1 its second.
+struct DocOfEnd {
+  const PairTerm* terms;
+
+  __device__ std::int32_t operator()(std::int64_t item) const {
+    const PairTerm& term = terms[item / 2];
+    if (term.first < 0) return -1;
+    return item % 2 == 0 ? term.first : term.second;
+  }
+};
+
 }  // namespace
 
 std::int64_t training_row_stride(const NetworkShape& shape) {
@@ -324,6 +334,15 @@ void score_gradient(Products& products, const NetworkStack& stack, const PairHis
          products.stream(), OutputLayer(stack.shape), slopes, stack.theta, rows);
   finish_gradients(products, stack, documents.features, rows, {scale, 0.0, nullptr, nullptr}, workspace,
                    {gradient, nullptr, nullptr});
+}
+
+std::int64_t incidence_workspace(std::int64_t docs, std::int64_t terms) {
+  return docs + 2 * terms;
+}
+
+void find_incidence(Stream stream, const PairTerm* terms, std::int64_t count, std::int64_t docs,
+                    std::int32_t* workspace, const PairIncidence& incidence) {
+  group_stably(stream, DocOfEnd{terms}, 2 * count, docs, workspace, incidence.offsets, incidence.ends);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -4,13 +4,28 @@
 
 #include "core/ops/pair_training.h"
 #include "core/random/rng_stream.h"
-#include "cuda/ops/pair_corner.h"
-#include "cuda/ops/relu_layers.h"
+#include "cuda/ops/tangent_factors.h"
 
 // The device version of core/ops/pair_training.h, for one network or N side by side. Values that change
 // between replays of a captured graph (labels, round, step size) are read from device memory. Sizes may be
 // capacities: terms whose first document is −1 and documents without a term add nothing.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// The terms of each document, in order, so that a document's derivative is one sum in a fixed order,
+/// without atomics.
+struct PairIncidence {
+  std::int32_t* offsets = nullptr;  // [docs + 1]
+  std::int32_t* ends =
+      nullptr;  // [2 · terms]: twice the term's number, plus 1 if the document is its second
+};
+
+/// Workspace of find_incidence(), in 32-bit words.
+std::int64_t incidence_workspace(std::int64_t docs, std::int64_t terms);
+
+/// Indexes terms among `docs` documents; it must be called again after terms were added. A term whose first
+/// document is −1 is padding.
+void find_incidence(Stream stream, const PairTerm* terms, std::int64_t count, std::int64_t docs,
+                    std::int32_t* workspace, const PairIncidence& incidence);
 
 /// The history that networks are trained on.
 struct PairHistoryView {

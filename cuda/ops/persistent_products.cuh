@@ -5,10 +5,10 @@
 
 #include "core/ops/relu_network.h"
 #include "cuda/ops/float_tile.cuh"
-#include "cuda/ops/optimizer_step.cuh"
 #include "cuda/ops/output_layer.cuh"
 #include "cuda/ops/pair_terms.cuh"
 #include "cuda/ops/persistent_training.h"
+#include "cuda/ops/replay.h"
 #include "cuda/runtime/stream.h"
 
 // The blocks of the persistent training kernel share these: its argument, a block's shared memory, and how

@@ -5,8 +5,8 @@
 
 #include "core/math/host_device.h"
 #include "core/ops/optimizer_step.h"
-#include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
+#include "cuda/ops/replay.h"
 
 // Full-batch training of networks with one hidden layer, all J steps in one cooperative kernel. Its results
 // are those of forward_history(), pair_losses(), pair_gradients() and the optimizer's steps, to rounding.

@@ -4,7 +4,6 @@
 
 #include "core/math/column_range.h"
 #include "cuda/runtime/grid.cuh"
-#include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -50,17 +49,6 @@ __device__ void query_inputs_kernel(const Grid& grid, const GivenDocs& given, bo
   }
 }
 
-}  // namespace
-
-void query_inputs(Stream stream, const GivenDocs& given, bool scale, float limit, float* inputs,
-                  unsigned long long* bad) {
-  if (given.docs == 0 || given.features == 0) return;
-  launch(kernel<query_inputs_kernel, kThreads>, {parts_of(given.features, kColumns)},
-         2 * kThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
-}
-
-namespace {
-
 constexpr unsigned kBatchThreads = 256;
 constexpr unsigned kPartsOfQuery = 8;
 
@@ -88,20 +76,6 @@ __device__ void add_numbers_kernel(const Grid& grid, std::int64_t count, const d
   if (i < count) sum[i] += numbers[i];
 }
 
-}  // namespace
-
-void gather_lists(Stream stream, const ListBatch& batch, std::int64_t columns, const float* features,
-                  const std::uint8_t* grades, float* batch_features, std::uint8_t* batch_grades) {
-  launch(kernel<gather_lists_kernel, kBatchThreads>, {batch.queries, kPartsOfQuery}, 0, stream, batch,
-         columns, features, grades, batch_features, batch_grades);
-}
-
-void add_numbers(Stream stream, std::int64_t count, const double* numbers, double* sum) {
-  launch_each(kernel<add_numbers_kernel, kBatchThreads>, count, 1, stream, count, numbers, sum);
-}
-
-namespace {
-
 constexpr unsigned kHistoryThreads = 128;
 
 // A block copies a document.
@@ -119,6 +93,23 @@ __device__ void write_terms_kernel(const Grid& grid, const DeviceUpdate::Term* c
 }
 
 }  // namespace
+
+void query_inputs(Stream stream, const GivenDocs& given, bool scale, float limit, float* inputs,
+                  unsigned long long* bad) {
+  if (given.docs == 0 || given.features == 0) return;
+  launch(kernel<query_inputs_kernel, kThreads>, {parts_of(given.features, kColumns)},
+         2 * kThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
+}
+
+void gather_lists(Stream stream, const ListBatch& batch, std::int64_t columns, const float* features,
+                  const std::uint8_t* grades, float* batch_features, std::uint8_t* batch_grades) {
+  launch(kernel<gather_lists_kernel, kBatchThreads>, {batch.queries, kPartsOfQuery}, 0, stream, batch,
+         columns, features, grades, batch_features, batch_grades);
+}
+
+void add_numbers(Stream stream, std::int64_t count, const double* numbers, double* sum) {
+  launch_each(kernel<add_numbers_kernel, kBatchThreads>, count, 1, stream, count, numbers, sum);
+}
 
 void gather_docs(Stream stream, const float* from, std::int64_t features, const std::int64_t* numbers,
                  std::int64_t count, float* to) {

@@ -14,10 +14,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 void query_inputs(Stream stream, const GivenDocs& given, bool scale, float limit, float* inputs,
                   unsigned long long* bad);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // Batches of whole queries with grades. All arrays are on the device.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The queries of a batch among all documents.
 struct ListBatch {
@@ -34,10 +31,7 @@ void gather_lists(Stream stream, const ListBatch& batch, std::int64_t columns, c
 /// sum [count] += numbers [count].
 void add_numbers(Stream stream, std::int64_t count, const double* numbers, double* sum);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // Adds a round to the history, from one packet sent by the host. All arrays are on the device.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// to [count × features] = rows numbers [count] of `from`.
 void gather_docs(Stream stream, const float* from, std::int64_t features, const std::int64_t* numbers,

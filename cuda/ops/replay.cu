@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "core/math/normal.h"
-#include "core/math/optimizer_step.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/grid.cuh"
 
@@ -51,29 +50,6 @@ __device__ void use_finite_gradient_kernel(const Grid& grid, std::int64_t parame
 }
 
 constexpr std::size_t kGradientShared = kGradientThreads / 32 * sizeof(double);
-
-}  // namespace
-
-void split_sample(Stream stream, const SampledTerm* sources, std::int64_t count, std::int64_t members,
-                  const PhiloxKey* keys, const std::uint32_t* noise_round, double noise,
-                  const SampleParts& parts) {
-  launch_each(kernel<split_sample_kernel, kTermThreads>, count, members, stream, sources, count, keys,
-              noise_round, noise, parts);
-}
-
-void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t parameters,
-                         const double* gradient, double* sum) {
-  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
-         parameters, nullptr, const_cast<double*>(gradient), sum);
-}
-
-void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
-                         double* gradient) {
-  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
-         parameters, whole, gradient, nullptr);
-}
-
-namespace {
 
 constexpr unsigned kThreads = 128;
 
@@ -152,7 +128,58 @@ __device__ void note_bad_scores_kernel(const Grid& grid, const BatchCursor* curs
   first.loss[member] = std::nan("");
 }
 
+constexpr unsigned kStepThreads = 256;
+
+__device__ void begin_training_kernel(const Grid& grid, std::int64_t numbers, const float* theta,
+                                      const OptimizerState& state) {
+  const std::int64_t k = std::int64_t{grid.block.x} * kStepThreads + threadIdx.x;
+  if (k >= numbers) return;
+  state.position[k] = double{theta[k]};
+  state.first_moment[k] = 0.0;
+  if (state.second_moment != nullptr) state.second_moment[k] = 0.0;
+}
+
+// A thread owns a parameter, grid.block.y is the member. Numbers are double.
+__device__ void step_kernel(const Grid& grid, const Step& kind, std::int64_t parameters,
+                            const StepRates* rates, const double* gradient, const double* step,
+                            const OptimizerState& state, float* theta) {
+  const std::int64_t k = std::int64_t{grid.block.x} * kStepThreads + threadIdx.x;
+  if (k >= parameters) return;
+  const std::int64_t place = grid.block.y * parameters + k;
+  const double size = step[grid.block.y];
+  if (kind == Step::kAdam) {
+    move_by_adam(place, size, *rates, gradient[place], state, theta);
+  } else if (kind == Step::kNesterov) {
+    move_by_nesterov(place, size, gradient[place], state, theta);
+  } else if (kind == Step::kDescent) {
+    move_by_descent(place, size, gradient[place], theta);
+  } else {
+    const double moved = decayed_element(size, rates->decay, gradient[place], state.position[place]);
+    state.position[place] = moved;
+    theta[place] = static_cast<float>(moved);
+  }
+}
+
 }  // namespace
+
+void split_sample(Stream stream, const SampledTerm* sources, std::int64_t count, std::int64_t members,
+                  const PhiloxKey* keys, const std::uint32_t* noise_round, double noise,
+                  const SampleParts& parts) {
+  launch_each(kernel<split_sample_kernel, kTermThreads>, count, members, stream, sources, count, keys,
+              noise_round, noise, parts);
+}
+
+void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t parameters,
+                         const double* gradient, double* sum) {
+  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
+         parameters, nullptr, const_cast<double*>(gradient), sum);
+}
+
+void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
+                         double* gradient) {
+  launch(kernel<use_finite_gradient_kernel, kGradientThreads>, {members}, kGradientShared, stream,
+         parameters, whole, gradient, nullptr);
+}
 
 void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence) {
   const std::int64_t docs = 2 * pairs;
@@ -182,6 +209,17 @@ void note_bad_scores(Stream stream, std::int64_t members, const BatchCursor* cur
   if (docs == 0) return;
   launch(kernel<note_bad_scores_kernel, kThreads>, {members}, kThreads / 32 * sizeof(int), stream, cursors,
          docs, scores, bad);
+}
+
+void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state) {
+  launch_each(kernel<begin_training_kernel, kStepThreads>, numbers, 1, stream, numbers, theta, state);
+}
+
+void optimizer_step(Stream stream, Step kind, std::int64_t members, std::int64_t parameters,
+                    const StepRates* rates, const double* gradient, const double* step,
+                    const OptimizerState& state, float* theta) {
+  launch_each(kernel<step_kernel, kStepThreads>, parameters, members, stream, kind, parameters, rates,
+              gradient, step, state, theta);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

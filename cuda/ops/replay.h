@@ -2,10 +2,9 @@
 
 #include <cstdint>
 
+#include "core/math/optimizer_step.h"
 #include "core/ops/pair_training.h"
-#include "cuda/ops/optimizer_step.h"
-#include "cuda/ops/pair_corner.h"
-#include "cuda/runtime/stream.h"
+#include "cuda/ops/pair_training.h"
 
 // Kernels for trainings on a sample of the history; its passes are those of cuda/ops/pair_training.h. All
 // arrays are on the device.
@@ -36,11 +35,8 @@ void add_finite_gradient(Stream stream, std::int64_t members, std::int64_t param
 void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t parameters, const double* whole,
                          double* gradient);
 
-}  // namespace olrank::OLRANK_DEVICE_NAMESPACE
-
 // Batches of observed pairs. Pair i has its own documents, rows 2i and 2i + 1, so that the incidence of
 // terms and documents is the same in every batch. All arrays are on the device.
-namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The history that batches are drawn from.
 struct BatchSource {
@@ -88,5 +84,59 @@ void gather_batch(Stream stream, const BatchSource& source, std::int64_t members
 /// Records NaN as the loss of this batch for members of whose scores [members × docs] one is not finite.
 void note_bad_scores(Stream stream, std::int64_t members, const BatchCursor* cursors, std::int64_t docs,
                      const float* scores, const BadLoss& bad);
+
+// The device version of core/ops/optimizer_step.h, for N networks side by side. Arrays are [members × p],
+// step [members], all on the device. A member whose step is 0 does not move.
+
+struct OptimizerState {
+  double* position = nullptr;      // θ in double during one training
+  double* first_moment = nullptr;  // Adam's; Nesterov's velocity
+  double* second_moment = nullptr;
+};
+
+/// position = θ, moments 0. second_moment may be null.
+void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state);
+
+enum class Step {
+  kDescent,   // θ ← θ − step · gradient; pair_gradients() can do this in its last pass
+  kDecayed,   // from `position`, with gradient + decay · position
+  kAdam,      // on gradient + decay · position
+  kNesterov,  // θ is the point ahead, where the next gradient is taken
+};
+
+/// Moves θ. All members share the rates, those of Adam and decayed steps, which are on the device.
+void optimizer_step(Stream stream, Step kind, std::int64_t members, std::int64_t parameters,
+                    const StepRates* rates, const double* gradient, const double* step,
+                    const OptimizerState& state, float* theta);
+
+// One parameter's step, for the kernels that move parameters. Arrays are those of all members.
+
+OLRANK_HOST_DEVICE inline void move_by_descent(std::int64_t place, double step, double gradient,
+                                               float* theta) {
+  theta[place] = static_cast<float>(gradient_descent_element(step, gradient, double{theta[place]}));
+}
+
+OLRANK_HOST_DEVICE inline void move_by_adam(std::int64_t place, double step, const StepRates& rates,
+                                            double gradient, const OptimizerState& state, float* theta) {
+  if (step == 0.0) return;
+  const AdamElement next =
+      adam_element(step, rates, gradient,
+                   {state.first_moment[place], state.second_moment[place], state.position[place]});
+  state.first_moment[place] = next.first;
+  state.second_moment[place] = next.second;
+  state.position[place] = next.position;
+  theta[place] = static_cast<float>(next.position);
+}
+
+/// θ is the point ahead of `position`.
+OLRANK_HOST_DEVICE inline void move_by_nesterov(std::int64_t place, double step, double gradient,
+                                                const OptimizerState& state, float* theta) {
+  if (step == 0.0) return;
+  const NesterovElement next =
+      nesterov_element(step, gradient, state.position[place], double{theta[place]});
+  state.first_moment[place] = next.velocity;
+  state.position[place] = next.position;
+  theta[place] = static_cast<float>(next.theta);
+}
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

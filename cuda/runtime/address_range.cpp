@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "cuda/runtime/batch.h"
 #include "cuda/runtime/check.h"
-#include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

@@ -1,6 +1,9 @@
 #include "cuda/runtime/batch.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 
 #include "cuda/engine/device_network.h"
 #include "cuda/runtime/device_array.h"

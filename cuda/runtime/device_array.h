@@ -1,16 +1,11 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "cuda/runtime/batch.h"
-#include "cuda/runtime/check.h"
-#include "cuda/runtime/stream.h"
+#include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -21,18 +16,15 @@ class DeviceArray {
   DeviceArray() = default;
   /// Uninitialised.
   explicit DeviceArray(std::int64_t size) : size_(size) {
-    if (size_ > 0) OLRANK_CUDA_CHECK(cudaMalloc(&data_, size_ * sizeof(T)));
+    if (size_ > 0) data_ = allocate_bytes(size_ * sizeof(T));
   }
   explicit DeviceArray(std::span<const T> values) : DeviceArray(std::ssize(values)) {
-    if (size_ == 0) return;
-    OLRANK_CUDA_CHECK(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
-    // The transfer may still be running, and non-blocking streams do not wait for it.
-    OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));
+    if (size_ > 0) upload_bytes(data_, values.data(), values.size_bytes());
   }
   ~DeviceArray() {
     if (data_ == nullptr) return;
     finish_before_freeing();
-    cudaFree(data_);
+    free_bytes(data_);
   }
   DeviceArray(DeviceArray&& other) noexcept
       : size_(std::exchange(other.size_, 0)), data_(std::exchange(other.data_, nullptr)) {}
@@ -52,9 +44,7 @@ class DeviceArray {
   /// Waits for the calling thread's default stream; for other streams the caller has waited.
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
-    finish_queued_work();
-    if (size_ > 0)
-      OLRANK_CUDA_CHECK(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
+    copy_to_host(data(), std::span(values));
     return values;
   }
 

@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 #include "cuda/runtime/batch.h"
 #include "cuda/runtime/launch.cuh"

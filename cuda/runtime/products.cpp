@@ -5,7 +5,6 @@
 
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 

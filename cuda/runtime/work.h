@@ -209,6 +209,23 @@ inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t by
   OLRANK_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 
+/// Uninitialised memory of the calling thread's device.
+inline void* allocate_bytes(std::size_t bytes) {
+  void* memory = nullptr;
+  OLRANK_CUDA_CHECK(cudaMalloc(&memory, bytes));
+  return memory;
+}
+/// Waits for the device.
+inline void free_bytes(void* memory) {
+  cudaFree(memory);
+}
+/// Copies to memory that no work uses yet.
+inline void upload_bytes(void* to, const void* from, std::size_t bytes) {
+  OLRANK_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+  // The transfer may still be running, and non-blocking streams do not wait for it.
+  OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));
+}
+
 /// Synchronous copies in the calling thread's default stream; the caller has waited for other uses of the
 /// memory. They wait for no other thread's work, as another thread may be capturing a graph.
 template <class T>
@@ -220,8 +237,7 @@ template <class T>
 void copy_to_device(std::span<const T> from, T* to) {
   if (from.empty()) return;
   finish_queued_work();
-  OLRANK_CUDA_CHECK(cudaMemcpy(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice));
-  OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));  // the transfer may still be running
+  upload_bytes(to, from.data(), from.size_bytes());
 }
 
 inline void fill_bytes(Stream stream, void* to, int value, std::size_t bytes) {

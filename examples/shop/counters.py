@@ -1,4 +1,4 @@
-"""What counters of the log bring to the shop of shop.py, and to queries of a LETOR file whose grades click.
+"""Measures what counters of the log bring to the shop of shop.py, and to queries of a LETOR file whose grades click.
 
     python3 examples/shop/counters.py --letor MQ2008/S1.txt --seeds 2
 

@@ -74,7 +74,7 @@ class Shop:
         return query, person, 1 / (1 + numpy.exp(-2 * (self.appeal[query] + taste - self.usual)))
 
     def own_order(self, query):
-        """What the shop has shown so far: the search engine's score with a little of the sales."""
+        """Returns the order that the shop has shown so far: by the search engine's score with a little of the sales."""
         return numpy.argsort(-(self.match[query] + 0.5 * numpy.log1p(self.sales[self.candidates[query]])))
 
 
@@ -93,7 +93,7 @@ def vector(name, more):
 HIDDEN, OF_QUERY = vector("factors", "input = false"), "query = true"
 WISH = vector("wish", OF_QUERY) + '[[feature]]\nname = "meets_wish"\ndot = ["wish", "factors"]\n'
 TASTE = vector("taste", OF_QUERY) + '[[feature]]\nname = "meets_taste"\ndot = ["taste", "factors"]\n'
-# What the service is told of the numbers, what else the documents have, and which way is the same without that.
+# Each way says what the service is told of the numbers, what else the documents have, and which way is the same without that.
 WAYS = {
     "numbers as they are": ({}, "", None),
     "with logarithms": (LOGARITHMS, "", "numbers as they are"),
@@ -114,7 +114,7 @@ def schema(way):
 
 
 def catalogue(shop, sent):
-    """What the shop stores in the service once: each product with the features that no query changes."""
+    """Returns what the shop stores in the service once: each product with the features that no query changes."""
     docs = []
     for product in range(PRODUCTS):
         features = {"price": round(shop.price[product], 2), "sales": int(shop.sales[product]), "reviews": int(shop.reviews[product]),
@@ -132,7 +132,7 @@ def catalogue(shop, sent):
 
 
 def request(shop, query, person, sent):
-    """What the shop sends with a query: the candidates, with the features that depend on it, and the vectors of query and person."""
+    """Returns what the shop sends with a query: the candidates, with the features that depend on it, and the vectors of query and person."""
     docs = []
     for product, match in zip(shop.candidates[query], shop.match[query]):
         features = {"match": round(match, 3)}

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -16,11 +17,9 @@
 #include "core/settings/setting_sources.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "jobs/experiment_run.h"
 #include "report/experiment_results.h"
 #include "report/outputs.h"
 #include "report/study.h"
-#include "report/study_findings.h"
 
 namespace olrank {
 namespace {
@@ -115,13 +114,6 @@ void name(StudyRanker& ranker) {
 }
 
 namespace fs = std::filesystem;
-
-std::vector<RankerSettings> settings_of(const std::vector<StudyRanker>& rankers) {
-  std::vector<RankerSettings> settings;
-  settings.reserve(rankers.size());
-  for (const StudyRanker& ranker : rankers) settings.push_back(ranker.settings);
-  return settings;
-}
 
 bool is_exact(const StudyRanker& ranker) {
   return ranker.cell.structure == kExactStructure;

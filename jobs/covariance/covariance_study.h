@@ -2,11 +2,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/text/text_table.h"
-#include "jobs/experiment_setup.h"
+#include "jobs/experiment_run.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/settings/run_settings.h"
 #include "models/skeleton/ranker_settings.h"

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
+#include "core/data/synthetic_source.h"
 #include "core/io/state_archive.h"
 #include "core/settings/toml_document.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "jobs/recommending/recommender_run.h"
-#include "recommend/review_reader.h"
 #include "recommend/synthetic_reviews.h"
 
 namespace olrank {
@@ -137,8 +136,8 @@ std::unique_ptr<const ReviewParts> load_review_parts(const RecommendSettings& se
   if (settings.data.empty())
     throw InvalidArgument("No data given: name a file of reviews or \"synth:factors\" with --data.");
   auto parts = std::make_unique<ReviewParts>();
-  parts->reviews = is_synthetic_reviews(settings.data) ? make_synthetic_reviews(context, settings.data)
-                                                       : read_reviews(settings.data, settings.scale);
+  parts->reviews = is_synthetic(settings.data) ? make_synthetic_reviews(context, settings.data)
+                                               : read_reviews(settings.data, settings.scale);
   parts->reviews.highest_rating = settings.scale;
   parts->merged = merge_repeated_reviews(parts->reviews);
   if (settings.frequent_features > 0) keep_frequent_features(parts->reviews, settings.frequent_features);

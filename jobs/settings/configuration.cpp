@@ -13,7 +13,6 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/ranker_factory.h"
-#include "sim/users.h"
 
 namespace olrank {
 namespace {

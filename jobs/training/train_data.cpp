@@ -6,7 +6,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/data/normaliser_text.h"
 #include "core/io/fingerprint.h"
 #include "core/runtime/log.h"
 #include "core/throw_error.h"
@@ -20,6 +19,16 @@
 namespace olrank {
 
 using nlohmann::ordered_json;
+
+namespace {
+
+/// The settings of the model of one seed.
+std::string settings_text(LabelSettings settings, std::int64_t seed, bool on_gpu) {
+  settings.seeds = {seed};
+  return print_label_settings(settings) + (on_gpu ? std::string(kComputedOnGpu) : "");
+}
+
+}  // namespace
 
 TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
                           ExecutionContext& context, bool graded) {
@@ -96,12 +105,9 @@ TrialKeys training_keys(std::int64_t fold, std::int64_t seed) {
 
 Recipe training_recipe(const TrainConfiguration& configuration, const TrainFold& data, std::int64_t fold,
                        std::int64_t seed, bool on_gpu) {
-  LabelSettings settings = configuration.train;
-  settings.seeds = {seed};
-  std::string text = print_label_settings(settings);
-  if (on_gpu) text += kComputedOnGpu;
-  if (has_module_file(settings.network)) {
-    const NetworkSettings network = with_module_file(settings.network);
+  std::string text = settings_text(configuration.train, seed, on_gpu);
+  if (has_module_file(configuration.train.network)) {
+    const NetworkSettings network = with_module_file(configuration.train.network);
     text += fmt::format("# module {} has the content {}\n", network.module,
                         fingerprint_of(*network.module_file).hex());
   }
@@ -115,14 +121,10 @@ Recipe training_recipe(const TrainConfiguration& configuration, const TrainFold&
 
 ModelMetadata model_metadata(const TrainConfiguration& configuration, const TrainFold& data,
                              const LabelTraining& training, std::int64_t fold, std::int64_t seed) {
-  LabelSettings settings = configuration.train;
-  settings.seeds = {seed};
-  std::string text = print_label_settings(settings);
-  if (training.on_gpu()) text += kComputedOnGpu;
   return {{"normalisation", normaliser_text(data.normaliser)},
           {"feature_names", feature_names_beside(configuration.data.train, data.normaliser.features)},
           {"trained_by", "olrank train"},
-          {"train_settings", text},
+          {"train_settings", settings_text(configuration.train, seed, training.on_gpu())},
           {"fold", fmt::format("{}", fold)},
           {"seed", fmt::format("{}", seed)},
           {"epochs", fmt::format("{}", training.theta_epoch())},

@@ -54,14 +54,12 @@ std::string network_name(const NetworkSettings& network) {
 
 /// The objective, then the figures of the test part.
 std::vector<std::pair<std::string, double>> figures_of(const TrainedModel& model) {
-  const auto real = [](const ordered_json& value) {
-    return value.is_number() ? value.get<double>() : std::nan("");
-  };
-  std::vector<std::pair<std::string, double>> figures = {{"objective", real(model.summary.at("loss"))}};
+  const auto number = [](const ordered_json& value) { return real(value).value_or(std::nan("")); };
+  std::vector<std::pair<std::string, double>> figures = {{"objective", number(model.summary.at("loss"))}};
   if (!model.summary.contains("test")) return figures;
   for (const auto& [name, value] : model.summary["test"].items()) {
     const bool is_metric = name != "loss" && name != "queries" && name != "docs";
-    if (is_metric) figures.emplace_back(name, real(value));
+    if (is_metric) figures.emplace_back(name, number(value));
   }
   return figures;
 }
@@ -71,6 +69,7 @@ std::vector<std::pair<std::string, MeanInterval>> means_of(const std::vector<Tra
   std::vector<std::pair<std::string, MeanInterval>> means;
   for (std::size_t place = 0; place < figures_of(models.front()).size(); ++place) {
     std::vector<double> values;
+    values.reserve(models.size());
     for (const TrainedModel& model : models) values.push_back(figures_of(model).at(place).second);
     means.emplace_back(figures_of(models.front())[place].first, mean_interval({values}));
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/text/text_table.h"
-#include "jobs/experiment_setup.h"
+#include "jobs/experiment_run.h"
 #include "jobs/settings/configuration.h"
 #include "jobs/tuning/sweep.h"
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// Experiments as `olrank run` plays them. Needs the C++20 standard library alone.

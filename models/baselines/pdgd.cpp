@@ -1,4 +1,4 @@
-#include "models/baselines/pdgd.h"
+#include "models/baselines/baselines.h"
 
 #include <algorithm>
 #include <cassert>
@@ -10,7 +10,6 @@
 #include "core/math/any_cpu.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/list_metrics.h"
-#include "models/baselines/baselines.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {

@@ -17,6 +17,7 @@
 #include "models/labels/label_objective.h"
 #include "models/labels/label_solver.h"
 #include "models/linear/linear_belief.h"
+#include "models/neural/ranker_network.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {
@@ -329,6 +330,22 @@ void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsCont
   settings.trainer.learning_rate = 0.01;
   settings.trainer.steps = 2;
   settings.trainer.batch = 16;
+}
+
+FirstModel first_model(const RankerRequest& request) {
+  const NetworkSettings& settings = request.settings.network;
+  const auto given = request.dependencies.first_thetas;
+  const bool linear = settings.network == NetworkForm::kLinear;
+  FirstModel first;
+  if (!given.empty()) first.theta = given.front();
+  if (linear) {
+    first.model = std::make_unique<LinearModel>(request.features);
+    return first;
+  }
+  auto model = make_tangent_model(settings, request.features);
+  if (given.empty()) first.theta = model->first_parameters(request.keys.key(Purpose::kInitialisation));
+  first.model = std::move(model);
+  return first;
 }
 
 }  // namespace olrank

@@ -1,4 +1,4 @@
-#include "models/clickgp/click_features.h"
+#include "models/clickgp/click_belief.h"
 
 #include <algorithm>
 #include <cassert>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/runtime/execution_context.h"
 #include "models/clickgp/click_belief.h"
 #include "models/clickgp/click_memory.h"
+#include "models/skeleton/ranker_settings.h"
 
 namespace olrank {
 
@@ -173,5 +175,14 @@ class ClickRegression {
   AlignedVector<double> retired_evidence_;
   std::uint64_t retired_at_ = 0;  // lists learned from when they last faded
 };
+
+/// The features of the models that run side by side; those of the last one begin with those of the others.
+std::vector<ClickFeatures> click_features_of(const RankerSettings& settings, std::int64_t features,
+                                             const std::shared_ptr<const ClickStart>& start = {});
+/// The bytes that `docs` remembered documents of `queries` queries take with all click models.
+double clickgp_bytes(const RankerSettings& settings, std::int64_t features, double docs, double queries);
+
+std::unique_ptr<OnlineRanker> make_clickgp(const RankerRequest& request);
+void set_clickgp_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

@@ -1,4 +1,4 @@
-#include "models/clickgp/clickgp.h"
+#include "models/clickgp/click_regression.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <numbers>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/throw_error.h"
 #include "core/version.h"
 #include "models/export/export_format.h"

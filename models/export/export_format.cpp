@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/io/containers.h"
 #include "core/io/safetensors.h"
 #include "core/text/message_text.h"

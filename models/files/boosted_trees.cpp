@@ -1,5 +1,3 @@
-#include "models/files/boosted_trees.h"
-
 #include <fmt/format.h>
 
 #include <charconv>
@@ -12,8 +10,35 @@
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/text/message_text.h"
+#include "models/files/external_model.h"
+#include "models/files/model_file.h"
 
 namespace olrank {
+namespace {
+
+/// Its score of a raw document is the program's raw score (LightGBM's raw_score, XGBoost's output_margin):
+/// the sum of a leaf of each tree.
+struct BoostedTrees {
+  enum class Missing : std::uint8_t { kNone, kZero, kNan };
+  /// Documents of at most the threshold go left. A child below 0 is the leaf of number ~child.
+  struct Node {
+    double threshold = 0.0;
+    std::int32_t feature = 0;
+    std::int32_t left = 0;
+    std::int32_t right = 0;
+    Missing missing = Missing::kNan;
+    bool missing_goes_left = false;
+  };
+
+  double score(const float* doc) const;
+
+  std::int64_t features = 0;
+  std::vector<std::string> feature_names;  // none if the program made them up
+  std::vector<Node> nodes;
+  std::vector<double> leaves;
+  std::vector<std::int32_t> roots;  // of the trees, like a child
+  double offset = 0.0;
+};
 
 /// Reads the trees of one file.
 class BoostedTreesReader {
@@ -22,19 +47,19 @@ class BoostedTreesReader {
 
   BoostedTrees lightgbm(std::string_view text) {
     Block header = next_block(text);
-    model_.features_ = number<std::int64_t>(header, "max_feature_idx") + 1;
+    model_.features = number<std::int64_t>(header, "max_feature_idx") + 1;
     require_features();
     if (number<std::int64_t>(header, "num_tree_per_iteration") != 1)
       fail("It has several scores a document; a ranker has one.");
     const std::vector<std::string_view> names = words(header, "feature_names");
-    bool own = std::ssize(names) == model_.features_;
+    bool own = std::ssize(names) == model_.features;
     for (std::size_t name = 0; name < names.size(); ++name)
       own = own && names[name] != fmt::format("Column_{}", name);
-    if (own) model_.feature_names_.assign(names.begin(), names.end());
+    if (own) model_.feature_names.assign(names.begin(), names.end());
     const std::size_t trees = words(header, "tree_sizes").size();
     for (Block block = next_block(text); block.contains("Tree"); block = next_block(text)) add_tree(block);
-    if (!ended_ || model_.roots_.size() != trees)
-      fail("It is cut short after {}.", counted(std::ssize(model_.roots_), "tree"));
+    if (!ended_ || model_.roots.size() != trees)
+      fail("It is cut short after {}.", counted(std::ssize(model_.roots), "tree"));
     return std::move(model_);
   }
 
@@ -61,8 +86,8 @@ class BoostedTreesReader {
   }
   void require_features() const {
     constexpr std::int64_t kMost = 10'000'000;
-    if (model_.features_ < 1 || model_.features_ > kMost)
-      fail("It has {} features; 1 to {} are possible.", model_.features_, kMost);
+    if (model_.features < 1 || model_.features > kMost)
+      fail("It has {} features; 1 to {} are possible.", model_.features, kMost);
   }
 
   /// The next lines KEY=VALUE up to an empty line.
@@ -97,8 +122,7 @@ class BoostedTreesReader {
     std::vector<T> found;
     for (const std::string_view word : words(block, key)) found.push_back(parsed<T>(word, key));
     if (std::ssize(found) != count)
-      fail("Tree {} has {} numbers of {}, where {} belong.", model_.roots_.size(), found.size(), key,
-           count);
+      fail("Tree {} has {} numbers of {}, where {} belong.", model_.roots.size(), found.size(), key, count);
     return found;
   }
   template <class T>
@@ -132,7 +156,7 @@ class BoostedTreesReader {
     for (std::int64_t split = 0; split < splits; ++split) {
       const int type = types[split];
       if (type < 0 || type > 11 || type % 2 == 1)
-        fail("Tree {} has a decision of type {}, which olrank does not read.", model_.roots_.size(), type);
+        fail("Tree {} has a decision of type {}, which olrank does not read.", model_.roots.size(), type);
       nodes.push_back({thresholds[split], features[split], left[split], right[split],
                        static_cast<Missing>(type >> 2), (type & 2) != 0});
     }
@@ -141,12 +165,12 @@ class BoostedTreesReader {
 
   void read_learner(const nlohmann::ordered_json& learner) {
     const nlohmann::ordered_json& about = learner.at("learner_model_param");
-    model_.features_ = whole(about, "num_feature");
+    model_.features = whole(about, "num_feature");
     require_features();
     if (whole(about, "num_class") > 1 || (about.contains("num_target") && whole(about, "num_target") > 1))
       fail("It has several scores a document; a ranker has one.");
     const auto names = learner.value("feature_names", nlohmann::ordered_json::array());
-    if (std::ssize(names) == model_.features_) model_.feature_names_ = names;
+    if (std::ssize(names) == model_.features) model_.feature_names = names;
     const nlohmann::ordered_json& booster = learner.at("gradient_booster");
     const std::string kind = booster.at("name");
     if (kind != "gbtree" && kind != "dart")
@@ -156,7 +180,7 @@ class BoostedTreesReader {
     const auto weights = kind == "dart" ? booster.at("weight_drop").get<std::vector<float>>()
                                         : std::vector<float>(trees.size(), 1.0F);
     if (weights.size() != trees.size()) fail("It has {} weights of trees.", weights.size());
-    for (const auto& tree : trees) add_tree(tree, weights[model_.roots_.size()]);
+    for (const auto& tree : trees) add_tree(tree, weights[model_.roots.size()]);
     read_base_score(about.at("base_score"), learner.at("objective").at("name"));
   }
   std::int64_t whole(const nlohmann::ordered_json& json, const char* key) const {
@@ -170,8 +194,8 @@ class BoostedTreesReader {
     const bool is_share = objective == "binary:logistic" || objective == "reg:logistic";
     const bool is_positive =
         objective == "count:poisson" || objective == "reg:gamma" || objective == "reg:tweedie";
-    model_.offset_ = is_share ? std::log(base / (1.0 - base)) : is_positive ? std::log(base) : base;
-    if (!std::isfinite(model_.offset_)) fail("Its base_score is {}.", word);
+    model_.offset = is_share ? std::log(base / (1.0 - base)) : is_positive ? std::log(base) : base;
+    if (!std::isfinite(model_.offset)) fail("Its base_score is {}.", word);
   }
   /// A tree of XGBoost, whose leaves are nodes, too. Values below the condition go left, in float32.
   void add_tree(const nlohmann::ordered_json& tree, float weight) {
@@ -183,7 +207,7 @@ class BoostedTreesReader {
     const std::size_t count = left.size();
     if (count == 0 || right.size() != count || features.size() != count || conditions.size() != count ||
         to_left.size() != count)
-      fail("Tree {} has arrays of different lengths.", model_.roots_.size());
+      fail("Tree {} has arrays of different lengths.", model_.roots.size());
     for (const auto& type : tree.value("split_type", nlohmann::ordered_json::array())) {
       if (type != 0)
         fail("It splits by categories, which olrank does not read: train it on numbers alone.");
@@ -191,7 +215,7 @@ class BoostedTreesReader {
     std::vector<BoostedTrees::Node> nodes(count);
     std::vector<double> leaves(count);
     const auto child = [&](std::int32_t node) {
-      if (node < 0 || node >= std::ssize(left)) fail("Tree {} has a node {}.", model_.roots_.size(), node);
+      if (node < 0 || node >= std::ssize(left)) fail("Tree {} has a node {}.", model_.roots.size(), node);
       return left[node] < 0 ? ~node : node;
     };
     for (std::size_t node = 0; node < count; ++node) {
@@ -210,9 +234,9 @@ class BoostedTreesReader {
   /// Adds the nodes that the root leads to. A node that it leads to twice is refused, so that every
   /// document comes to a leaf.
   void add(std::vector<BoostedTrees::Node>& nodes, std::int32_t root, const std::vector<double>& leaves) {
-    const std::size_t tree = model_.roots_.size();
-    const auto first_node = static_cast<std::int32_t>(model_.nodes_.size());
-    const auto first_leaf = static_cast<std::int32_t>(model_.leaves_.size());
+    const std::size_t tree = model_.roots.size();
+    const auto first_node = static_cast<std::int32_t>(model_.nodes.size());
+    const auto first_leaf = static_cast<std::int32_t>(model_.leaves.size());
     const auto moved = [&](std::int32_t child) {
       return child < 0 ? ~(~child + first_leaf) : child + first_node;
     };
@@ -229,16 +253,16 @@ class BoostedTreesReader {
       }
       seen[node] = true;
       BoostedTrees::Node& of_tree = nodes[node];
-      if (of_tree.feature < 0 || of_tree.feature >= model_.features_ || std::isnan(of_tree.threshold))
-        fail("Tree {} splits feature {} of {} at {}.", tree, of_tree.feature, model_.features_,
+      if (of_tree.feature < 0 || of_tree.feature >= model_.features || std::isnan(of_tree.threshold))
+        fail("Tree {} splits feature {} of {} at {}.", tree, of_tree.feature, model_.features,
              of_tree.threshold);
       open.insert(open.end(), {of_tree.left, of_tree.right});
       of_tree.left = moved(of_tree.left);
       of_tree.right = moved(of_tree.right);
     }
-    model_.roots_.push_back(moved(root));
-    model_.nodes_.insert(model_.nodes_.end(), nodes.begin(), nodes.end());
-    model_.leaves_.insert(model_.leaves_.end(), leaves.begin(), leaves.end());
+    model_.roots.push_back(moved(root));
+    model_.nodes.insert(model_.nodes.end(), nodes.begin(), nodes.end());
+    model_.leaves.insert(model_.leaves.end(), leaves.begin(), leaves.end());
   }
 
   const std::string& origin_;
@@ -246,33 +270,40 @@ class BoostedTreesReader {
   bool ended_ = false;
 };
 
-bool BoostedTrees::is_file(std::string_view bytes) {
-  // The first eight bytes of a safetensors file are a number, which has zeros.
-  const std::string_view first = bytes.substr(0, 8);
-  return (bytes.starts_with("tree\n") || bytes.starts_with("tree\r\n") || bytes.starts_with('{')) &&
-         first.find('\0') == std::string_view::npos;
-}
-
-BoostedTrees BoostedTrees::parse(std::string_view bytes, const std::string& origin) {
-  BoostedTreesReader reader(origin);
-  return bytes.starts_with('{') ? reader.xgboost(bytes) : reader.lightgbm(bytes);
-}
-
 double BoostedTrees::score(const float* doc) const {
   constexpr double kZero = 1e-35F;  // LightGBM takes less for 0
-  double sum = offset_;
-  for (std::int32_t node : roots_) {
+  double sum = offset;
+  for (std::int32_t node : roots) {
     while (node >= 0) {
-      const Node& split = nodes_[node];
+      const Node& split = nodes[node];
       const bool is_nan = std::isnan(doc[split.feature]);
       const double value = is_nan && split.missing != Missing::kNan ? 0.0 : double{doc[split.feature]};
       const bool missing = split.missing == Missing::kZero ? std::abs(value) <= kZero
                                                            : split.missing == Missing::kNan && is_nan;
       node = (missing ? split.missing_goes_left : value <= split.threshold) ? split.left : split.right;
     }
-    sum += leaves_[~node];
+    sum += leaves[~node];
   }
   return sum;
+}
+
+}  // namespace
+
+bool is_tree_file(std::string_view bytes) {
+  // The first eight bytes of a safetensors file are a number, which has zeros.
+  const std::string_view first = bytes.substr(0, 8);
+  return (bytes.starts_with("tree\n") || bytes.starts_with("tree\r\n") || bytes.starts_with('{')) &&
+         first.find('\0') == std::string_view::npos;
+}
+
+ExternalModel read_trees(std::string_view bytes, const std::string& origin) {
+  BoostedTreesReader reader(origin);
+  const BoostedTrees trees = bytes.starts_with('{') ? reader.xgboost(bytes) : reader.lightgbm(bytes);
+  const auto score = [trees](std::span<const float> docs, std::span<double> scores) {
+    for (std::size_t doc = 0; doc < scores.size(); ++doc)
+      scores[doc] = trees.score(docs.data() + static_cast<std::int64_t>(doc) * trees.features);
+  };
+  return {"trees of LightGBM or XGBoost", trees.features, trees.feature_names, score};
 }
 
 }  // namespace olrank

@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "core/data/normaliser_text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
 #include "core/math/normal.h"
@@ -18,7 +17,6 @@
 #include "core/throw_error.h"
 #include "core/version.h"
 #include "models/baselines/baselines.h"
-#include "models/files/boosted_trees.h"
 #include "models/files/external_model.h"
 #include "models/files/model_scorer.h"
 #include "models/files/snapshot_file.h"
@@ -345,14 +343,6 @@ LoadedModel model_of(ExternalModel external) {
   return model;
 }
 
-LoadedModel model_of_trees(const BoostedTrees& trees) {
-  const auto score = [trees](std::span<const float> docs, std::span<double> scores) {
-    for (std::size_t doc = 0; doc < scores.size(); ++doc)
-      scores[doc] = trees.score(docs.data() + static_cast<std::int64_t>(doc) * trees.features());
-  };
-  return model_of({"trees of LightGBM or XGBoost", trees.features(), trees.feature_names(), score});
-}
-
 /// ONNX begins with a version, and a producer, a graph or operators follow; a safetensors file has a brace.
 bool is_onnx(std::string_view bytes) {
   return bytes.size() > 8 && bytes[0] == '\x08' && bytes[8] != '{' &&
@@ -401,7 +391,7 @@ LoadedModel parse_model(std::string_view bytes, const std::string& origin, Model
                     "setting module.");
   }
   if (StateReader::is_state(bytes)) return model_of_snapshot(std::string(bytes), origin, code);
-  if (BoostedTrees::is_file(bytes)) return model_of_trees(BoostedTrees::parse(bytes, origin));
+  if (is_tree_file(bytes)) return model_of(read_trees(bytes, origin));
   return Model(parse_safetensors(bytes, origin), origin, code).read();
 }
 

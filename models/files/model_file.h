@@ -68,6 +68,11 @@ LoadedModel load_model(const std::filesystem::path& path, ModelCode code);
 /// Reads the model from the bytes of such a file, which messages call `origin`.
 LoadedModel parse_model(std::string_view bytes, const std::string& origin, ModelCode code);
 
+/// Whether a file begins as the trees of LightGBM, in text, or of XGBoost, in JSON, do.
+bool is_tree_file(std::string_view bytes);
+/// Throws DataError, naming `origin`, for a file that is damaged or has trees of another kind.
+ExternalModel read_trees(std::string_view bytes, const std::string& origin);
+
 /// The tensors of the file; member n of an ensemble has the prefix members.n. in each name.
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model);
 

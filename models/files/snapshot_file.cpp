@@ -5,7 +5,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/data/normaliser_text.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/setting_sources.h"
 #include "core/settings/toml_document.h"

@@ -1,4 +1,4 @@
-#include "models/labels/click_targets.h"
+#include "models/labels/label_objective.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/interface.h"
 #include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
 #include "models/labels/label_objective.h"
@@ -15,13 +16,8 @@ namespace olrank {
 double penalty(const LabelSettings& settings, std::span<const float> theta);
 
 /// Minimises mean loss + penalty(), pass by pass. The order of its draws follows from the key alone.
-class LabelSolver : public Stateful {
+class LabelSolver : public Interface, public Stateful {
  public:
-  LabelSolver() = default;
-  ~LabelSolver() override = default;
-  LabelSolver(const LabelSolver&) = delete;
-  LabelSolver& operator=(const LabelSolver&) = delete;
-
   /// One pass over the queries, or one iteration on all of them. Returns the objective: where parameters
   /// move during the pass, the mean of the losses that were met, plus the penalty at its end.
   virtual double advance() = 0;

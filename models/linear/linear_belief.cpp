@@ -5,7 +5,6 @@
 
 #include "core/math/pair_loss.h"
 #include "core/ops/gradient_products.h"
-#include "models/skeleton/belief.h"
 
 namespace olrank {
 

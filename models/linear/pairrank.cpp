@@ -1,4 +1,4 @@
-#include "models/linear/pairrank.h"
+#include "models/linear/linear_belief.h"
 
 #include <algorithm>
 #include <cassert>
@@ -11,7 +11,6 @@
 #include "core/math/normal.h"
 #include "core/math/pair_loss.h"
 #include "core/online/retraining.h"
-#include "models/linear/linear_belief.h"
 #include "models/linear/newton_trainer.h"
 #include "models/posterior/row_covariance.h"
 #include "models/skeleton/certain_order_ranker.h"

@@ -9,7 +9,6 @@
 #include <exception>
 #include <memory>
 
-#include "core/ops/tangent_factors.h"
 #include "core/random/rng_stream.h"
 #include "core/throw_error.h"
 #include "models/modules/random_operators.h"

@@ -1,4 +1,4 @@
-#include "models/modules/module_factors.h"
+#include "models/modules/module_checks.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/engine.h>

@@ -15,7 +15,6 @@
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
 #include "models/modules/module_checks.h"
-#include "models/modules/module_factors.h"
 #include "models/modules/module_instance.h"
 #include "models/skeleton/network_settings.h"
 

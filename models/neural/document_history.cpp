@@ -4,7 +4,6 @@
 #include <cassert>
 #include <numeric>
 
-#include "core/feedback/preference_pairs.h"
 #include "core/io/fingerprint.h"
 #include "core/math/dcg.h"
 #include "core/math/optimizer_step.h"

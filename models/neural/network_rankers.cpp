@@ -10,7 +10,6 @@
 #include "core/device/network_spec.h"
 #include "core/error.h"
 #include "core/math/pair_loss.h"
-#include "core/online/retraining.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
 #include "models/skeleton/certain_order_ranker.h"

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "core/interface.h"
 #include "core/io/state_archive.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/relu_network.h"
@@ -43,13 +44,8 @@ struct ReplayTask {
 };
 
 /// Trains a network's parameters on the history, from where they are.
-class NetworkTrainer : public Stateful {
+class NetworkTrainer : public Interface, public Stateful {
  public:
-  NetworkTrainer() = default;
-  ~NetworkTrainer() override = default;
-  NetworkTrainer(const NetworkTrainer&) = delete;
-  NetworkTrainer& operator=(const NetworkTrainer&) = delete;
-
   /// Updates θ and returns the step size, or nothing if steps differ in size. Throws NumericError, with
   /// round, step and loss, if the loss is not finite; θ is then unchanged.
   virtual std::optional<double> train(ExecutionContext& context, const TrainingTask& task,

@@ -9,8 +9,6 @@
 #include "core/math/optimizer_step.h"
 #include "core/ops/blas.h"
 #include "core/ops/gradient_products.h"
-#include "core/ops/pair_training.h"
-#include "core/ops/relu_network.h"
 #include "core/runtime/execution_context.h"
 #include "models/modules/module_model.h"
 

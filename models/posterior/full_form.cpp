@@ -1,10 +1,9 @@
-#include "models/posterior/full_form.h"
+#include "models/posterior/full_posterior.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <cstring>
 
 #include "core/math/any_cpu.h"

@@ -6,7 +6,6 @@
 #include <cassert>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "core/online/retraining.h"
 #include "core/ops/gradient_products.h"

@@ -3,11 +3,97 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
+#include "core/covariance/dictionary_policy.h"
+#include "core/io/state_archive.h"
 #include "core/ops/inverse_factor.h"
-#include "models/posterior/inducing_dictionary.h"
+#include "core/runtime/execution_context.h"
+#include "models/posterior/posterior.h"
 
 namespace olrank {
+
+/// The lower triangle of a square matrix that grows at its end, in rows stride() numbers apart; zeros are
+/// above the diagonal until somebody writes there. Copies share the rows that both have, so that threads
+/// can read one while another appends to the original. Only one of the copies may grow.
+class LowerTriangle {
+ public:
+  LowerTriangle() : values_(std::make_shared<AlignedVector<double>>()) {}
+  /// Zeros.
+  explicit LowerTriangle(std::int64_t size);
+
+  std::int64_t size() const { return size_; }
+  std::int64_t stride() const { return stride_; }
+  double* row(std::int64_t i) { return values_->data() + i * stride_; }
+  const double* row(std::int64_t i) const { return values_->data() + i * stride_; }
+  double* data() { return values_->data(); }
+  const double* data() const { return values_->data(); }
+  /// Counts the bytes of the rows as they are stored, without unused capacity.
+  std::int64_t bytes() const;
+
+  /// More rows, which the caller writes.
+  void grow(std::int64_t size);
+  /// Forgets the rows from this number on.
+  void truncate(std::int64_t size) { size_ = size; }
+  /// A copy of these numbers in a matrix of `size` rows, zeros elsewhere.
+  LowerTriangle extended(std::int64_t size) const;
+
+  void save(StateWriter& state, std::string_view name) const;
+  void load(StateReader& state, std::string_view name, std::int64_t size);
+
+ private:
+  std::shared_ptr<AlignedVector<double>> values_;
+  std::int64_t size_ = 0;
+  std::int64_t stride_ = 0;
+};
+
+/// The dictionary Z of the inducing covariance: observed pairs with their factors, and C Cᵀ = s K_ZZ. A
+/// gradient's coordinates z = C⁻¹ s k_Z are those of its part in the span of Z, in an orthonormal basis.
+/// Pairs that are added leave earlier coordinates as they are. Copies share what both have; only one may
+/// grow.
+class InducingDictionary {
+ public:
+  InducingDictionary(const TangentShape& shape, double scale)
+      : shape_(shape), scale_(scale), factors_(shape) {}
+
+  std::int64_t members() const { return factors_.pairs(); }
+  TangentFactors factors() const { return factors_.all(); }
+  std::int64_t bytes() const;
+
+  /// kernel [members × docs] = s k_Z, rows `docs.docs` numbers apart.
+  void find_kernel(ExecutionContext& context, TangentFactors docs, double* kernel) const;
+  /// kernel [members × pairs] of pairs, winner then loser.
+  void find_pair_kernel(ExecutionContext& context, TangentFactors pairs, double* kernel) const;
+  /// x [members × columns] ← C⁻¹ x.
+  void project(ExecutionContext& context, std::int64_t columns, double* x) const;
+  /// x [members × columns] ← C⁻ᵀ x.
+  void solve_transposed(ExecutionContext& context, std::int64_t columns, double* x) const;
+  /// R [rows × rows] with R C = F, `rows` the first members: columns [rows × columns] of Fᵀ ← those of Rᵀ.
+  void divide(std::int64_t rows, std::int64_t columns, double* f) const;
+
+  /// Decides by `policy` which of these pairs enter, and lets them. `pairs` are of `docs`; coordinates
+  /// [members × pairs], rows `stride` numbers apart, are theirs; `residual` and `magnitudes` as for
+  /// DictionaryPolicy::admit().
+  Admission add(const DictionaryPolicy& policy, TangentFactors docs, std::span<const PreferencePair> pairs,
+                std::span<const double> coordinates, std::int64_t stride,
+                std::span<const double> magnitudes, std::span<double> residual);
+  /// Adds pairs of which nothing is known yet, winner then loser.
+  Admission add(ExecutionContext& context, const DictionaryPolicy& policy, TangentFactors pairs);
+  /// Forgets the members from this number on.
+  void truncate(std::int64_t members) {
+    factors_.truncate(members);
+    c_.truncate(members);
+  }
+
+  void save(StateWriter& state) const;
+  void load(StateReader& state);
+
+ private:
+  TangentShape shape_;
+  double scale_;
+  ObservedPairs factors_;
+  LowerTriangle c_;
+};
 
 /// It holds what the observed pairs say within the span of a dictionary: B = λI + T with T = Σ_s z_s z_sᵀ,
 /// and RᵀR = C⁻ᵀ(I/λ − B⁻¹)C⁻¹, so that ‖g‖²_{A⁻¹} = k/λ − ‖Rκ‖² with κ = s k_Z in one product. Pairs

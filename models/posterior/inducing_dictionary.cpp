@@ -1,4 +1,4 @@
-#include "models/posterior/inducing_dictionary.h"
+#include "models/posterior/inducing_covariance.h"
 
 #include <algorithm>
 #include <vector>

@@ -16,7 +16,6 @@
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
-#include "models/posterior/posterior_memory.h"
 
 namespace olrank {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "core/covariance/dictionary_policy.h"
 #include "models/posterior/inducing_covariance.h"
-#include "models/posterior/inducing_dictionary.h"
 #include "models/posterior/posterior.h"
 
 namespace olrank {

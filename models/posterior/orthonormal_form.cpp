@@ -1,4 +1,4 @@
-#include "models/posterior/full_form.h"
+#include "models/posterior/full_posterior.h"
 
 #include <fmt/format.h>
 

@@ -7,8 +7,6 @@
 
 #include "core/math/any_cpu.h"
 #include "core/online/retraining.h"
-#include "core/ops/covariance.h"
-#include "core/runtime/execution_context.h"
 #include "core/throw_error.h"
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/inducing_posterior.h"

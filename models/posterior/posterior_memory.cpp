@@ -1,4 +1,4 @@
-#include "models/posterior/posterior_memory.h"
+#include "models/posterior/posterior.h"
 
 #include <algorithm>
 #include <cmath>

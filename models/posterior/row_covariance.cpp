@@ -11,7 +11,7 @@
 #include "core/math/any_cpu.h"
 #include "core/ops/blas.h"
 #include "core/ops/covariance.h"
-#include "models/posterior/full_form.h"
+#include "models/posterior/full_posterior.h"
 
 namespace olrank {
 namespace {

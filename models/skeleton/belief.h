@@ -35,13 +35,8 @@ struct Evidence {
 /// It is what a ranker knows about the order of a query's documents: their scores, and either widths from a
 /// posterior or the votes of an ensemble. The parameters belong to its ModelLearner. Const functions may
 /// run on several threads at once.
-class Belief : public Stateful {
+class Belief : public Interface, public Stateful {
  public:
-  Belief() = default;
-  ~Belief() override = default;
-  Belief(const Belief&) = delete;
-  Belief& operator=(const Belief&) = delete;
-
   /// Arrays for a query of `docs` documents, uninitialised.
   virtual Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const = 0;
   /// Fills everything but the widths.
@@ -89,13 +84,8 @@ struct EnsembleSpec {
 };
 
 /// How a ranker's parameters follow its feedback: the history and the trainers.
-class ModelLearner : public Stateful {
+class ModelLearner : public Interface, public Stateful {
  public:
-  ModelLearner() = default;
-  ~ModelLearner() override = default;
-  ModelLearner(const ModelLearner&) = delete;
-  ModelLearner& operator=(const ModelLearner&) = delete;
-
   virtual MemberThetas thetas() const = 0;
   /// Replaces those of thetas(); the history no longer belongs to them.
   virtual void set_thetas(std::vector<std::vector<float>> thetas) = 0;

@@ -49,7 +49,6 @@ class ScoreModelRanker : public OnlineRanker {
   const std::string& name() const { return name_; }
   const TrialKeys& keys() const { return keys_; }
   const ScoreModel& score_model() const { return *model_; }
-  std::shared_ptr<const ScoreModel> shared_model() const { return model_; }
   std::span<const float> theta() const { return theta_; }
 
   /// f(x; θ) of the query's documents. Throws NumericError for scores that are not finite.

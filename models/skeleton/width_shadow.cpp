@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/ops/pair_training.h"
-
 namespace olrank {
 
 void ShadowComparison::start(std::span<const std::int32_t> shown, std::span<const float> scores,

@@ -10,22 +10,15 @@
 #include "arrays.h"
 #include "gil.h"
 #include "olrank/evaluation.h"
+#include "olrank/logs.h"
 
 namespace olrank::python {
 namespace {
 
-/// Keeps arrays of Python's, and lets go of them from any thread.
-std::shared_ptr<const void> keeper_of(nb::object arrays) {
-  return {new nb::object(std::move(arrays)), [](const void* kept) {
-            const Acquired acquired;
-            delete static_cast<const nb::object*>(kept);
-          }};
-}
-
 RankingData data_of(const Floats& values, const Values<std::uint8_t>& grades,
                     const Values<std::int64_t>& offsets, std::vector<std::string> names,
                     const Values<float>& weights, nb::object arrays) {
-  const auto owner = keeper_of(std::move(arrays));
+  const auto owner = shared(std::move(arrays));
   const Released released;
   return RankingData::of(owner, span_of(values), static_cast<std::int64_t>(values.shape(1)),
                          span_of(grades), span_of(offsets), std::move(names), copy_of(weights));
@@ -36,7 +29,7 @@ RankingData sparse_data_of(const Values<std::int64_t>& begins, const Values<std:
                            const Values<std::uint8_t>& grades, const Values<std::int64_t>& offsets,
                            std::vector<std::string> names, const Values<float>& weights,
                            nb::object arrays) {
-  const auto owner = keeper_of(std::move(arrays));
+  const auto owner = shared(std::move(arrays));
   const Released released;
   return RankingData::of(owner, {span_of(begins), span_of(columns), span_of(values)}, features,
                          span_of(grades), span_of(offsets), std::move(names), copy_of(weights));
@@ -108,6 +101,24 @@ void add_data(nb::module_& module) {
                                {std::move(at), std::move(metrics), std::move(convention), std::move(gain),
                                 std::move(empty_queries), max_grade, by_query, threads});
              });
+  module.def(
+      "off_policy_values",
+      [](const nb::object& data, std::string log, std::vector<std::string> models, std::string policy,
+         std::string reward, std::vector<std::string> estimators, std::string click_model, std::int64_t at,
+         double clip, double confidence, std::int64_t replicates, std::uint64_t seed, int threads,
+         bool trust_code, std::string page) {
+        const RankingData* given = data.is_none() ? nullptr : &nb::cast<const RankingData&>(data);
+        const Released released;
+        return off_policy_values({std::move(log), std::move(models), std::move(policy), std::move(reward),
+                                  std::move(estimators), std::move(click_model), at, clip, confidence,
+                                  replicates, seed, threads, trust_code, std::move(page)},
+                                 given);
+      });
+  module.def("fit_click_models", [](std::string log, std::string model, double holdout, std::int64_t at,
+                                    std::int64_t iterations) {
+    const Released released;
+    return fit_click_models({std::move(log), std::move(model), holdout, at, iterations});
+  });
 }
 
 }  // namespace olrank::python

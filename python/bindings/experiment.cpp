@@ -15,7 +15,6 @@
 #include <tuple>
 
 #include "arrays.h"
-#include "background.h"
 #include "gil.h"
 #include "olrank/error.h"
 #include "olrank/external_metric.h"
@@ -277,19 +276,6 @@ Played play_in_background(ExperimentOptions& options, const nb::object& tell,
   return played;
 }
 
-std::tuple<std::string, std::vector<std::string>, std::vector<std::string>, int> play(
-    ExperimentOptions options, const nb::object& tell) {
-  PlayedExperiment played =
-      play_in_background<PlayedExperiment>(options, tell, [&options] { return play_experiment(options); });
-  return {played.out.string(), std::move(played.trials), std::move(played.failures), played.signal};
-}
-
-std::tuple<std::string, std::string, bool, int> tune(TuningOptions options, const nb::object& tell) {
-  PlayedTuning played = play_in_background<PlayedTuning>(options.experiment, tell,
-                                                         [&options] { return play_tuning(options); });
-  return {played.out.string(), std::move(played.winners), played.complete, played.signal};
-}
-
 TuningOptions::Step step_of(const std::string& name) {
   if (name == "grid") return TuningOptions::Step::kMakeGrid;
   if (name == "choose") return TuningOptions::Step::kChoose;
@@ -327,18 +313,11 @@ void add_experiments(nb::module_& module) {
             return features_of(query, self);
           },
           "Features of the documents [V × d], normalised.")
-      .def(
-          "uniform",
-          [](const UserQuery& self, std::int32_t doc, UserDecision decision) {
-            return self.coins.uniform(doc, decision);
-          },
-          nb::arg("doc"), nb::arg("decision"))
-      .def(
-          "own",
-          [](const UserQuery& self, std::int32_t doc, std::uint32_t number) {
-            return self.coins.own(doc, number);
-          },
-          nb::arg("doc"), nb::arg("number"));
+      .def("uniform", [](const UserQuery& self, std::int32_t doc,
+                         UserDecision decision) { return self.coins.uniform(doc, decision); })
+      .def("own", [](const UserQuery& self, std::int32_t doc, std::uint32_t number) {
+        return self.coins.own(doc, number);
+      });
   nb::class_<RankerQuery> of_ranker(module, "RankerQuery",
                                     "What a ranker knows about the query of a round.");
   add_query(of_ranker);
@@ -362,21 +341,26 @@ void add_experiments(nb::module_& module) {
                options.command = std::move(command);
                options.shard = std::move(shard);
                options.plays = plays;
-               return play(std::move(options), tell);
+               PlayedExperiment played = play_in_background<PlayedExperiment>(
+                   options, tell, [&options] { return play_experiment(options); });
+               return std::tuple(played.out.string(), std::move(played.trials), std::move(played.failures),
+                                 played.signal);
              });
-  module.def("tune",
-             [](std::string configuration, std::string origin, std::string out, const std::string& earlier,
-                const nb::object& tell, std::string by, const std::string& step) {
-               TuningOptions options;
-               options.experiment.configuration = std::move(configuration);
-               options.experiment.origin = std::move(origin);
-               options.experiment.out = std::move(out);
-               options.experiment.earlier = earlier_of(earlier);
-               options.experiment.command = "olrank.tune(…)";
-               options.by = std::move(by);
-               options.step = step_of(step);
-               return tune(std::move(options), tell);
-             });
+  module.def(
+      "tune", [](std::string configuration, std::string origin, std::string out, const std::string& earlier,
+                 const nb::object& tell, std::string by, const std::string& step) {
+        TuningOptions options;
+        options.experiment.configuration = std::move(configuration);
+        options.experiment.origin = std::move(origin);
+        options.experiment.out = std::move(out);
+        options.experiment.earlier = earlier_of(earlier);
+        options.experiment.command = "olrank.tune(…)";
+        options.by = std::move(by);
+        options.step = step_of(step);
+        PlayedTuning played = play_in_background<PlayedTuning>(options.experiment, tell,
+                                                               [&options] { return play_tuning(options); });
+        return std::tuple(played.out.string(), std::move(played.winners), played.complete, played.signal);
+      });
   module.def("external_state",
              [](const std::string& trial) { return to_bytes(external_ranker_state(trial)); });
   module.def("report", [](const std::vector<std::string>& folders, const std::string& form,

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "arrays.h"
-#include "background.h"
 #include "gil.h"
 #include "olrank/error.h"
 #include "olrank/external_model.h"

@@ -53,7 +53,6 @@ NB_MODULE(_core, module) {
   module.doc() = "The engine of olrank. Use the package olrank, which wraps it.";
   olrank::python::add_errors();
   olrank::python::add_data(module);
-  olrank::python::add_logs(module);
   olrank::python::add_rankers(module);
   olrank::python::add_models(module);
   olrank::python::add_experiments(module);

@@ -8,7 +8,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <mutex>
-#include <optional>
 
 #include "arrays.h"
 #include "gil.h"
@@ -70,6 +69,38 @@ HeldGpuDocs gpu_docs_of(nb::ndarray<nb::ro> tensor) {
   return {std::move(tensor), docs};
 }
 
+std::span<const float> docs_of(const Floats& table) {
+  return span_of(table);
+}
+const GpuDocs& docs_of(const HeldGpuDocs& given) {
+  return given.docs;
+}
+std::size_t count_of(const Floats& table) {
+  return table.shape(0);
+}
+std::size_t count_of(const HeldGpuDocs& given) {
+  return static_cast<std::size_t>(given.docs.docs);
+}
+
+/// Adds what is computed from documents, which lie here or on a GPU.
+template <class Docs>
+void add_scoring(nb::class_<SharedRanker>& type) {
+  type.def("rank",
+           [](SharedRanker& self, const Docs& docs, std::string_view query, bool widths,
+              std::int64_t ranks) {
+             return self.with(
+                 [&](Ranker& ranker) { return ranker.rank(docs_of(docs), query, widths, ranks); });
+           })
+      .def("score",
+           [](SharedRanker& self, const Docs& docs) {
+             return to_array(self.with([&](Ranker& ranker) { return ranker.score(docs_of(docs)); }));
+           })
+      .def("widths", [](SharedRanker& self, const Docs& docs) {
+        auto widths = self.with([&](Ranker& ranker) { return ranker.widths(docs_of(docs)); });
+        return to_array(std::move(widths), {count_of(docs), count_of(docs)});
+      });
+}
+
 nb::object certain_of(const ShownList& list) {
   std::vector<std::int32_t> pairs;
   pairs.reserve(2 * list.certain.size());
@@ -127,7 +158,10 @@ void add_shown_list(nb::module_& module) {
 void add_rankers(nb::module_& module) {
   add_shown_list(module);
   nb::class_<HeldGpuDocs>(module, "GpuDocs").def_static("of", &gpu_docs_of);
-  nb::class_<SharedRanker>(module, "Ranker")
+  nb::class_<SharedRanker> ranker(module, "Ranker");
+  add_scoring<Floats>(ranker);
+  add_scoring<HeldGpuDocs>(ranker);
+  ranker
       .def_static(
           "make",
           [](const std::string& kind, std::int64_t features, std::int64_t cutoff, std::uint64_t seed,
@@ -154,61 +188,23 @@ void add_rankers(nb::module_& module) {
             return made_by([&] { return Ranker::from_bytes(std::move(bytes), threads, true); });
           },
           nb::rv_policy::take_ownership)
-      .def(
-          "rank",
-          [](SharedRanker& self, const Floats& docs, std::string_view query, bool widths,
-             std::int64_t ranks) {
-            return self.with(
-                [&](Ranker& ranker) { return ranker.rank(span_of(docs), query, widths, ranks); });
-          },
-          nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
-      .def(
-          "rank",
-          [](SharedRanker& self, const HeldGpuDocs& given, std::string_view query, bool widths,
-             std::int64_t ranks) {
-            return self.with([&](Ranker& ranker) { return ranker.rank(given.docs, query, widths, ranks); });
-          },
-          nb::arg("docs"), nb::arg("query"), nb::arg("widths"), nb::arg("ranks"))
       .def("gpu", in_turn(&Ranker::gpu))
       .def("gpu_stream",
            [](SharedRanker& self) {
              return reinterpret_cast<std::uintptr_t>(
                  self.with([](Ranker& ranker) { return ranker.gpu_stream(); }));
            })
-      .def(
-          "shown_list",
-          [](SharedRanker& self, const Floats& docs, const Values<std::int32_t>& shown,
-             std::string_view query) {
-            return self.with(
-                [&](Ranker& ranker) { return ranker.shown_list(span_of(docs), span_of(shown), query); });
-          },
-          nb::arg("docs"), nb::arg("shown"), nb::arg("query"))
-      .def(
-          "learn",
-          [](SharedRanker& self, const ShownList& list, const Values<std::uint8_t>& clicks,
-             const Values<double>& rewards) {
-            return self.with(
-                [&](Ranker& ranker) { return ranker.learn(list, span_of(clicks), span_of(rewards)); });
-          },
-          nb::arg("list"), nb::arg("clicks"), nb::arg("rewards"))
-      .def("score",
-           [](SharedRanker& self, const Floats& docs) {
-             return to_array(self.with([&](Ranker& ranker) { return ranker.score(span_of(docs)); }));
+      .def("shown_list",
+           [](SharedRanker& self, const Floats& docs, const Values<std::int32_t>& shown,
+              std::string_view query) {
+             return self.with(
+                 [&](Ranker& ranker) { return ranker.shown_list(span_of(docs), span_of(shown), query); });
            })
-      .def("score",
-           [](SharedRanker& self, const HeldGpuDocs& given) {
-             return to_array(self.with([&](Ranker& ranker) { return ranker.score(given.docs); }));
-           })
-      .def("widths",
-           [](SharedRanker& self, const HeldGpuDocs& given) {
-             const auto docs = static_cast<std::size_t>(given.docs.docs);
-             return to_array(self.with([&](Ranker& ranker) { return ranker.widths(given.docs); }),
-                             {docs, docs});
-           })
-      .def("widths",
-           [](SharedRanker& self, const Floats& docs) {
-             auto widths = self.with([&](Ranker& ranker) { return ranker.widths(span_of(docs)); });
-             return to_array(std::move(widths), {docs.shape(0), docs.shape(0)});
+      .def("learn",
+           [](SharedRanker& self, const ShownList& list, const Values<std::uint8_t>& clicks,
+              const Values<double>& rewards) {
+             return self.with(
+                 [&](Ranker& ranker) { return ranker.learn(list, span_of(clicks), span_of(rewards)); });
            })
       .def("bytes",
            [](SharedRanker& self) {

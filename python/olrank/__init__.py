@@ -26,10 +26,10 @@ _core.read_onnx_by(_onnx.read)
 from olrank._core import RankerQuery  # noqa: E402
 from olrank._external import CertainRanker, Metric, OnlineRanker, User, UserQuery  # noqa: E402
 from olrank.client import Client, ServiceError  # noqa: E402
-from olrank.data import Dataset, Query, load_ir_dataset, load_letor, load_lightgbm, load_table, synthetic  # noqa: E402
+from olrank.data import Dataset, Query, load_ir_dataset, load_letor, load_table, synthetic  # noqa: E402
 from olrank.errors import DataError, Error, InvalidArgument, NumericError  # noqa: E402
 from olrank.experiment import Callback, Evaluation, Results, Trial, Tuning, report, run, tune  # noqa: E402
-from olrank.logs import click_log, fit_clicks, load_baidu_ultr, ope  # noqa: E402
+from olrank.logs import click_log, fit_clicks, load_baidu_ultr, load_lightgbm, ope  # noqa: E402
 from olrank.metrics import evaluate  # noqa: E402
 from olrank.model import Model, fit, load_model  # noqa: E402
 from olrank.program import export, replay, trace  # noqa: E402

@@ -7,7 +7,6 @@ import html
 import json
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,7 +137,7 @@ class Dataset:
         return None if self._names is None else list(self._names)
 
     def in_order(self, names: Sequence[str] | None) -> Dataset:
-        """The same data with the features in the order of these names; itself where either has no names."""
+        """Returns the same data with the features in the order of these names; itself where either has no names."""
         wanted = None if names is None else tuple(names)
         if wanted is None or self._names is None:
             return self
@@ -265,62 +264,6 @@ def _csv(name: str) -> dict[str, npt.NDArray[Any]]:
         except ValueError:
             columns[column] = np.array(values, dtype=np.str_)
     return columns
-
-
-def _numbers(name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
-    """Reads the numbers of a file with one on each line."""
-    try:
-        return np.loadtxt(name, dtype=kind, ndmin=1)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{name} cannot be read: {error}.") from error
-
-
-def _beside(name: str, kind: str) -> str | None:
-    """The file NAME.KIND; none where there is no such name."""
-    beside = f"{name}.{kind}"
-    if os.path.lexists(beside) and not os.path.isfile(beside):
-        raise DataError(f"{beside} is a folder, a pipe, a device or a link to no file: remove or rename it, or make it a file.")
-    return beside if os.path.lexists(beside) else None
-
-
-def load_lightgbm(path: str | os.PathLike[str], log: str | os.PathLike[str] | None = None) -> Dataset:
-    """LightGBM's data file, grade first: LibSVM, or numbers between tabs or commas; its queries' sizes are in PATH.query.
-
-    PATH.weight, if it is there, has a weight for each row, the same in all rows of a query.
-    With `log`, the grades are clicks, PATH.position says where each document was shown, from 1, and `log` becomes the log
-    of the shown lists, as by click_log().
-    """
-    name = as_path(path)
-    if log is None and _beside(name, "position"):
-        warnings.warn(f"{name}.position is not used: where grades are clicks, log=… makes a log of the shown lists.", stacklevel=2)
-    beside = _beside(name, "query") or _beside(name, "group")
-    if beside is None:
-        raise DataError(f"{name}.query is missing: write the number of documents of each query into it, one on each line.")
-    group = _numbers(beside, np.int64)
-    position = None if log is None else _numbers(_beside(name, "position") or f"{name}.position", np.int64)
-    weight = _numbers(f"{name}.weight", np.float64) if _beside(name, "weight") else None
-    try:
-        with open(name, encoding="utf-8") as file:
-            rows = [re.split(r"[\s,]+", line.strip()) for line in file if line.strip()]
-        if any(":" in word for row in rows for word in row[1:]):
-            pairs = [(row, *word.split(":")) for row, words in enumerate(rows) for word in words[1:]]
-            table = np.zeros((len(rows), 1 + max(int(column) for _, column, _ in pairs)), dtype=np.float32)
-            for row, column, value in pairs:
-                table[row, int(column)] = float(value)
-        else:
-            table = np.array([row[1:] for row in rows], dtype=np.float32)
-        grades = np.array([row[0] for row in rows], dtype=np.float64)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{name} cannot be read: {error}.") from error
-    if weight is not None and len(weight) != len(rows):
-        raise DataError(f"{name}.weight has {len(weight)} weights for {len(rows)} rows: give one for each, on a line of its own.")
-    of_queries = None if weight is None else as_weights(weight, as_offsets(group, len(rows)), name=f"{name}.weight")
-    data = Dataset.from_arrays(table, grades, group=group, weight=of_queries)
-    if log is not None:
-        from olrank.logs import click_log  # which needs this module
-
-        click_log(data, log, position=position)
-    return data
 
 
 def load_ir_dataset(dataset: Any, features: Callable[[Any, Any], Any], *, scoreddocs: bool = False) -> tuple[Dataset, list[str]]:

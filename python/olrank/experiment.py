@@ -375,17 +375,27 @@ Prepared = tuple[Config, str | os.PathLike[str] | None, tempfile.TemporaryDirect
 
 
 def _prepared(config: Config, out: str | os.PathLike[str] | None, what: str, resume: bool, force: bool) -> Prepared:
-    """The configuration with files in place of data sets, and what _folder_of() tells."""
+    """The configuration with files in place of data sets; the folder to write, None for that of the configuration; where it is a
+    temporary one, its object, with which it goes; and what becomes of earlier results."""
+    if resume and force:
+        raise InvalidArgument("resume continues and force replaces earlier results: choose one of them.")
+    earlier = "resume" if resume else "replace" if force else "refuse"
     table = config if isinstance(config, Mapping) else _read(config)[2]
-    out, temporary, earlier = _folder_of(table, out, what, resume, force)
+    temporary = None
+    if out is None and "out" not in table.get("run", {}):
+        if resume:
+            raise InvalidArgument(f"resume needs the folder of the earlier {what}: give out.")
+        temporary = tempfile.TemporaryDirectory(prefix="olrank-")
+        out = Path(temporary.name) / what
     data = table.get("data")
     if isinstance(data, Dataset):
         raise InvalidArgument('data is a Dataset: give one for each part, {"train": …, "test": …}.')
+    given = data if isinstance(data, Mapping) else {}
     for part in ("train", "test", "vali"):
-        one = data.get(part) if isinstance(data, Mapping) else None
-        if not isinstance(one, (Dataset, str, os.PathLike, type(None))):
-            raise TypeError(f"data.{part} is a {type(one).__name__}: give a Dataset, such as Dataset.from_table() makes, or the path of a file.")
-    parts = {part: one for part, one in data.items() if isinstance(one, Dataset)} if isinstance(data, Mapping) else {}
+        if not isinstance(given.get(part), (Dataset, str, os.PathLike, type(None))):
+            kind = type(given[part]).__name__
+            raise TypeError(f"data.{part} is a {kind}: give a Dataset, such as Dataset.from_table() makes, or the path of a file.")
+    parts = {part: one for part, one in given.items() if isinstance(one, Dataset)}
     if not parts:
         return config, out, temporary, earlier
     folder = Path(f"{as_path(table['run']['out'] if out is None else out)}.data").absolute()
@@ -393,23 +403,7 @@ def _prepared(config: Config, out: str | os.PathLike[str] | None, what: str, res
     names = parts["train"].feature_names if "train" in parts else None
     for part, one in parts.items():
         one.in_order(names).save(folder / f"{part}.txt")
-    return {**table, "data": {**(data or {}), **{part: folder / f"{part}.txt" for part in parts}}}, out, temporary, earlier
-
-
-def _folder_of(
-    table: Mapping[str, Any], out: str | os.PathLike[str] | None, what: str, resume: bool, force: bool
-) -> tuple[str | os.PathLike[str] | None, tempfile.TemporaryDirectory[str] | None, str]:
-    """The folder to write, None for that of the configuration; where it is a temporary one, its object, with which it goes;
-    and what becomes of earlier results."""
-    if resume and force:
-        raise InvalidArgument("resume continues and force replaces earlier results: choose one of them.")
-    earlier = "resume" if resume else "replace" if force else "refuse"
-    if out is not None or "out" in table.get("run", {}):
-        return out, None, earlier
-    if resume:
-        raise InvalidArgument(f"resume needs the folder of the earlier {what}: give out.")
-    temporary = tempfile.TemporaryDirectory(prefix="olrank-")
-    return Path(temporary.name) / what, temporary, earlier
+    return {**table, "data": {**given, **{part: folder / f"{part}.txt" for part in parts}}}, out, temporary, earlier
 
 
 def in_words_of_python(message: str) -> str:

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olrank import _core
-from olrank._arrays import ArrayLike, as_array, as_numbers, as_path, columns_of, joined
+from olrank._arrays import ArrayLike, as_array, as_numbers, as_offsets, as_path, as_weights, columns_of, joined
 from olrank.data import Dataset, layout, read_table
 from olrank.errors import DataError, InvalidArgument
 from olrank.model import Model, load_model
@@ -129,6 +130,60 @@ def click_log(
 def _require_clicks(values: npt.NDArray[Any], what: str) -> None:
     if not np.isin(values, (0, 1)).all():
         raise InvalidArgument(f"{what} has values other than 0 and 1: it says whether a document was clicked.")
+
+
+def _numbers(name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Reads the numbers of a file with one on each line."""
+    try:
+        return np.loadtxt(name, dtype=kind, ndmin=1)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} cannot be read: {error}.") from error
+
+
+def _beside(name: str, kind: str) -> str | None:
+    """The file NAME.KIND; none where there is no such name."""
+    beside = f"{name}.{kind}"
+    if os.path.lexists(beside) and not os.path.isfile(beside):
+        raise DataError(f"{beside} is a folder, a pipe, a device or a link to no file: remove or rename it, or make it a file.")
+    return beside if os.path.lexists(beside) else None
+
+
+def load_lightgbm(path: Path, log: Path | None = None) -> Dataset:
+    """LightGBM's data file, grade first: LibSVM, or numbers between tabs or commas; its queries' sizes are in PATH.query.
+
+    PATH.weight, if it is there, has a weight for each row, the same in all rows of a query.
+    With `log`, the grades are clicks, PATH.position says where each document was shown, from 1, and `log` becomes the log
+    of the shown lists, as by click_log().
+    """
+    name = as_path(path)
+    if log is None and _beside(name, "position"):
+        warnings.warn(f"{name}.position is not used: where grades are clicks, log=… makes a log of the shown lists.", stacklevel=2)
+    beside = _beside(name, "query") or _beside(name, "group")
+    if beside is None:
+        raise DataError(f"{name}.query is missing: write the number of documents of each query into it, one on each line.")
+    group = _numbers(beside, np.int64)
+    position = None if log is None else _numbers(_beside(name, "position") or f"{name}.position", np.int64)
+    weight = _numbers(f"{name}.weight", np.float64) if _beside(name, "weight") else None
+    try:
+        with open(name, encoding="utf-8") as file:
+            rows = [re.split(r"[\s,]+", line.strip()) for line in file if line.strip()]
+        if any(":" in word for row in rows for word in row[1:]):
+            pairs = [(row, *word.split(":")) for row, words in enumerate(rows) for word in words[1:]]
+            table = np.zeros((len(rows), 1 + max(int(column) for _, column, _ in pairs)), dtype=np.float32)
+            for row, column, value in pairs:
+                table[row, int(column)] = float(value)
+        else:
+            table = np.array([row[1:] for row in rows], dtype=np.float32)
+        grades = np.array([row[0] for row in rows], dtype=np.float64)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} cannot be read: {error}.") from error
+    if weight is not None and len(weight) != len(rows):
+        raise DataError(f"{name}.weight has {len(weight)} weights for {len(rows)} rows: give one for each, on a line of its own.")
+    of_queries = None if weight is None else as_weights(weight, as_offsets(group, len(rows)), name=f"{name}.weight")
+    data = Dataset.from_arrays(table, grades, group=group, weight=of_queries)
+    if log is not None:
+        click_log(data, log, position=position)
+    return data
 
 
 def fit_clicks(

@@ -1,4 +1,4 @@
-"""What the program `olrank` does on files and folders, as functions. They run it in a process of its own."""
+"""These functions do what the program `olrank` does on files and folders. They run it in a process of its own."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@
 
 #include "core/io/state_archive.h"
 #include "core/random/rng_stream.h"
-#include "recommend/factors/efm.h"
 #include "recommend/factors/factor_matrix.h"
 #include "recommend/mter/mter_kernels.h"
 #include "recommend/recommender.h"

@@ -1,5 +1,3 @@
-#include "recommend/factors/efm.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -272,8 +270,6 @@ class EfmTraining : public RecommenderTraining {
   EfmRecommender model_;
 };
 
-constexpr int kSweeps = 10;
-
 std::int64_t plan_efm(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
   const std::int64_t columns = settings.factors.dimension + settings.factors.hidden_dimension;
   const std::int64_t factors = (counts.users + counts.items + counts.features) * padded_width(columns);
@@ -313,52 +309,5 @@ constinit const RecommenderKindRow kEfmKind = {
     plan_efm,
     start_training<EfmTraining>,
     read_efm};
-
-void NonnegativeRow::clear() {
-  std::fill(gram_.begin(), gram_.end(), 0.0);
-  std::fill(right_.begin(), right_.end(), 0.0);
-}
-
-void NonnegativeRow::add(std::span<const float> f, double target, double weight) {
-  const std::size_t size = right_.size();
-  for (std::size_t i = 0; i < f.size(); ++i) {
-    const double scaled = weight * double{f[i]};
-    right_[i] += scaled * target;
-    for (std::size_t j = i; j < f.size(); ++j) gram_[i * size + j] += scaled * double{f[j]};
-  }
-}
-
-void NonnegativeRow::solve(double penalty, std::span<float> x) const {
-  const std::size_t size = right_.size();
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
-    for (std::size_t i = 0; i < size; ++i) {
-      const double curvature = gram_[i * size + i] + penalty;
-      if (curvature <= 0.0) continue;
-      double slope = right_[i] - penalty * double{x[i]};
-      for (std::size_t j = 0; j < i; ++j) slope -= gram_[j * size + i] * double{x[j]};
-      for (std::size_t j = i; j < size; ++j) slope -= gram_[i * size + j] * double{x[j]};
-      x[i] = static_cast<float>(std::max(double{x[i]} + slope / curvature, 0.0));
-    }
-  }
-}
-
-void fit_rows(ExecutionContext& context, FactorMatrix& fitted, double penalty,
-              const std::vector<ObservedRows>& observed) {
-  constexpr std::int64_t kRowsOfBlock = 32;
-  context.for_blocks(fitted.rows, kRowsOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
-    NonnegativeRow row(fitted.columns);
-    for (std::int64_t number = begin; number < end; ++number) {
-      row.clear();
-      for (const ObservedRows& part : observed) {
-        for (std::int64_t i = 0; i < part.rows->count(number) && part.weight > 0.0; ++i) {
-          row.add(
-              {part.given->row(part.rows->others_of(number)[i]), static_cast<std::size_t>(part.columns)},
-              part.rows->ratings_of(number)[i], part.weight);
-        }
-      }
-      row.solve(penalty, {fitted.row(number), static_cast<std::size_t>(fitted.columns)});
-    }
-  });
-}
 
 }  // namespace olrank

@@ -6,15 +6,13 @@
 #include <cassert>
 #include <cmath>
 
-#include "core/io/state_archive.h"
-#include "core/math/host_device.h"
 #include "core/math/pair_loss.h"
-#include "core/random/rng_stream.h"
 
 namespace olrank {
 namespace {
 
 constexpr float kTinySquare = 1e-12F;
+constexpr int kSweeps = 10;  // of coordinate descent
 
 OLRANK_ALWAYS_INLINE void adagrad_elements(float rate, float lowest, const float* gradient, float* squares,
                                            float* theta, std::int64_t count) {
@@ -224,6 +222,53 @@ double pair_slopes(std::span<const float> differences, double weight, std::span<
     loss += std::log(product);
   }
   return loss;
+}
+
+void NonnegativeRow::clear() {
+  std::fill(gram_.begin(), gram_.end(), 0.0);
+  std::fill(right_.begin(), right_.end(), 0.0);
+}
+
+void NonnegativeRow::add(std::span<const float> f, double target, double weight) {
+  const std::size_t size = right_.size();
+  for (std::size_t i = 0; i < f.size(); ++i) {
+    const double scaled = weight * double{f[i]};
+    right_[i] += scaled * target;
+    for (std::size_t j = i; j < f.size(); ++j) gram_[i * size + j] += scaled * double{f[j]};
+  }
+}
+
+void NonnegativeRow::solve(double penalty, std::span<float> x) const {
+  const std::size_t size = right_.size();
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (std::size_t i = 0; i < size; ++i) {
+      const double curvature = gram_[i * size + i] + penalty;
+      if (curvature <= 0.0) continue;
+      double slope = right_[i] - penalty * double{x[i]};
+      for (std::size_t j = 0; j < i; ++j) slope -= gram_[j * size + i] * double{x[j]};
+      for (std::size_t j = i; j < size; ++j) slope -= gram_[i * size + j] * double{x[j]};
+      x[i] = static_cast<float>(std::max(double{x[i]} + slope / curvature, 0.0));
+    }
+  }
+}
+
+void fit_rows(ExecutionContext& context, FactorMatrix& fitted, double penalty,
+              const std::vector<ObservedRows>& observed) {
+  constexpr std::int64_t kRowsOfBlock = 32;
+  context.for_blocks(fitted.rows, kRowsOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    NonnegativeRow row(fitted.columns);
+    for (std::int64_t number = begin; number < end; ++number) {
+      row.clear();
+      for (const ObservedRows& part : observed) {
+        for (std::int64_t i = 0; i < part.rows->count(number) && part.weight > 0.0; ++i) {
+          row.add(
+              {part.given->row(part.rows->others_of(number)[i]), static_cast<std::size_t>(part.columns)},
+              part.rows->ratings_of(number)[i], part.weight);
+        }
+      }
+      row.solve(penalty, {fitted.row(number), static_cast<std::size_t>(fitted.columns)});
+    }
+  });
 }
 
 }  // namespace olrank

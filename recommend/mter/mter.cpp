@@ -29,14 +29,7 @@ MterForm form_of(RecommenderKind kind) {
 }
 
 /// The phrases that the training used as praise of each feature.
-struct FeaturePhrases {
-  std::vector<std::int64_t> ends = {0};
-  std::vector<std::int32_t> phrases;
-
-  std::span<const std::int32_t> of(std::int64_t feature) const {
-    return {phrases.data() + ends[feature], static_cast<std::size_t>(ends[feature + 1] - ends[feature])};
-  }
-};
+using FeaturePhrases = Groups<std::int32_t>;
 
 FeaturePhrases praising_phrases(const TrainingData& data) {
   const Reviews& reviews = *data.reviews;
@@ -49,13 +42,13 @@ FeaturePhrases praising_phrases(const TrainingData& data) {
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   FeaturePhrases phrases;
-  phrases.ends.assign(reviews.names.features.size() + 1, 0);
+  phrases.begin.assign(reviews.names.features.size() + 1, 0);
   for (const auto& [feature, phrase] : used) {
-    ++phrases.ends[feature + 1];
-    phrases.phrases.push_back(phrase);
+    ++phrases.begin[feature + 1];
+    phrases.values.push_back(phrase);
   }
-  for (std::size_t feature = 1; feature < phrases.ends.size(); ++feature)
-    phrases.ends[feature] += phrases.ends[feature - 1];
+  for (std::size_t feature = 1; feature < phrases.begin.size(); ++feature)
+    phrases.begin[feature] += phrases.begin[feature - 1];
   return phrases;
 }
 
@@ -100,17 +93,17 @@ class MterRecommender : public Recommender {
   std::optional<Explanation> explain(std::int64_t user, std::int64_t item,
                                      const ReviewNames& names) const override {
     Explanation explanation;
-    explanation.details = {{"rating", preference(user, item, names.features.size())},
+    explanation.details = {{"rating", entry(0, user, item, names.features.size())},
                            {"scale", highest_rating_},
                            {"features", nlohmann::ordered_json::array()}};
     std::vector<double> liked(names.features.size());
     for (std::size_t feature = 0; feature < liked.size(); ++feature)
-      liked[feature] = preference(user, item, static_cast<std::int64_t>(feature));
+      liked[feature] = entry(0, user, item, static_cast<std::int64_t>(feature));
     for (const std::int32_t feature : largest_places(liked, kExplainedFeatures)) {
       const auto candidates = phrases_.of(feature);
       std::vector<double> strengths;
       for (const std::int32_t phrase : candidates)
-        strengths.push_back(phrase_strength(user, item, feature, phrase));
+        strengths.push_back(entry(1, user, phrase, feature) * entry(2, item, phrase, feature));
       nlohmann::ordered_json phrases = nlohmann::ordered_json::array();
       std::vector<std::string> quoted;
       for (const std::int32_t place : largest_places(strengths, kPhrasesOfFeature)) {
@@ -139,23 +132,13 @@ class MterRecommender : public Recommender {
         parameters.columns(MterSide::kPhrase)};
     state.put("mter.shape", shape);
     state.put("mter.highest_rating", highest_rating_);
-    state.put("mter.phrase_ends", phrases_.ends);
-    state.put("mter.phrases", phrases_.phrases);
+    state.put("mter.phrase_ends", phrases_.begin);
+    state.put("mter.phrases", phrases_.values);
     save_fields(parameters, state, false);
   }
 
  private:
-  /// x̂_ijk; feature p is the overall rating.
-  double preference(std::int64_t user, std::int64_t item, std::int64_t feature) const {
-    return entry(0, user, item, feature);
-  }
-
-  /// Ŷ^U_ikw · Ŷ^I_jkw.
-  double phrase_strength(std::int64_t user, std::int64_t item, std::int64_t feature,
-                         std::int64_t phrase) const {
-    return entry(1, user, phrase, feature) * entry(2, item, phrase, feature);
-  }
-
+  /// x̂_ijk, Ŷ^U_ikw or Ŷ^I_jkw; feature p is the overall rating.
   double entry(std::size_t task, std::int64_t row, std::int64_t column, std::int64_t feature) const {
     const FactorMatrix& rows = parameters_->met(task, kRowSide[task]);
     const FactorMatrix& columns = parameters_->met(task, kColumnSide[task]);
@@ -308,11 +291,11 @@ std::unique_ptr<Recommender> read_mter(StateReader& state, const ReviewCounts& c
   state.get_into("mter.shape", std::span<std::int64_t>(shape));
   const auto highest_rating = state.get_one<double>("mter.highest_rating");
   FeaturePhrases phrases;
-  phrases.ends = state.get<std::int64_t>("mter.phrase_ends");
-  phrases.phrases = state.get<std::int32_t>("mter.phrases");
+  phrases.begin = state.get<std::int64_t>("mter.phrase_ends");
+  phrases.values = state.get<std::int32_t>("mter.phrases");
   const bool sizes = std::all_of(shape.begin() + 1, shape.end(),
                                  [](std::int64_t columns) { return columns >= 1 && columns <= 1024; });
-  const bool lists = are_rows(phrases.ends, counts.features, phrases.phrases, counts.phrases);
+  const bool lists = are_rows(phrases.begin, counts.features, phrases.values, counts.phrases);
   if (!sizes || !lists || shape[0] < 0 || shape[0] > 2) state.fail("The model's shape is damaged.");
   FactorSettings settings;
   settings.dimension = settings.user_dimension = shape[1];

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "core/math/host_device.h"
-#include "recommend/factors/factor_matrix.h"
 
 namespace olrank {
 namespace {

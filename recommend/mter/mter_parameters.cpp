@@ -1,7 +1,5 @@
 #include "recommend/mter/mter_parameters.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <tuple>

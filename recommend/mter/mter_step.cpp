@@ -4,8 +4,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/random/rng_stream.h"
-
 namespace olrank {
 namespace {
 

@@ -7,8 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "core/random/rng_stream.h"
-
 namespace olrank {
 
 FactorTree::FactorTree(int dimension) : dimension_(dimension), nodes_(1), factors_(dimension, 0.0F) {}

@@ -50,14 +50,7 @@ Profiles make_profiles(std::int64_t rows, std::int64_t features, std::span<const
                        ProfileKind kind);
 
 /// The thresholds T_l at which a tree may split a feature, ascending. Each leaves values on both sides.
-struct Thresholds {
-  std::vector<std::int64_t> begin{0};
-  std::vector<float> values;
-
-  std::span<const float> of(std::int64_t feature) const {
-    return {values.data() + begin[feature], values.data() + begin[feature + 1]};
-  }
-};
+using Thresholds = Groups<float>;
 
 inline constexpr int kMostThresholds = 8;
 

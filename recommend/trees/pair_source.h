@@ -30,14 +30,7 @@ struct PairTerm {
 };
 
 /// Which pairs concern each row, in the order of the pairs.
-struct PairIndex {
-  std::vector<std::int64_t> begin{0};
-  std::vector<std::int64_t> pairs;
-
-  std::span<const std::int64_t> of(std::int64_t row) const {
-    return {pairs.data() + begin[row], pairs.data() + begin[row + 1]};
-  }
-};
+using PairIndex = Groups<std::int64_t>;
 
 /// The terms of a node's pairs with their vectors w, one padded row each.
 struct NodePairs {
@@ -102,5 +95,19 @@ class ItemPairs : public PairSource {
   ItemPairs(std::span<const ItemPair> pairs, std::int64_t items, const FactorRows& users);
   NodePairs gather(std::span<const std::int32_t> rows, const FactorRows& current) const override;
 };
+
+struct MatrixStartSettings {
+  int dimension = 20;
+  std::int64_t passes = 10;
+  double step_size = 0.1;    // of AdaGrad
+  double penalty = 0.02;     // of a squared factor, at each rating
+  double pair_weight = 1.0;  // λ_b
+  std::uint64_t seed = 1;
+};
+
+/// Item factors by plain matrix factorisation: Jia, Toward Reliable Decision-making in Information Systems,
+/// PhD thesis, UVA 2022, Eq. (4.2.2), by AdaGrad over ratings, each with one pair, in the order of users.
+FactorRows factorise_ratings(const RatingRows& by_user, std::int64_t items,
+                             const MatrixStartSettings& settings);
 
 }  // namespace olrank

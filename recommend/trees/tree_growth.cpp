@@ -183,24 +183,22 @@ std::vector<SplitCandidate> best_splits(ExecutionContext& context, const SplitDa
   return best;
 }
 
-double add_user_terms(ExecutionContext& context, const SplitData& data, std::span<const std::int32_t> rows,
-                      const PairSource* pairs, double penalty, const DescentSettings& descent,
-                      FactorRows& factors) {
+double add_personal_terms(ExecutionContext* parallel, const SplitData& data,
+                          std::span<const std::int32_t> rows, const PairSource* pairs, double penalty,
+                          const DescentSettings& descent, FactorRows& factors) {
   constexpr std::int64_t kRowsOfBlock = 32;
   std::vector<double> norms(rows.size());
-  context.for_blocks(std::ssize(rows), kRowsOfBlock, [&](std::int64_t begin, std::int64_t end, int) {
+  const auto fit = [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t place = begin; place < end; ++place)
       norms[place] = add_personal_term(data, rows[place], pairs, penalty, descent, factors);
-  });
+  };
+  if (parallel != nullptr) {
+    parallel->for_blocks(std::ssize(rows), kRowsOfBlock, fit);
+  } else {
+    fit(0, std::ssize(rows), 0);
+  }
   double sum = 0.0;
   for (const double norm : norms) sum += norm;
-  return penalty * sum;
-}
-
-double add_item_terms(const SplitData& data, std::span<const std::int32_t> rows, const PairSource* pairs,
-                      double penalty, const DescentSettings& descent, FactorRows& factors) {
-  double sum = 0.0;
-  for (const std::int32_t row : rows) sum += add_personal_term(data, row, pairs, penalty, descent, factors);
   return penalty * sum;
 }
 

@@ -21,93 +21,67 @@ struct PathReason {
   bool shared() const { return user && item; }
 };
 
-void save_tree(StateWriter& state, const FactorTree& tree) {
-  std::vector<std::int32_t> features;
+/// Nodes were added in the order of their numbers, three with each split in the same order, so that the
+/// questions alone give the shape back.
+void tree_fields(StateFields& state, FactorTree& tree, int dimension, std::int64_t features) {
+  std::vector<std::int32_t> asked;
   std::vector<float> thresholds;
   std::vector<std::int64_t> rows;
   std::vector<float> factors;
   for (std::int32_t number = 0; number < tree.size(); ++number) {
-    features.push_back(tree.node(number).feature);
+    asked.push_back(tree.node(number).feature);
     thresholds.push_back(tree.node(number).threshold);
     rows.push_back(tree.node(number).rows);
     const std::span<const float> factor = tree.factor(number);
     factors.insert(factors.end(), factor.begin(), factor.end());
   }
-  state.put("tree.features", features);
-  state.put("tree.thresholds", thresholds);
-  state.put("tree.rows", rows);
-  state.put("tree.factors", factors);
-}
-
-/// Nodes were added in the order of their numbers, three with each split in the same order, so that the
-/// questions alone give the shape back.
-FactorTree read_tree(StateReader& state, int dimension, std::int64_t features) {
-  const std::vector<std::int32_t> asked = state.get<std::int32_t>("tree.features");
-  const std::vector<float> thresholds = state.get<float>("tree.thresholds");
-  const std::vector<std::int64_t> rows = state.get<std::int64_t>("tree.rows");
-  const std::vector<float> factors = state.get<float>("tree.factors");
-  if (thresholds.size() != asked.size() || rows.size() != asked.size() ||
-      factors.size() != asked.size() * static_cast<std::size_t>(dimension)) {
-    state.fail("the parts of a tree do not fit together");
-  }
-  FactorTree tree(dimension);
+  state.any("tree.features", asked);
+  state.any("tree.thresholds", thresholds);
+  state.any("tree.rows", rows);
+  state.any("tree.factors", factors);
+  if (!state.reads()) return;
+  state.require(thresholds.size() == asked.size() && rows.size() == asked.size() &&
+                    factors.size() == asked.size() * static_cast<std::size_t>(dimension),
+                "the parts of a tree do not fit together");
+  tree = FactorTree(dimension);
   for (std::int32_t number = 0; number < std::ssize(asked); ++number) {
-    if (number >= tree.size() || asked[number] >= features)
-      state.fail("a tree has nodes that nothing leads to");
+    state.require(number < tree.size() && asked[number] < features,
+                  "a tree has nodes that nothing leads to");
     if (asked[number] >= 0) tree.split(number, asked[number], thresholds[number]);
     tree.node(number).rows = rows[number];
   }
-  if (tree.size() != std::ssize(asked)) state.fail("a tree lacks nodes");
+  state.require(tree.size() == std::ssize(asked), "a tree lacks nodes");
   for (std::int32_t number = 0; number < tree.size(); ++number)
     std::copy_n(factors.begin() + std::ptrdiff_t{number} * dimension, dimension,
                 tree.factor(number).begin());
-  return tree;
 }
 
-void save_factors(StateWriter& state, const FactorRows& factors) {
-  state.put("factors", factors.padded_values());
-}
-
-FactorRows read_factors(StateReader& state, std::int64_t rows, int dimension) {
-  FactorRows factors(rows, dimension);
-  state.get_into("factors", factors.padded_values());
-  return factors;
-}
-
-void save_profiles(StateWriter& state, const Profiles& profiles) {
-  std::vector<std::int32_t> features;
+void profile_fields(StateFields& state, Profiles& profiles, std::int64_t rows, std::int64_t features) {
+  std::vector<std::int32_t> numbers;
   std::vector<float> values;
   for (const ProfileEntry& entry : profiles.entries) {
-    features.push_back(entry.feature);
+    numbers.push_back(entry.feature);
     values.push_back(entry.value);
   }
-  state.put("profiles.begin", profiles.begin);
-  state.put("profiles.features", features);
-  state.put("profiles.values", values);
-}
-
-Profiles read_profiles(StateReader& state, std::int64_t rows, std::int64_t features) {
-  Profiles profiles;
+  if (state.reads()) profiles.begin.resize(rows + 1);
+  state.sized("profiles.begin", profiles.begin);
+  state.any("profiles.features", numbers);
+  state.any("profiles.values", values);
+  if (!state.reads()) return;
+  state.require(numbers.size() == values.size() && are_rows(profiles.begin, rows, numbers, features),
+                "profiles do not fit the model");
   profiles.features = features;
-  profiles.begin.resize(rows + 1);
-  state.get_into("profiles.begin", std::span<std::int64_t>(profiles.begin));
-  const std::vector<std::int32_t> numbers = state.get<std::int32_t>("profiles.features");
-  const std::vector<float> values = state.get<float>("profiles.values");
-  if (numbers.size() != values.size() || !are_rows(profiles.begin, rows, numbers, features))
-    state.fail("profiles do not fit the model");
   for (std::size_t entry = 0; entry < numbers.size(); ++entry)
     profiles.entries.push_back({numbers[entry], values[entry]});
-  return profiles;
 }
 
-std::vector<std::int32_t> read_leaves(StateReader& state, std::int64_t rows, const FactorTree& tree) {
-  std::vector<std::int32_t> leaves(rows);
-  state.get_into("leaves", std::span<std::int32_t>(leaves));
-  for (const std::int32_t leaf : leaves) {
-    if (leaf < 0 || leaf >= tree.size() || !tree.node(leaf).is_leaf())
-      state.fail("somebody's leaf is not one of the tree");
-  }
-  return leaves;
+void leaf_fields(StateFields& state, std::vector<std::int32_t>& leaves, std::int64_t rows,
+                 const FactorTree& tree) {
+  if (state.reads()) leaves.resize(rows);
+  state.sized("leaves", leaves);
+  for (const std::int32_t leaf : leaves)
+    state.require(leaf >= 0 && leaf < tree.size() && tree.node(leaf).is_leaf(),
+                  "somebody's leaf is not one of the tree");
 }
 
 /// The lowest known answer about each feature of a path, from the leaf upwards.
@@ -178,6 +152,7 @@ std::vector<PathReason> path_reasons(const TreeModel& model, std::int32_t user_l
     std::int32_t level;  // the lower one of both
   };
   std::vector<Placed> placed;
+  placed.reserve(of_user.size() + of_item.size());
   for (const auto& [feature, step] : of_user)
     placed.push_back({{feature, step, {}}, model.user_tree.node(step.node).level});
   for (const auto& [feature, step] : of_item) {
@@ -196,6 +171,7 @@ std::vector<PathReason> path_reasons(const TreeModel& model, std::int32_t user_l
     return left.level > right.level;
   });
   std::vector<PathReason> reasons;
+  reasons.reserve(placed.size());
   for (const Placed& place : placed) reasons.push_back(place.reason);
   return reasons;
 }
@@ -238,35 +214,36 @@ Explanation explain_by_paths(const TreeModel& model, std::int64_t user, std::int
 
 }  // namespace
 
-void TreeModel::save(StateWriter& state) const {
-  state.put("dimension", std::int64_t{users.dimension()});
-  save_tree(state, user_tree);
-  save_factors(state, users);
-  save_factors(state, items);
-  state.put("leaves", user_leaf);
+void TreeModel::fields(StateFields& state, std::int64_t user_rows, std::int64_t item_rows,
+                       std::int64_t features) {
+  std::int64_t dimension = users.dimension();
+  state.numbers("dimension", dimension);
+  state.require(dimension >= 1 && dimension <= 1 << 20, "its dimension is none");
+  const int d = static_cast<int>(dimension);
+  tree_fields(state, user_tree, d, questions == TreeQuestions::kItems ? item_rows : features);
+  if (state.reads()) {
+    users = FactorRows(user_rows, d);
+    items = FactorRows(item_rows, d);
+  }
+  state.sized("factors", users.padded_values());
+  state.sized("factors", items.padded_values());
+  leaf_fields(state, user_leaf, user_rows, user_tree);
   if (questions == TreeQuestions::kItems) return;
-  save_tree(state, item_tree);
-  state.put("leaves", item_leaf);
-  save_profiles(state, user_profiles);
-  save_profiles(state, item_profiles);
+  tree_fields(state, item_tree, d, features);
+  leaf_fields(state, item_leaf, item_rows, item_tree);
+  profile_fields(state, user_profiles, user_rows, features);
+  profile_fields(state, item_profiles, item_rows, features);
+}
+
+void TreeModel::save(StateWriter& state) const {
+  save_fields(*this, state, users.rows(), items.rows(), user_profiles.features);
 }
 
 TreeModel read_tree_model(StateReader& state, TreeQuestions questions, std::int64_t users,
                           std::int64_t items, std::int64_t features) {
   TreeModel model;
   model.questions = questions;
-  const auto dimension = state.get_one<std::int64_t>("dimension");
-  if (dimension < 1 || dimension > 1 << 20) state.fail("its dimension is none");
-  const int d = static_cast<int>(dimension);
-  model.user_tree = read_tree(state, d, questions == TreeQuestions::kItems ? items : features);
-  model.users = read_factors(state, users, d);
-  model.items = read_factors(state, items, d);
-  model.user_leaf = read_leaves(state, users, model.user_tree);
-  if (questions == TreeQuestions::kItems) return model;
-  model.item_tree = read_tree(state, d, features);
-  model.item_leaf = read_leaves(state, items, model.item_tree);
-  model.user_profiles = read_profiles(state, users, features);
-  model.item_profiles = read_profiles(state, items, features);
+  load_fields(model, state, users, items, features);
   return model;
 }
 

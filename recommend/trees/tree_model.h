@@ -30,6 +30,7 @@ struct TreeModel {
   Profiles user_profiles;               // of the training; empty where questions are about items
   Profiles item_profiles;
 
+  void fields(StateFields& state, std::int64_t user_rows, std::int64_t item_rows, std::int64_t features);
   void save(StateWriter& state) const;
 };
 /// Throws IoError for what save() did not write, or wrote for other counts.

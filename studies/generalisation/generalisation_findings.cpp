@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "core/statistics/least_squares.h"
 #include "studies/generalisation/study_losses.h"
 
 namespace olrank {

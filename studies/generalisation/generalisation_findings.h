@@ -1,13 +1,10 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/statistics/t_tests.h"
-#include "core/text/text_table.h"
-#include "jobs/experiment_setup.h"
 #include "report/plot.h"
 #include "studies/generalisation/generalisation_plan.h"
 
@@ -57,22 +54,5 @@ std::vector<MeanInterval> log_slopes(const std::vector<StudiedRow>& rows, const 
                                      const std::vector<std::string>& x);
 
 GeneralisationFindings find_generalisation(const std::vector<StudiedRow>& rows);
-
-/// Claims and the points of figures; nothing about time or machine.
-nlohmann::ordered_json findings_json(const GeneralisationFindings& findings,
-                                     const GeneralisationPlan& plan);
-std::string findings_text(const GeneralisationFindings& findings, int columns);
-
-struct GeneralisationRequest {
-  std::vector<std::string> data;  // folders of real lists
-  std::string out;
-  int jobs = 1;  // cells at once
-};
-
-/// Computes the plan's cells that the output folder lacks and, once it has all, writes and prints the
-/// findings. Reads the lists of the request's folders into the plan. Returns the exit code.
-int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& generalisation,
-                       const ExperimentRequest& request, const std::string& command, const OutputForm& form,
-                       const TextSink& print);
 
 }  // namespace olrank

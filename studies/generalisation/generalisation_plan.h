@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/text/text_table.h"
+#include "jobs/experiment_run.h"
 #include "jobs/study.h"
 
 namespace olrank {
@@ -82,5 +84,17 @@ std::vector<CellRow> sparse_rows(const GeneralisationSizes& sizes, std::int64_t 
                                  std::int64_t seed);
 std::vector<CellRow> optimistic_rows(const GeneralisationSizes& sizes, double noise, std::int64_t seed);
 std::vector<CellRow> ranking_rows(const RealLists& lists, const std::string& loss, std::int64_t fold);
+
+struct GeneralisationRequest {
+  std::vector<std::string> data;  // folders of real lists
+  std::string out;
+  int jobs = 1;  // cells at once
+};
+
+/// Computes the plan's cells that the output folder lacks and, once it has all, writes and prints the
+/// findings. Reads the lists of the request's folders into the plan. Returns the exit code.
+int run_generalisation(GeneralisationPlan plan, const GeneralisationRequest& generalisation,
+                       const ExperimentRequest& request, const std::string& command, const OutputForm& form,
+                       const TextSink& print);
 
 }  // namespace olrank

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -65,38 +64,33 @@ TwinFits fit_twins(const StudyLoss& loss, const Dataset& a, const Dataset& b, st
   const double penalty = theorem_penalty(slopes_in_w, kStudyRadius, a.queries());
   fits.a = fit_regularised(loss.form, a, penalty, slopes_in_w);
   fits.b = fit_regularised(loss.form, b, penalty, slopes_in_w);
-  fits.losses = {mean_loss(loss.form, a, fits.a), mean_loss(loss.form, b, fits.a),
-                 mean_loss(loss.form, a, fits.b), mean_loss(loss.form, b, fits.b)};
+  fits.losses = twin_losses(loss.form, a, b, fits.a, fits.b);
   return fits;
 }
 
 CellRow row_of(const TwinFits& fits, std::int64_t docs) {
   const auto n = static_cast<double>(fits.queries);
-  CellRow row;
-  row.labels["loss"] = fits.loss.name;
-  row.values = {
-      {"m", static_cast<double>(docs)},
-      {"n", n},
-      {"gap", fits.losses.gap()},
-      {"slopes", fits.slopes},
-      {"bound", fits.slopes * kStudyRadius * std::sqrt(2.0 / n)},
-      {"regularised_bound", regularised_bound(fits.slopes, kStudyRadius, fits.queries)},
-      {"uniform_bound", uniform_bound(fits.loss.form, docs, fits.slopes, kStudyRadius, fits.queries)},
-      // G_2 ≤ G/√2, as the slopes of a query add up to 0.
-      {"length_bound",
-       3.0 * fits.slopes * std::sqrt(0.5) * kStudyRadius * std::sqrt(static_cast<double>(docs) / n)},
-      {"radius_share", std::max(length_of(fits.a), length_of(fits.b)) / kStudyRadius}};
-  return row;
+  return {{{"loss", fits.loss.name}},
+          {{"m", static_cast<double>(docs)},
+           {"n", n},
+           {"gap", fits.losses.gap()},
+           {"slopes", fits.slopes},
+           {"bound", fits.slopes * kStudyRadius * std::sqrt(2.0 / n)},
+           {"regularised_bound", regularised_bound(fits.slopes, kStudyRadius, fits.queries)},
+           {"uniform_bound", uniform_bound(fits.loss.form, docs, fits.slopes, kStudyRadius, fits.queries)},
+           // G_2 ≤ G/√2, as the slopes of a query add up to 0.
+           {"length_bound",
+            3.0 * fits.slopes * std::sqrt(0.5) * kStudyRadius * std::sqrt(static_cast<double>(docs) / n)},
+           {"radius_share", std::max(length_of(fits.a), length_of(fits.b)) / kStudyRadius}}};
 }
 
 }  // namespace
 
 std::vector<CellRow> list_length_rows(const GeneralisationSizes& sizes, std::int64_t docs,
                                       const std::string& noise, std::int64_t seed) {
-  ListRecipe recipe;
-  recipe.docs = docs;
-  recipe.features = sizes.features;
-  recipe.noise = noise == "query" ? PreferenceNoise::kQuery : PreferenceNoise::kDocument;
+  const ListRecipe recipe{.docs = docs,
+                          .features = sizes.features,
+                          .noise = noise == "query" ? PreferenceNoise::kQuery : PreferenceNoise::kDocument};
   const std::int64_t most = *std::max_element(sizes.queries.begin(), sizes.queries.end());
   const Dataset a = ListSource(recipe, study_key(seed, StudyDraw::kSample)).queries(0, most);
   const Dataset b = ListSource(recipe, study_key(seed, StudyDraw::kTwin)).queries(0, most);
@@ -140,8 +134,7 @@ std::vector<CellRow> real_list_rows(const GeneralisationSizes& sizes, const Real
   const Dataset& all = *lists.queries;
   const PhiloxKey key = study_key(seed, StudyDraw::kRealLists);
   std::vector<std::int64_t> order(all.queries());
-  for (std::size_t place = 0; place < order.size(); ++place)
-    order[place] = static_cast<std::int64_t>(place);
+  std::iota(order.begin(), order.end(), 0);
   RngStream(key, 0).shuffle(std::span(order));
   const std::int64_t half = all.queries() / 2;
   std::vector<CellRow> rows;
@@ -153,7 +146,7 @@ std::vector<CellRow> real_list_rows(const GeneralisationSizes& sizes, const Real
       for (std::int64_t place = first; place < first + half; ++place) {
         const std::int64_t query = order[place];
         std::vector<std::int64_t> drawn(all.docs_of(query));
-        for (std::size_t doc = 0; doc < drawn.size(); ++doc) drawn[doc] = static_cast<std::int64_t>(doc);
+        std::iota(drawn.begin(), drawn.end(), 0);
         // The shorter samples of a query are parts of its longer ones.
         RngStream(key, static_cast<std::uint32_t>(query), 1).shuffle(std::span(drawn));
         for (std::int64_t rank = 0; rank < docs; ++rank) {
@@ -216,8 +209,7 @@ double mean_target_entropy(const Dataset& data) {
 std::vector<CellRow> excess_risk_rows(const GeneralisationSizes& sizes, const std::string& loss_name,
                                       std::int64_t seed) {
   const StudyLoss loss = study_loss(loss_name, ListRecipe::kMostGrade);
-  ListRecipe recipe;
-  recipe.features = sizes.features;
+  const ListRecipe recipe{.features = sizes.features};
   const Dataset population =
       ListSource(recipe, study_key(0, StudyDraw::kPopulation)).queries(0, sizes.population);
   const LabelSettings over_ball = settings_for(loss, LabelOptimizer::kProximal, kStudyRadius);
@@ -230,14 +222,12 @@ std::vector<CellRow> excess_risk_rows(const GeneralisationSizes& sizes, const st
     const Dataset sample = draw_sample(population, n, seed);
     const auto add = [&](const std::string& algorithm, std::span<const float> theta) {
       const auto queries = static_cast<double>(n);
-      CellRow row;
-      row.labels = {{"loss", loss.name}, {"algorithm", algorithm}};
-      row.values = {{"n", queries},
-                    {"excess", mean_loss(loss.form, population, theta) - least},
-                    {"bound", slopes_in_w * kStudyRadius * std::sqrt(2.0 / queries)},
-                    {"regularised_bound", regularised_bound(slopes_in_w, kStudyRadius, n)},
-                    {"least", least}};
-      rows.push_back(std::move(row));
+      rows.push_back({{{"loss", loss.name}, {"algorithm", algorithm}},
+                      {{"n", queries},
+                       {"excess", mean_loss(loss.form, population, theta) - least},
+                       {"bound", slopes_in_w * kStudyRadius * std::sqrt(2.0 / queries)},
+                       {"regularised_bound", regularised_bound(slopes_in_w, kStudyRadius, n)},
+                       {"least", least}}});
     };
     const LinearFit online = fit_linear(settings_for(loss, LabelOptimizer::kOgdAverage, kStudyRadius),
                                         sample, recipe.kMostGrade, study_key(seed, StudyDraw::kOrder));
@@ -253,11 +243,10 @@ std::vector<CellRow> excess_risk_rows(const GeneralisationSizes& sizes, const st
 
 std::vector<CellRow> optimistic_rows(const GeneralisationSizes& sizes, double noise, std::int64_t seed) {
   const StudyLoss loss = study_loss("listnet", ListRecipe::kMostGrade);
-  ListRecipe recipe;
-  recipe.features = sizes.features;
-  recipe.rows = RowKind::kGraded;
-  recipe.noise = PreferenceNoise::kLabel;
-  recipe.noise_share = noise;
+  const ListRecipe recipe{.features = sizes.features,
+                          .rows = RowKind::kGraded,
+                          .noise = PreferenceNoise::kLabel,
+                          .noise_share = noise};
   const Dataset population =
       ListSource(recipe, study_key(0, StudyDraw::kPopulation)).queries(0, sizes.population);
   const std::vector<double> direction = true_direction(recipe);
@@ -276,16 +265,14 @@ std::vector<CellRow> optimistic_rows(const GeneralisationSizes& sizes, double no
     const Dataset sample = draw_sample(population, n, seed);
     const auto queries = static_cast<double>(n);
     const auto add = [&](const std::string& algorithm, std::span<const float> theta) {
-      CellRow row;
-      row.labels["algorithm"] = algorithm;
-      row.values = {
-          {"noise", noise},
-          {"n", queries},
-          {"excess", mean_loss(loss.form, population, theta) - least},
-          {"best_risk", best_risk},
-          {"bound", 2.0 * std::sqrt(2.0 * curvature_in_w * radius * radius * best_risk / queries) +
-                        8.0 * curvature_in_w * radius * radius / queries}};
-      rows.push_back(std::move(row));
+      rows.push_back(
+          {{{"algorithm", algorithm}},
+           {{"noise", noise},
+            {"n", queries},
+            {"excess", mean_loss(loss.form, population, theta) - least},
+            {"best_risk", best_risk},
+            {"bound", 2.0 * std::sqrt(2.0 * curvature_in_w * radius * radius * best_risk / queries) +
+                          8.0 * curvature_in_w * radius * radius / queries}}});
     };
     LabelSettings online = settings_for(loss, LabelOptimizer::kOgdAverage, radius);
     online.learning_rate = smooth_step(curvature_in_w, radius, best_risk, n);

@@ -130,10 +130,8 @@ namespace olrank {
 std::vector<CellRow> sparse_rows(const GeneralisationSizes& sizes, std::int64_t features,
                                  std::int64_t seed) {
   const StudyLoss loss = study_loss("listnet", ListRecipe::kMostGrade);
-  ListRecipe recipe;
-  recipe.features = features;
-  recipe.rows = RowKind::kSigns;
-  recipe.noise = PreferenceNoise::kDocument;
+  const ListRecipe recipe{
+      .features = features, .rows = RowKind::kSigns, .noise = PreferenceNoise::kDocument};
   const std::int64_t n = sizes.sparse_queries;
   const Dataset a = ListSource(recipe, study_key(seed, StudyDraw::kSample)).queries(0, n);
   const Dataset b = ListSource(recipe, study_key(seed, StudyDraw::kTwin)).queries(0, n);
@@ -153,19 +151,16 @@ std::vector<CellRow> sparse_rows(const GeneralisationSizes& sizes, std::int64_t 
     settings.tolerance = 1e-5;
     const auto of_a = fit_linear(settings, a, recipe.kMostGrade).theta;
     const auto of_b = fit_linear(settings, b, recipe.kMostGrade).theta;
-    const TwinLosses losses{mean_loss(loss.form, a, of_a), mean_loss(loss.form, b, of_a),
-                            mean_loss(loss.form, a, of_b), mean_loss(loss.form, b, of_b)};
-    CellRow row;
-    row.labels["norm"] = norm == BallNorm::kL1 ? "l1" : "l2";
-    row.values = {{"d", d},
-                  {"n", static_cast<double>(n)},
-                  {"gap", losses.gap()},
-                  {"risk", 0.5 * (losses.a_on_b + losses.b_on_a)},
-                  // Without constants, which the paper's Õ hides.
-                  {"shape", slopes / std::sqrt(static_cast<double>(n)) *
-                                (norm == BallNorm::kL1 ? radius_1 * std::sqrt(std::log(d))
-                                                       : radius_2 * std::sqrt(d))}};
-    rows.push_back(std::move(row));
+    const TwinLosses losses = twin_losses(loss.form, a, b, of_a, of_b);
+    rows.push_back({{{"norm", norm == BallNorm::kL1 ? "l1" : "l2"}},
+                    {{"d", d},
+                     {"n", static_cast<double>(n)},
+                     {"gap", losses.gap()},
+                     {"risk", 0.5 * (losses.a_on_b + losses.b_on_a)},
+                     // Without constants, which the paper's Õ hides.
+                     {"shape", slopes / std::sqrt(static_cast<double>(n)) *
+                                   (norm == BallNorm::kL1 ? radius_1 * std::sqrt(std::log(d))
+                                                          : radius_2 * std::sqrt(d))}}});
   }
   return rows;
 }
@@ -221,9 +216,7 @@ class SlopeLengths {
 }  // namespace
 
 std::vector<CellRow> slope_rows(const GeneralisationSizes& sizes, std::int64_t docs, std::int64_t seed) {
-  ListRecipe recipe;
-  recipe.docs = docs;
-  recipe.features = sizes.features;
+  const ListRecipe recipe{.docs = docs, .features = sizes.features};
   const Dataset data =
       ListSource(recipe, study_key(seed, StudyDraw::kSample)).queries(0, sizes.slope_queries);
   std::vector<CellRow> rows;
@@ -243,12 +236,13 @@ std::vector<CellRow> slope_rows(const GeneralisationSizes& sizes, std::int64_t d
       solver->advance();
       lengths.add(loss.form, data, model, solver->theta());
     }
-    CellRow row;
-    row.labels["loss"] = loss.name;
-    row.values = {{"m", static_cast<double>(docs)}, {"sup_l1", lengths.most_1},
-                  {"mean_l1", lengths.mean_1()},    {"sup_l2", lengths.most_2},
-                  {"mean_l2", lengths.mean_2()},    {"slopes", theorem_slopes(loss.form, docs)}};
-    rows.push_back(std::move(row));
+    rows.push_back({{{"loss", loss.name}},
+                    {{"m", static_cast<double>(docs)},
+                     {"sup_l1", lengths.most_1},
+                     {"mean_l1", lengths.mean_1()},
+                     {"sup_l2", lengths.most_2},
+                     {"mean_l2", lengths.mean_2()},
+                     {"slopes", theorem_slopes(loss.form, docs)}}});
   }
   return rows;
 }

@@ -4,15 +4,11 @@
 #include <array>
 #include <cmath>
 #include <memory>
-#include <numeric>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "core/error.h"
 #include "core/online/click_model.h"
-#include "core/ops/list_loss.h"
-#include "core/random/rng_stream.h"
 #include "models/labels/label_solver.h"
 #include "models/linear/linear_belief.h"
 
@@ -149,6 +145,12 @@ std::vector<float> fit_regularised(const ListLossForm& form, const Dataset& data
 double mean_loss(const ListLossForm& form, const Dataset& data, std::span<const float> theta) {
   const LinearModel model(data.features());
   return LabelObjective(model, LabelledQueries(data), form, 1).mean_of_all(theta, {});
+}
+
+TwinLosses twin_losses(const ListLossForm& form, const Dataset& a, const Dataset& b,
+                       std::span<const float> of_a, std::span<const float> of_b) {
+  return {mean_loss(form, a, of_a), mean_loss(form, b, of_a), mean_loss(form, a, of_b),
+          mean_loss(form, b, of_b)};
 }
 
 double length_of(std::span<const float> theta) {

@@ -94,6 +94,8 @@ struct TwinLosses {
   double b_on_b = 0.0;
   double gap() const { return 0.5 * ((a_on_b - b_on_b) + (b_on_a - a_on_a)); }
 };
+TwinLosses twin_losses(const ListLossForm& form, const Dataset& a, const Dataset& b,
+                       std::span<const float> of_a, std::span<const float> of_b);
 
 /// The noise makes the grades of a generated query differ from the order of w°.
 enum class PreferenceNoise {

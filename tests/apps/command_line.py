@@ -6,6 +6,7 @@ import pathlib
 import shlex
 import subprocess
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
@@ -38,11 +39,19 @@ def olrank(*arguments, env=None, **options):
 
 
 def succeed(*arguments):
-    """What the command prints; it must end with exit code 0."""
+    """Returns what the command prints; it must end with exit code 0."""
     done = olrank(*arguments)
     if done.returncode != 0:
         raise AssertionError(done.stderr)
     return done.stdout
+
+
+def trial_of(out, ranker="pdgd", user="perfect", seed=1):
+    return pathlib.Path(out, "trials", ranker, user, "fold1", f"seed{seed}")
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text())
 
 
 def curve(trial):
@@ -51,6 +60,12 @@ def curve(trial):
     for point in points:
         del point["seconds"]
     return points
+
+
+def has_passes(out, count=3):
+    """Says whether a training has evaluated so many times."""
+    file = out / "curve.jsonl"
+    return lambda: file.exists() and file.read_text().count("\n") >= count
 
 
 class Places(dict):
@@ -80,8 +95,39 @@ class CommandTest(unittest.TestCase):
             yield line
 
 
+def measured(*arguments, stdin=subprocess.DEVNULL):
+    """Exit code, output, messages, megabytes of memory at most, seconds of a processor."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=stdin, stdout=out, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        for file in (out, said):
+            file.seek(0)
+        return process.returncode, out.read(), said.read(), usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
+
+
 class InFolder(CommandTest):
     """Has an empty folder, by two names."""
 
     def setUp(self):
         self.folder = self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def start(self, *arguments):
+        """The program beside the test."""
+        process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        return process
+
+    def wait_until(self, holds, process):
+        """The process must run until then."""
+        while not holds():
+            self.assertIsNone(process.poll(), process.communicate() if process.poll() is not None else "")
+            time.sleep(0.01)
+
+    def signalled(self, number, holds, *arguments):
+        """Ends a command by a signal when something holds, and returns its exit code and messages."""
+        process = self.start(*arguments)
+        self.wait_until(holds, process)
+        process.send_signal(number)
+        said = process.communicate(timeout=900)[1]
+        return process.returncode, said

@@ -3,25 +3,21 @@
 import json
 import unittest
 
-from command_line import InFolder, olrank, succeed
+from command_line import InFolder, curve, olrank, succeed, summary, trial_of
 
 DATA = "synth:small?queries=40&docs=20&seed=3&group_share=0.4&group_gap=0.5"
 GROUPS = ("--groups-feature", "11", "--groups-threshold", "0.5")
 
 
 class Fairness(InFolder):
-    def run_trial(self, out, *arguments, code=0):
-        done = olrank("run", "--data", DATA, "--clicks", "informational", "--seeds", 1, "--rounds", 300,
-                      "--eval-every", 100, "--out", self.root / out, *arguments)
-        self.assertEqual(done.returncode, code, done.stderr)
-        return done
-
-    def trial(self, out, ranker, file):
-        return (self.root / out / "trials" / ranker / "informational" / "fold1" / "seed1" / file).read_text()
+    def run_trial(self, out, *arguments):
+        succeed("run", "--data", DATA, "--clicks", "informational", "--seeds", 1, "--rounds", 300, "--eval-every", 100, "--ranker", "pairrank",
+                "--out", self.root / out, *arguments)
+        return trial_of(self.root / out, "pairrank", "informational")
 
     def test_the_trace_adds_up_to_what_is_reported(self):
         trace = self.root / "trace.jsonl"
-        self.run_trial("o", *GROUPS, "--ranker", "pairrank", "--fair", "fairexp", "--trace", trace)
+        trial = self.run_trial("o", *GROUPS, "--fair", "fairexp", "--trace", trace)
         manifest = json.loads((self.root / "o" / "manifest.json").read_text())
         examination, beta, epsilon = manifest["examination"], manifest["beta"], manifest["epsilon"]
         self.assertEqual(examination[0], 1.0)
@@ -36,30 +32,22 @@ class Fairness(InFolder):
             unfairness = exposure["A"] - beta * exposure["B"]
             self.assertAlmostEqual(one["unfairness"], unfairness, places=9)
             fair += abs(one["unfairness"]) <= epsilon
-        summary = json.loads(self.trial("o", "pairrank", "summary.json"))["fairness"]
-        self.assertAlmostEqual(summary["unfairness"], unfairness, places=9)
-        self.assertAlmostEqual(summary["exposure"]["A"], exposure["A"], places=6)
-        self.assertAlmostEqual(summary["exposure"]["B"], exposure["B"], places=6)
-        self.assertEqual(summary["fair_share"], fair / 300)
-        self.assertGreaterEqual(fair, 300 - summary["unrealisable"])
+        found = summary(trial)["fairness"]
+        self.assertAlmostEqual(found["unfairness"], unfairness, places=9)
+        for group in "AB":
+            self.assertAlmostEqual(found["exposure"][group], exposure[group], places=6)
+        self.assertEqual(found["fair_share"], fair / 300)
+        self.assertGreaterEqual(fair, 300 - found["unrealisable"])
         rows = (self.root / "o" / "summary.csv").read_text().splitlines()
         self.assertEqual(rows[0].split(",")[-2:], ["unfairness", "fair_share"])
         self.assertAlmostEqual(float(rows[1].split(",")[-2]), unfairness, places=9)
         self.assertIn("unfairness  fair rounds\n", olrank("run", "--resume", "--out", self.root / "o").stdout)
 
     def test_groups_change_nothing_where_nothing_is_fair(self):
-        self.run_trial("with", *GROUPS, "--ranker", "pairrank")
-        self.run_trial("without", "--ranker", "pairrank")
-
-        def curve(out):
-            lines = [json.loads(line) for line in self.trial(out, "pairrank", "curve.jsonl").splitlines()]
-            for line in lines:
-                del line["seconds"]
-                line.pop("fairness", None)
-            return lines
-
-        self.assertEqual(curve("with"), curve("without"))
-        self.assertNotIn("fairness", self.trial("without", "pairrank", "curve.jsonl"))
+        grouped, plain = (curve(self.run_trial(out, *groups)) for out, groups in (("with", GROUPS), ("without", ())))
+        for point in grouped:
+            del point["fairness"]
+        self.assertEqual(grouped, plain)
 
     def test_groups_of_a_folder_are_shown(self):
         done = succeed("data", "inspect", DATA, "--groups", "feature=11,threshold=0.5", "--json")

@@ -1,4 +1,4 @@
-#include "apps/usage_errors.h"
+#include "apps/command.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "apps/command.h"
 #include "core/text/text_table.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"

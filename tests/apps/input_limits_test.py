@@ -1,36 +1,22 @@
 """Inputs that do not end or unfold to much more: refused in one sentence, with little memory and without delay."""
 
 import gzip
-import os
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import InFolder, measured, succeed, trial_of
 
 
-class InputLimits(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        cls.small = cls.root / "small.txt"
-        cls.small.write_text("".join(f"{doc % 3} qid:{doc // 6} {doc % 9 + 1}:1\n" for doc in range(24)))
-        cls.resident = cls.peak("info")[2]
-
-    @classmethod
-    def peak(cls, *arguments, stdin=subprocess.DEVNULL):
-        """Exit code, message, megabytes of memory at most, seconds of a processor."""
-        with tempfile.TemporaryFile("w+") as said:
-            process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=stdin, stdout=subprocess.DEVNULL, stderr=said)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            said.seek(0)
-            return process.returncode, said.read(), usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
+class InputLimits(InFolder):
+    def setUp(self):
+        super().setUp()
+        self.small = self.root / "small.txt"
+        self.small.write_text("".join(f"{doc % 3} qid:{doc // 6} {doc % 9 + 1}:1\n" for doc in range(24)))
+        *_, self.resident, self.seconds = measured("info")
 
     def refused(self, code, sentence, megabytes, *arguments, **options):
         with self.subTest(arguments=arguments):
-            done, said, resident, _ = self.peak(*arguments, **options)
+            done, _, said, resident, _ = measured(*arguments, **options)
             self.assertEqual(done, code, said)
             self.assertIn(sentence, said)
             self.assertEqual(said.count("olrank: "), 1, said)
@@ -44,7 +30,7 @@ class InputLimits(unittest.TestCase):
                           ["eval", "--data", far, "--scores", self.small]):
             self.refused(1, "far.txt:9:9: With feature 100000000, 24 documents", 10, *arguments)
         self.refused(1, "--max-memory allows 8000000000", 10, "data", "inspect", far, "--max-memory", "8GB")
-        self.assertLess(self.peak("data", "inspect", far)[3] - self.peak("info")[3], 1.0)
+        self.assertLess(measured("data", "inspect", far)[-1] - self.seconds, 1.0)
 
     def test_devices_that_never_end(self):
         data = ["--data", self.small]
@@ -88,13 +74,11 @@ class InputLimits(unittest.TestCase):
                                ("[data]\nx = " + "[" * 100000 + "]" * 100000 + "\n", "nested")):
             config.write_text(text)
             self.refused(2, sentence, 20, "run", config)
-        done = self.peak("run", "--quiet", "--data", "synth:small?queries=20", "--ranker", "pdgd", "--rounds", 2, "--seeds", 1,
-                         "--clicks", "perfect", "--out", self.root / "deep")
-        self.assertEqual(done[0], 0, done[1])
-        summary = self.root / "deep/trials/pdgd/perfect/fold1/seed1/summary.json"
-        summary.write_text('{"recipe": ' + "[" * 200000 + "]" * 200000 + "}")
+        succeed("run", "--quiet", "--data", "synth:small?queries=20", "--ranker", "pdgd", "--rounds", 2, "--seeds", 1, "--clicks", "perfect",
+                "--out", self.root / "deep")
+        (trial_of(self.root / "deep") / "summary.json").write_text('{"recipe": ' + "[" * 200000 + "]" * 200000 + "}")
         self.refused(1, "This is not a trial summary", 20, "run", self.root / "deep/config.toml", "--resume")
-        code, told, resident, _ = self.peak("report", self.root / "deep")
+        code, _, told, resident, _ = measured("report", self.root / "deep")
         self.assertEqual(code, 0, told)
         self.assertLess(resident - self.resident, 20)
         self.assertIn("This file is not a trial summary; its trial is left out.", told)

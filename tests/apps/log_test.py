@@ -76,12 +76,6 @@ class Import(Folder):
         self.assertEqual(shown[0][0], shown[1][0])
         self.assertNotEqual(shown[0][1], shown[1][0])
 
-        latin = self.folder / "latin"
-        latin.write_bytes(b"1 qid:caf\xe9 1:0.5\n")
-        self.refused(1, "A name in this list is not UTF-8", "log", "import", "--format", "letor", "--from", latin, "--out", out, "--force")
-        wide = self.write("wide", "1 qid:a 200000000:1\n0 qid:a 1:0.7\n")
-        self.refused(1, "With feature 200000000, 2 documents", "log", "import", "--format", "letor", "--from", wide, "--out", out, "--force")
-
         record = json.loads(lines.read_text().splitlines()[0])
         first = self.lists[0]
         self.assertEqual((record["round"], record["impression"], record["qid"], record["shown"]), (1, "i0", first["query"], first["docs"]))
@@ -96,13 +90,9 @@ class Import(Folder):
         self.assertEqual(learned["rounds"], 40)
         self.assertGreater(learned["pairs"], 0)
         told = json.loads(succeed("log", "stats", "--log", self.folder / "state", "--json"))
-        self.assertEqual(told["records"], 40)
-        self.assertEqual(told["queries"], len({one["query"] for one in self.lists}))
-        self.assertEqual(told["shown"], {"mean": 4.0, "least": 4, "most": 4})
-        self.assertEqual(told["time"], {"first": "2025-11-26T12:00:00.000Z", "last": "2025-11-26T12:00:00.039Z"})
+        self.assertEqual((told["records"], told["time"]["last"]), (40, "2025-11-26T12:00:00.039Z"))
         self.assertEqual([rank["clicks"] for rank in told["ranks"]],
                          [sum(one["docs"][rank] in one["clicks"] for one in self.lists) for rank in range(4)])
-        self.assertIsNone(told["explored"])
         self.assertIn("documents shown a list      4.00 (4 to 4)", succeed("log", "stats", "--log", lines))
 
     def test_the_log_is_replayed_and_evaluated(self):
@@ -196,6 +186,9 @@ class OfAService(Folder):
         some = logged[3]
         self.assertEqual(succeed("log", "show", "--log", self.log, "--impression", some["impression"], "--json"),
                          succeed("log", "show", "--log", self.log, "--from-round", 4, "--to-round", 4, "--json"))
+        unclicked = succeed("log", "show", "--log", self.log, "--clicked", "false", "--to-round", 4, "--json")
+        self.assertEqual([json.loads(line)["round"] for line in unclicked.splitlines()],
+                         [line["round"] for line in logged[:4] if not any(line["clicks"])])
         text = succeed("log", "show", "--log", self.log, "--clicked", "true", "--limit", 1)
         first = next(line for line in logged if any(line["clicks"]))
         self.assertRegex(text, rf"^round {first['round']}, 20\S+Z, query {first['qid']}, impression {first['impression']},")
@@ -206,17 +199,6 @@ class OfAService(Folder):
 
         copy = self.folder / "copy.jsonl"
         self.assertEqual(succeed("log", "cut", "--log", self.state, "--from-round", 2, "--to-round", 4, "--out", copy), f"Wrote {copy}: 3 records\n")
-        # No command writes into the state of a service.
-        lists = self.write("lists", [{"query": "q", "docs": ["a"], "clicks": []}])
-        features = self.write("features", "doc,f1,f2,f3\na,1,2,3\n")
-        link = self.folder / "link.jsonl"
-        link.symlink_to(self.log)
-        for out in (self.log, link, self.state / "new.jsonl"):
-            for command in (["log", "import", "--format", "jsonl", "--from", lists, "--features", features, "--force"],
-                            ["log", "cut", "--log", copy], ["clicks", "fit", "--log", copy], ["export", "model", "--to", "json"],
-                            ["rank", "--model", "model", "--data", "data"]):
-                self.refused(2, "is in the state folder of a service", *command, "--out", out)
-        self.refused(2, "--log", "data", "inspect", features, "--log", self.log)  # which is where a command logs to
         self.assertEqual(self.files(), before)
         self.assertEqual(service.stop(), 0)
         self.assertEqual([json.loads(line)["impression"] for line in copy.read_text().splitlines()],

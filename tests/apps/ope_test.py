@@ -1,5 +1,5 @@
-"""`olrank ope`: estimates recomputed here from the trace and the model's scores, and those of the Open Bandit Pipeline where it is
-installed; what a log lacks is said."""
+"""`olrank ope`: estimates recomputed here from the trace and the model's scores; what a log lacks is said. tests/field compares them
+with the Open Bandit Pipeline."""
 
 import json
 import math
@@ -35,7 +35,7 @@ class OffPolicy(CommandTest):
         cls.lists = [json.loads(line) for line in cls.trace.read_text().splitlines()[1:]]
 
     def target(self, line):
-        """Of epsilon-greedy lists."""
+        """Returns the probability of each shown document under epsilon-greedy lists."""
         scores, left, found = self.scores[line["qid"]], list(range(6)), []
         for doc in line["shown"]:
             best = min(left, key=lambda other: (-scores[other], other))
@@ -43,35 +43,45 @@ class OffPolicy(CommandTest):
             left.remove(doc)
         return found
 
-    def ope(self, *arguments, code=0, policy=f"epsilon={EPSILON}"):
-        done = olrank("ope", "--log", self.trace, "--data", self.data, "--model", self.model, "--policy", policy, "--at", RANKS, *arguments)
-        self.assertEqual(done.returncode, code, done.stderr)
-        return done
+    def ope(self, *arguments, log=None, model=None, policy=f"epsilon={EPSILON}"):
+        """Returns what the command prints of the model's policy."""
+        return succeed("ope", "--log", log or self.trace, "--data", self.data, "--model", model or self.model, "--policy", policy, "--at", RANKS,
+                       *arguments)
+
+    def told(self, *arguments, **options):
+        return json.loads(self.ope("--json", *arguments, **options))
+
+    def log_of(self, name, changed, keys=("qid", "shown", "clicks", "propensity")):
+        """A log of the lists of the trace with these keys, and with what `changed` gives for a number and a list. It leaves out a None."""
+        path = self.folder / name
+        with open(path, "w") as file:
+            for number, line in enumerate(self.lists):
+                if (change := changed(number, line)) is not None:
+                    print(json.dumps({key: line[key] for key in keys} | change), file=file)
+        return path
 
     def test_estimates_are_the_formulas(self):
         ips = rips = weights = shown = 0.0
         prefixes, prefix_weights = [0.0] * RANKS, [0.0] * RANKS
-        rows = []
-        for number, line in enumerate(self.lists):
+        for line in self.lists:
             weight, reward = 1.0, 0.0
             for rank, target in enumerate(self.target(line)[:RANKS]):
                 weight *= target / line["propensity"][rank]
                 reward += line["clicks"][rank]
                 prefixes[rank] += weight * line["clicks"][rank]
                 prefix_weights[rank] += weight
-                rows.append((number, rank, line["clicks"][rank], line["propensity"], self.target(line)))
             ips += weight * reward
             weights += weight
             shown += reward
         count = len(self.lists)
-        told = json.loads(self.ope("--json").stdout)
+        told = self.told()
         self.assertEqual(told["lists"], count)
         self.assertAlmostEqual(told["shown"]["value"], shown / count, delta=1e-9)
         estimates = told["policies"][0]["estimates"]
         expected = {"ips": ips / count, "snips": ips / weights, "rips": sum(prefixes) / count,
                     "snrips": sum(a / b for a, b in zip(prefixes, prefix_weights, strict=True))}
         self.assertEqual(set(estimates), {*expected, "direct", "cascade-dr", "intervention-aware"})
-        chosen = json.loads(self.ope("--json", "--estimators", "snips,rips").stdout)["policies"][0]["estimates"]
+        chosen = self.told("--estimators", "snips,rips")["policies"][0]["estimates"]
         self.assertEqual(chosen, {name: estimates[name] for name in ("rips", "snips")})
         for name, value in expected.items():
             self.assertAlmostEqual(estimates[name]["value"]["value"], value, delta=1e-9, msg=name)
@@ -79,23 +89,6 @@ class OffPolicy(CommandTest):
             self.assertLess(estimates[name]["value"]["low"], value)
             self.assertGreater(estimates[name]["value"]["high"], value)
         self.assertAlmostEqual(told["policies"][0]["whole_lists"]["mean_weight"], weights / count, delta=1e-9)
-        self.compare_with_the_open_bandit_pipeline(rows, estimates)
-
-    def compare_with_the_open_bandit_pipeline(self, rows, estimates):
-        try:
-            import numpy
-            from obp.ope import SlateRewardInteractionIPS, SlateStandardIPS
-        except ImportError:
-            return
-        slate, position, reward = (numpy.array([row[k] for row in rows]) for k in (0, 1, 2))
-        cascade, target = (numpy.array([math.prod(row[k][: row[1] + 1]) for row in rows]) for k in (3, 4))
-        whole, whole_target = (numpy.array([math.prod(row[k][:RANKS]) for row in rows]) for k in (3, 4))
-        ips = SlateStandardIPS(len_list=RANKS).estimate_policy_value(
-            slate_id=slate, reward=reward, position=position, pscore=whole, evaluation_policy_pscore=whole_target)
-        rips = SlateRewardInteractionIPS(len_list=RANKS).estimate_policy_value(
-            slate_id=slate, reward=reward, position=position, pscore_cascade=cascade, evaluation_policy_pscore_cascade=target)
-        self.assertAlmostEqual(estimates["ips"]["value"]["value"], ips, delta=1e-9)
-        self.assertAlmostEqual(estimates["rips"]["value"]["value"], rips, delta=1e-9)
 
     def fit_position_model(self):
         """Attraction of (query, document) and examination of ranks, by expectation maximisation written out."""
@@ -124,7 +117,7 @@ class OffPolicy(CommandTest):
 
     def test_estimates_by_a_click_model_are_the_formulas(self):
         looks, attraction, level = self.fit_position_model()
-        told = json.loads(self.ope("--json", policy="greedy").stdout)
+        told = self.told(policy="greedy")
         clicks, exposure = {}, {}
         for line in self.lists:
             for rank, doc in enumerate(line["shown"][:RANKS]):
@@ -132,8 +125,7 @@ class OffPolicy(CommandTest):
                 clicks[key] = clicks.get(key, 0) + line["clicks"][rank]
                 exposure[key] = exposure.get(key, 0) + looks[rank]
         direct = doubly = aware = 0.0
-        rows = []
-        for number, line in enumerate(self.lists):
+        for line in self.lists:
             qid, scores = line["qid"], self.scores[line["qid"]]
             best = sorted(range(6), key=lambda doc: -scores[doc])
             of_model = [looks[rank] * attraction.get((qid, doc), level) for rank, doc in enumerate(best[:RANKS])]
@@ -142,42 +134,21 @@ class OffPolicy(CommandTest):
             for rank, doc in enumerate(best[:RANKS]):
                 key = qid, doc
                 aware += looks[rank] * (clicks[key] / exposure[key] if key in exposure else attraction.get(key, level))
-            weight, left = 1.0, list(best)
+            weight = 1.0
             for rank, doc in enumerate(line["shown"][:RANKS]):
-                dist = [float(other == left[0]) for other in range(6)]
-                weight *= dist[doc] / line["propensity"][rank]
+                weight *= (doc == best[rank]) / line["propensity"][rank]  # the weight of a list that leaves the order stays 0
                 doubly += weight * (line["clicks"][rank] - looks[rank] * attraction[qid, doc])
-                q = []
-                for other in range(6):  # the rest of the list follows the scores
-                    after = [one for one in left if one != other]
-                    q.append(looks[rank] * attraction.get((qid, other), level)
-                             + sum(looks[later] * attraction.get((qid, one), level) for later, one in enumerate(after, rank + 1) if later < RANKS))
-                rows.append((number, rank, line["clicks"][rank], doc, math.prod(line["propensity"][: rank + 1]), weight, q, dist))
-                left.remove(doc)
         estimates = told["policies"][0]["estimates"]
         count = len(self.lists)
         for name, value in {"direct": direct / count, "cascade-dr": doubly / count, "intervention-aware": aware / count}.items():
             self.assertAlmostEqual(estimates[name]["value"]["value"], value, delta=1e-9, msg=name)
-        try:
-            import numpy
-            from obp.ope import SlateCascadeDoublyRobust
-        except ImportError:
-            return
-        slate, position, reward, action, logged, weight, q, dist = (numpy.array([row[k] for row in rows]) for k in range(8))
-        theirs = SlateCascadeDoublyRobust(len_list=RANKS, n_unique_action=6).estimate_policy_value(
-            slate_id=slate, action=action, reward=reward, position=position, pscore_cascade=logged,
-            evaluation_policy_pscore_cascade=(weight > 0).astype(float), q_hat=q.flatten(), evaluation_policy_action_dist=dist.flatten())
-        self.assertAlmostEqual(estimates["cascade-dr"]["value"]["value"], theirs, delta=1e-9)
 
     def test_documents_that_were_never_shown_rest_on_the_model(self):
-        narrow = self.folder / "narrow.jsonl"
-        with open(narrow, "w") as file:
-            for line in self.lists:
-                kept = [rank for rank, doc in enumerate(line["shown"]) if doc < 3]
-                line = {"qid": line["qid"], "shown": [line["shown"][rank] for rank in kept], "clicks": [line["clicks"][rank] for rank in kept],
-                        "propensity": [0.5] * len(kept)}
-                if kept:
-                    print(json.dumps(line), file=file)
+        def first_docs(_, line):
+            kept = [rank for rank, doc in enumerate(line["shown"]) if doc < 3]
+            return {key: [line[key][rank] for rank in kept] for key in ("shown", "clicks")} | {"propensity": [0.5] * len(kept)} if kept else None
+
+        narrow = self.log_of("narrow.jsonl", first_docs)
         arguments = ["--log", narrow, "--data", self.data, "--model", self.model, "--at", 1]
         told = json.loads(succeed("ope", *arguments, "--json"))
         lists = [json.loads(line) for line in narrow.read_text().splitlines()]
@@ -187,28 +158,22 @@ class OffPolicy(CommandTest):
         self.assertIn(f"{100 * unseen:.1f} % was never shown", succeed("ope", *arguments))
 
     def test_without_probabilities_the_models_estimates_are_left(self):
-        bare = self.folder / "without.jsonl"
-        with open(bare, "w") as file:
-            for line in self.lists:
-                print(json.dumps({key: line[key] for key in ("qid", "shown", "clicks")}), file=file)
-        arguments = ["--data", self.data, "--model", self.model, "--at", RANKS]
-        told, before = (json.loads(succeed("ope", "--log", log, *arguments, "--json")) for log in (bare, self.trace))
+        bare = self.log_of("without.jsonl", lambda *_: {}, ("qid", "shown", "clicks"))
+        told, before = (self.told(log=log, policy="greedy") for log in (bare, self.trace))
         estimates = told["policies"][0]["estimates"]
         self.assertEqual(estimates, {name: before["policies"][0]["estimates"][name] for name in ("direct", "intervention-aware")})
-        self.assertIn("estimates by weights are left out", succeed("ope", "--log", bare, *arguments))
+        self.assertIn("estimates by weights are left out", self.ope(log=bare, policy="greedy"))
 
     def test_what_an_observed_learner_would_have_shown(self):
         """Lists of the incumbent, with the learner's in the log: by the greedy lists of a model, the same values as by the model."""
-        observed = self.folder / "observed.jsonl"
-        with open(observed, "w") as file:
-            for line in self.lists:
-                scores = self.scores[line["qid"]]
-                best = sorted(range(6), key=lambda doc, scores=scores: -scores[doc])[:RANKS]
-                # Inputs of the shown documents alone: the others are known by name.
-                print(json.dumps({"qid": line["qid"], "arm": "incumbent", "shown": line["shown"][:RANKS], "clicks": line["clicks"][:RANKS], "candidate": best}), file=file)
-        told = json.loads(succeed("ope", "--log", observed, "--policy", "candidate", "--at", RANKS, "--json"))
-        by_data = json.loads(succeed("ope", "--log", observed, "--policy", "candidate", "--at", RANKS, "--data", self.data, "--json"))
-        by_model = json.loads(succeed("ope", "--log", observed, "--data", self.data, "--model", self.model, "--at", RANKS, "--json"))
+        def of_the_incumbent(_, line):
+            best = sorted(range(6), key=lambda doc: -self.scores[line["qid"]][doc])[:RANKS]
+            return {"arm": "incumbent", "shown": line["shown"][:RANKS], "clicks": line["clicks"][:RANKS], "candidate": best}
+
+        observed = self.log_of("observed.jsonl", of_the_incumbent, ("qid",))
+        candidate = ["ope", "--log", observed, "--policy", "candidate", "--at", RANKS, "--json"]
+        told, by_data = (json.loads(succeed(*candidate, *data)) for data in ((), ("--data", self.data)))
+        by_model = self.told(log=observed, policy="greedy")
         self.assertEqual(told["lists"], 600)
         self.assertEqual(set(told["policies"][0]["estimates"]), {"direct", "intervention-aware"})
         for other in (by_data, by_model):
@@ -217,18 +182,12 @@ class OffPolicy(CommandTest):
 
     def incumbents_log(self, own, drops=()):
         """A log in which the arm of the incumbent has shown `own` lists in its order, and the learner the others."""
-        path = self.folder / "incumbent.jsonl"
-        with open(path, "w") as file:
-            for number, line in enumerate(self.lists):
-                line = {key: line[key] for key in ("qid", "shown", "clicks", "propensity")}
-                line["arm"] = "incumbent" if number < own else "learner"
-                line["incumbent"] = line["shown"] if number < own else [*reversed(line["shown"])]
-                if number < own:
-                    line["propensity"] = [1.0] * len(line["shown"])
-                if line["arm"] in drops:
-                    del line["propensity"]
-                print(json.dumps(line), file=file)
-        return "--log", path, "--policy", "incumbent", "--at", RANKS
+        def with_arm(number, line):
+            is_own, shown = number < own, line["shown"]
+            change = {"arm": "incumbent" if is_own else "learner", "incumbent": shown if is_own else [*reversed(shown)]}
+            return change if change["arm"] in drops else change | {"propensity": [1.0] * len(shown) if is_own else line["propensity"]}
+
+        return "--log", self.log_of("incumbent.jsonl", with_arm, ("qid", "shown", "clicks")), "--policy", "incumbent", "--at", RANKS
 
     def test_the_incumbents_own_lists_are_its_estimate(self):
         arguments = self.incumbents_log(240)
@@ -261,24 +220,20 @@ class OffPolicy(CommandTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("has none. 501 lists of the learner have none. A service logs none for posterior samples", done.stderr)
 
-    def test_the_page_shows_all_estimates(self):
+    def test_the_page_and_the_table_show_all_estimates_and_what_the_log_covers(self):
         page = self.folder / "ope.html"
-        self.ope("--page", page, "--clip", 10)
+        text = self.ope("--page", page, "--clip", 10)
+        for part in ("(as shown)", "snrips", "would never have shown", "With 95 % confidence, whatever the distribution"):
+            self.assertIn(part, text)
         html = page.read_text()
         for part in ("<svg", "cascade-dr", "intervention-aware", "snrips", "What they rest on", "never have shown"):
             self.assertIn(part, html)
         self.assertNotIn("nan", html.lower().replace("nance", ""))
 
     def test_counts_what_events_are_worth_and_the_learners_lists_alone(self):
-        changed = self.folder / "arms.jsonl"
-        with open(changed, "w") as file:
-            for number, line in enumerate(self.lists):
-                line = {key: line[key] for key in ("qid", "shown", "clicks", "propensity")}
-                line["rewards"] = [3 * click for click in line["clicks"]]
-                line["arm"] = "learner" if number % 3 else "incumbent"
-                print(json.dumps(line), file=file)
-        arguments = ["--model", self.model, "--data", self.data, "--policy", "epsilon=0.3", "--at", RANKS, "--json"]
-        clicks, weight = (json.loads(succeed("ope", "--log", changed, *arguments, "--reward", reward)) for reward in ("clicks", "weight"))
+        log = self.log_of("arms.jsonl", lambda number, line: {"rewards": [3 * click for click in line["clicks"]],
+                                                              "arm": "learner" if number % 3 else "incumbent"})
+        clicks, weight = (self.told("--reward", reward, log=log) for reward in ("clicks", "weight"))
         self.assertEqual((clicks["lists"], clicks["left_out"]["of_other_arms"]), (400, 200))
         self.assertAlmostEqual(weight["shown"]["value"], 3 * clicks["shown"]["value"], 9)
         for name, estimate in clicks["policies"][0]["estimates"].items():
@@ -307,28 +262,22 @@ class OffPolicy(CommandTest):
         self.assertIn("the probabilities of 1 are too small", done.stderr)
 
     def test_threads_and_repetitions_change_nothing(self):
-        self.assertEqual(self.ope("--json", "--threads", 1).stdout, self.ope("--json", "--threads", 2).stdout)
-        self.assertNotEqual(self.ope("--json").stdout, self.ope("--json", "--seed", 2).stdout)
+        self.assertEqual(self.told("--threads", 1), self.told("--threads", 2))
+        self.assertNotEqual(self.told(), self.told("--seed", 2))
 
     def test_the_logging_policy_itself_has_weight_one(self):
         own = self.folder / "shown/trials/pdgd/navigational/fold1/seed1"
-        told = json.loads(succeed("ope", "--log", self.trace, "--data", self.data, "--model", own, "--policy", "plackett-luce", "--at", RANKS, "--json"))
-        # Of the model at the end: the policy moved while it was logged.
+        told = self.told(model=own, policy="plackett-luce")
+        # The model is that of the end: the policy moved while it was logged.
         self.assertAlmostEqual(told["policies"][0]["whole_lists"]["mean_weight"], 1.0, delta=0.15)
-
-    def test_the_table_names_what_the_log_covers(self):
-        text = self.ope("--clip", 10).stdout
-        for part in ("(as shown)", "snrips", "would never have shown", "With 95 % confidence, whatever the distribution"):
-            self.assertIn(part, text)
 
     def test_too_few_effective_lists_are_no_decision(self):
         few = self.folder / "few.jsonl"
         few.write_text("".join(self.trace.read_text().splitlines(True)[:60]))
         for log, are_few in ((self.trace, False), (few, True)):
-            arguments = ["ope", "--log", log, "--data", self.data, "--model", self.model, "--policy", f"epsilon={EPSILON}", "--at", RANKS]
-            lists = json.loads(succeed(*arguments, "--json"))["policies"][0]["whole_lists"]["effective_lists"]
+            lists = self.told(log=log)["policies"][0]["whole_lists"]["effective_lists"]
             self.assertEqual(lists < 100, are_few)
-            text = succeed(*arguments)
+            text = self.ope(log=log)
             self.assertEqual("do not decide by ips" in text, are_few)
             self.assertEqual(text.count(f" {lists:.0f}, too few"), 5 if are_few else 0)
 

@@ -1,4 +1,4 @@
-"""What the flavours of the program do each in their own way: they end, name their devices and play. usage_test.py has the rest."""
+"""The flavours of the program do these things each in their own way: they end, name their devices and play. usage_test.py has the rest."""
 
 import json
 import os

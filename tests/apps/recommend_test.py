@@ -2,13 +2,10 @@
 
 import json
 import math
-import resource
 import signal
-import subprocess
-import time
 import unittest
 
-from command_line import PROGRAM, InFolder, olrank, succeed
+from command_line import InFolder, has_passes, olrank, summary
 
 DATA = "synth:factors?users=60&items=50&features=8&phrases=4&reviews=700&seed=3"
 KINDS = ("mter", "mter-s", "mter-sa", "efm", "bprmf", "nmf", "popular")
@@ -26,7 +23,7 @@ class Recommend(InFolder):
                          "--quiet", *(() if "--threads" in arguments else ("--threads", 1)), *arguments, code=code)
 
     def summary(self, out="o"):
-        return json.loads((self.root / out / "summary.json").read_text())
+        return summary(self.root / out)
 
     def test_every_kind_trains_lists_and_explains_or_says_that_it_cannot(self):
         for kind in KINDS:
@@ -101,83 +98,17 @@ class Recommend(InFolder):
             self.train("--threads", 4, kind=kind, out=kind + "4")
             whole[kind] = self.summary(kind + "1")["result_fingerprint"]
             self.assertEqual(self.summary(kind + "4")["result_fingerprint"], whole[kind])
+        long = ["recommend", "train", "--kind", "mter", "--data", DATA, "--passes", 150, "--quiet"]
+        self.assertEqual(olrank(*long, "--threads", 2, "--out", self.root / "whole").returncode, 0)
         for number in (signal.SIGTERM, signal.SIGKILL):
             with self.subTest(signal=number):
                 out = self.root / f"killed{number}"
-                command = [PROGRAM, "recommend", "train", "--kind", "mter", "--data", DATA, "--out", out, "--passes",
-                           "150", "--threads", "1", "--quiet"]
-                program = subprocess.Popen(list(map(str, command)))
-                deadline = time.monotonic() + 60
-                while time.monotonic() < deadline:
-                    curve = out / "curve.jsonl"
-                    if curve.exists() and curve.read_text().count("\n") >= 3:
-                        break
-                    time.sleep(0.02)
-                program.send_signal(number)
-                code = program.wait(timeout=900)
-                self.assertIn(code, (143, -number, 0))
+                command = [*long, "--threads", 1, "--out", out]
+                code, said = self.signalled(number, has_passes(out), *command)
+                self.assertIn(code, (143, -number, 0), said)
                 self.assertFalse((out / "summary.json").exists() and code != 0)
-                self.assertEqual(olrank(*command[1:], "--resume").returncode, 0)
-                if number == signal.SIGTERM:
-                    reference = json.loads((out / "summary.json").read_text())["result_fingerprint"]
-                else:
-                    self.assertEqual(json.loads((out / "summary.json").read_text())["result_fingerprint"], reference)
-        uninterrupted = self.root / "whole"
-        self.assertEqual(olrank("recommend", "train", "--kind", "mter", "--data", DATA, "--out", uninterrupted, "--passes",
-                                150, "--threads", 2, "--quiet").returncode, 0)
-        self.assertEqual(json.loads((uninterrupted / "summary.json").read_text())["result_fingerprint"], reference)
-
-    def test_a_full_disk_leaves_a_folder_that_continues(self):
-        train = ["train", "--data", "synth:trees?users=60&items=40&reviews=300", "--kind", "fact", "--passes", 2, "--quiet"]
-        for limit in (500, 3000, 20000):
-            out = self.root / f"limit{limit}"
-
-            def small_files(limit=limit):
-                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-            stopped = olrank("recommend", *train, "--out", out, preexec_fn=small_files)
-            self.assertEqual(stopped.returncode, 1, stopped.stderr)
-            self.done(*train, "--out", out, "--resume")
-
-    def test_several_models_are_compared_over_users(self):
-        self.train(kind="popular", out="a")
-        self.train(kind="bprmf", out="b")
-        both = json.loads(self.done("eval", "--model", self.root / "a", "--model", self.root / "b", "--json").stdout)
-        against = both[1]["against_first"]["ndcg@50"]
-        self.assertAlmostEqual(against["difference"], both[1]["ndcg@50"] - both[0]["ndcg@50"], places=9)
-        self.assertTrue(0 <= against["p"] <= against["p_holm"] <= 1)
-        text = self.done("eval", "--model", self.root / "a", "--model", self.root / "b").stdout
-        self.assertIn("p after Holm's correction", text)
-
-    def test_a_study_trains_each_cell_once(self):
-        config = self.root / "s.toml"
-        config.write_text(f"""[recommend]
-passes = 3
-dimension = 4
-
-[recommend_study]
-kinds = ["bprmf", "popular"]
-data = ["{DATA.replace('seed=3', 'seed={seed}')}"]
-seeds = [1, 2, 3]
-sweep = "factor_penalty"
-values = ["0.01", "0.1"]
-baseline = "popular"
-""")
-        first = self.done("study", config, "--out", self.root / "s", "--json", "--quiet")
-        rows = json.loads(first.stdout)
-        self.assertEqual([(row["kind"], row["value"]) for row in rows], [("bprmf", "0.01"), ("bprmf", "0.1"), ("popular", "")])
-        self.assertIn("p", rows[0]["ndcg@50"])
-        cells = {file: file.stat().st_mtime_ns for file in (self.root / "s/cells").iterdir()}
-        self.assertEqual(len(cells), 9)
-        self.assertEqual(self.done("study", config, "--out", self.root / "s", "--json", "--quiet").stdout, first.stdout)
-        self.assertEqual({file: file.stat().st_mtime_ns for file in cells}, cells)
-        self.assertEqual(len((self.root / "s/results.csv").read_text().splitlines()), 10)
-        tuned = succeed("tune", config, "--out", self.root / "s", "--json", "--quiet")
-        best = max((row for row in rows if row["kind"] == "bprmf"), key=lambda row: row["validation"])
-        chosen = json.loads(tuned)
-        self.assertEqual([(row["kind"], row["value"]) for row in chosen], [("bprmf", best["value"]), ("popular", "")])
-        self.assertEqual(chosen[0]["ndcg@50"]["mean"], best["ndcg@50"]["mean"])
+                self.assertEqual(olrank(*command, "--resume").returncode, 0)
+                self.assertEqual(summary(out)["result_fingerprint"], self.summary("whole")["result_fingerprint"])
 
 
 if __name__ == "__main__":

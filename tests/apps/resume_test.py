@@ -4,11 +4,10 @@ import json
 import re
 import shutil
 import signal
-import subprocess
 import time
 import unittest
 
-from command_line import PROGRAM, InFolder, curve, olrank
+from command_line import InFolder, curve, olrank, summary, trial_of
 
 DATA = "synth:small?queries=60&seed=3"
 LONG = ["--ranker", "pdgd", "--rounds", 10000000, "--seeds", "1-2", "--clicks", "perfect"]
@@ -20,27 +19,16 @@ class Folder(InFolder):
         super().setUp()
         self.out = self.root / "o"
 
-    def run_into(self, out, *arguments, code=0, data=("--data", DATA), **options):
-        done = olrank("run", "--quiet", *data, "--out", out, *arguments, **options)
+    def run_into(self, out, *arguments, code=0):
+        done = olrank("run", "--quiet", "--data", DATA, "--out", out, *arguments)
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stderr
 
-    def start(self, *arguments):
-        process = subprocess.Popen([PROGRAM, "run", "--data", DATA, "--out", str(self.out), *map(str, arguments)], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (process.kill(), process.communicate()))
-        return process
+    def begin(self, *arguments):
+        return self.start("run", "--data", DATA, "--out", self.out, *arguments)
 
     def wait_for_trials(self, process, count):
-        while len(list(self.out.glob("trials/*/*/*/*/curve.jsonl"))) < count:
-            self.assertIsNone(process.poll(), process.communicate() if process.poll() is not None else "")
-            time.sleep(0.01)
-
-    def trial(self, ranker="pdgd", user="perfect", seed=1, out=None):
-        return (out or self.out) / "trials" / ranker / user / "fold1" / f"seed{seed}"
-
-    def summary(self, trial):
-        return json.loads((trial / "summary.json").read_text())
+        self.wait_until(lambda: len(list(self.out.glob("trials/*/*/*/*/curve.jsonl"))) >= count, process)
 
 
 class Rounds(Folder):
@@ -52,9 +40,9 @@ class Rounds(Folder):
             self.run_into(whole, *settings, "--rounds", long)
             self.run_into(out, *settings, "--rounds", short)
             self.run_into(out, *settings, "--rounds", long, "--resume")
-            mine, theirs = (self.trial(ranker, "navigational", out=folder) for folder in (out, whole))
+            mine, theirs = (trial_of(folder, ranker, "navigational") for folder in (out, whole))
             self.assertEqual(curve(mine), curve(theirs))
-            a, b = self.summary(mine), self.summary(theirs)
+            a, b = summary(mine), summary(theirs)
             for key in ("result_fingerprint", "area", "rounds", "last", "notes"):
                 self.assertEqual(a[key], b[key], key)
             for file in ("model.safetensors", "queries.csv"):
@@ -77,97 +65,87 @@ class Rounds(Folder):
 
 
 class Checkpoints(Folder):
-    SETTINGS = ["--ranker", "pairrank", "--rounds", 120, "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 25,
-                "--run-checkpoint-every", 20]
-
-    def states(self):
-        return self.trial("pairrank") / "checkpoint"
-
-    def damage(self, name):
-        file = self.states() / name
-        whole = file.read_bytes()
-        file.write_bytes(whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:])
-
-    def test_a_damaged_checkpoint_is_passed_over(self):
-        self.run_into(self.out, *self.SETTINGS, "--run-keep-checkpoints", 3)
-        trial = self.trial("pairrank")
-        fingerprint = self.summary(trial)["result_fingerprint"]
-        points = curve(trial)
-        (trial / "summary.json").unlink()
-        for name in ("state.safetensors", "state-1.safetensors"):
-            self.damage(name)
-        said = self.run_into(self.out, *self.SETTINGS, "--run-keep-checkpoints", 3, "--resume")
-        self.assertEqual(said.count("its checksum does not match. To continue, olrank uses the checkpoint before it."), 2, said)
-        self.assertEqual(self.summary(trial)["result_fingerprint"], fingerprint)
-        self.assertEqual(curve(trial), points)
-
+    SETTINGS = ["--ranker", "pairrank", "--rounds", 120, "--clicks", "perfect", "--protocol-eval-every", 25, "--run-checkpoint-every", 20]
     # A covariance whose rows are in block files next to the checkpoint.
     GROWING = ["--ranker", "olranknet", "--covariance", "full", "--form", "dual", "--width", 8, "--steps", 4, "--rounds", 250,
-               "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 50, "--run-checkpoint-every", 10]
+               "--clicks", "perfect", "--protocol-eval-every", 50, "--run-checkpoint-every", 10]
 
-    def block_bytes(self, name):
-        """The block files of a checkpoint, with the bytes that belong to it."""
-        state = (self.trial("olranknet") / "checkpoint" / name).read_bytes()
-        header = json.loads(state[8:8 + int.from_bytes(state[:8], "little")])
-        return {file["name"]: file["bytes"] for file in json.loads(header["__metadata__"]["blocks"])["files"]}
+    def broken(self, *settings):
+        """A trial that has not ended, and the figures that it had."""
+        self.run_into(self.out, *settings)
+        trial = trial_of(self.out, settings[1])
+        figures = summary(trial)["result_fingerprint"], curve(trial)
+        (trial / "summary.json").unlink()
+        return trial, figures
+
+    def resume(self, trial, figures, *settings):
+        said = self.run_into(self.out, *settings, "--resume")
+        self.assertEqual((summary(trial)["result_fingerprint"], curve(trial)), figures)
+        return said
+
+    def damage(self, file, place=-20):
+        content = bytearray(file.read_bytes())
+        content[place] ^= 1
+        file.write_bytes(content)
+
+    def test_a_damaged_checkpoint_is_passed_over(self):
+        settings = [*self.SETTINGS, "--seeds", 1, "--run-keep-checkpoints", 3]
+        trial, figures = self.broken(*settings)
+        for name in ("state.safetensors", "state-1.safetensors"):
+            self.damage(trial / "checkpoint" / name)
+        said = self.resume(trial, figures, *settings)
+        self.assertEqual(said.count("its checksum does not match. To continue, olrank uses the checkpoint before it."), 2, said)
 
     def test_damaged_new_rows_leave_the_checkpoint_before(self):
-        self.run_into(self.out, *self.GROWING, "--run-keep-checkpoints", 2)
-        trial = self.trial("olranknet")
-        fingerprint = self.summary(trial)["result_fingerprint"]
-        (trial / "summary.json").unlink()
-        latest, earlier = self.block_bytes("state.safetensors"), self.block_bytes("state-1.safetensors")
-        name = next(name for name, size in latest.items() if size > earlier[name])
-        file = trial / "checkpoint" / name
-        rows = file.read_bytes()
-        file.write_bytes(rows[:-1] + bytes([rows[-1] ^ 1]))
-        said = self.run_into(self.out, *self.GROWING, "--run-keep-checkpoints", 2, "--resume")
+        settings = [*self.GROWING, "--seeds", 1, "--run-keep-checkpoints", 2]
+        trial, figures = self.broken(*settings)
+
+        def block_bytes(name):
+            """The block files of a checkpoint, with the bytes that belong to it."""
+            state = (trial / "checkpoint" / name).read_bytes()
+            header = json.loads(state[8:8 + int.from_bytes(state[:8], "little")])
+            return {file["name"]: file["bytes"] for file in json.loads(header["__metadata__"]["blocks"])["files"]}
+
+        latest, earlier = block_bytes("state.safetensors"), block_bytes("state-1.safetensors")
+        file = trial / "checkpoint" / next(name for name, size in latest.items() if size > earlier[name])
+        self.damage(file, -1)
         self.assertIn(f"{file}: This part of the checkpoint {trial / 'checkpoint' / 'state.safetensors'} is damaged: its "
-                      "checksum does not match. To continue, olrank uses the checkpoint before it.", said)
-        self.assertEqual(self.summary(trial)["result_fingerprint"], fingerprint)
+                      "checksum does not match. To continue, olrank uses the checkpoint before it.", self.resume(trial, figures, *settings))
 
     def test_without_another_the_error_names_the_way_out(self):
-        self.run_into(self.out, *self.SETTINGS[:5], "1-2", *self.SETTINGS[6:])
-        trial = self.trial("pairrank")
-        fingerprint = self.summary(trial)["result_fingerprint"]
-        (trial / "summary.json").unlink()
-        self.damage("state.safetensors")
-        resume = [*self.SETTINGS[:5], "1-2", *self.SETTINGS[6:], "--resume"]
-        said = self.run_into(self.out, *resume, code=1)
+        settings = [*self.SETTINGS, "--seeds", "1-2"]
+        trial, figures = self.broken(*settings)
+        self.damage(trial / "checkpoint/state.safetensors")
+        said = self.run_into(self.out, *settings, "--resume", code=1)
         self.assertIn(f"To continue, remove {trial} and use --resume: that trial starts again, all others are kept.", said)
         shutil.rmtree(trial)
-        self.run_into(self.out, *resume)
-        self.assertEqual(self.summary(trial)["result_fingerprint"], fingerprint)
+        self.resume(trial, figures, *settings)
 
 
 class Locked(Folder):
     def test_a_hang_up_stops_like_a_termination(self):
-        process = self.start(*LONG, "--force")
-        self.wait_for_trials(process, 1)
-        process.send_signal(signal.SIGHUP)
-        said = process.communicate(timeout=900)[1]
-        self.assertEqual(process.returncode, 129, said)
-        self.assertTrue((self.trial() / "checkpoint/state.safetensors").exists())
+        code, said = self.signalled(signal.SIGHUP, (trial_of(self.out) / "curve.jsonl").exists, "run", "--data", DATA, "--out", self.out, *LONG,
+                                    "--force")
+        self.assertEqual(code, 129, said)
+        self.assertTrue((trial_of(self.out) / "checkpoint/state.safetensors").exists())
         self.assertIn("run the same command with --resume in place of --force to continue", said)
 
     def test_a_killed_run_is_still_ours(self):
         """Killed at once, before or after it writes its manifest, and later."""
         for wait in (0.0, 0.02, 0.05, 0.1, 0.3, 1.0):
-            process = self.start("--quiet", *LONG, "--resume")
+            process = self.begin("--quiet", *LONG, "--resume")
             time.sleep(wait)
             process.kill()
             process.communicate()
             self.assertEqual(process.returncode, -signal.SIGKILL)
-        process = self.start("--quiet", *LONG, "--resume")
-        self.wait_for_trials(process, 1)
-        process.kill()
-        process.communicate()
+        self.signalled(signal.SIGKILL, (trial_of(self.out) / "curve.jsonl").exists, "run", "--data", DATA, "--out", self.out, "--quiet", *LONG,
+                       "--resume")
         self.assertTrue((self.out / ".olrank-lock").exists())
         self.run_into(self.out, *SHORT, "--force")
         self.assertEqual([path for path in self.out.iterdir() if path.name.startswith(".")], [])
 
     def test_a_second_run_is_refused_while_one_writes(self):
-        process = self.start("--quiet", *LONG)
+        process = self.begin("--quiet", *LONG)
         self.wait_for_trials(process, 1)
         for flags in (["--force"], ["--resume"], ["--shard", "0/2", "--resume"]):
             done = self.run_into(self.out, *LONG, *flags, code=1)
@@ -180,7 +158,7 @@ class Locked(Folder):
     def test_two_forced_runs_side_by_side_leave_one_whole_result(self):
         self.run_into(self.out, *SHORT)
         several = [*SHORT[:2], "--rounds", 300, "--seeds", "1-3", *SHORT[-2:], "--force"]
-        processes = [self.start("--quiet", *several) for _ in range(3)]
+        processes = [self.begin("--quiet", *several) for _ in range(3)]
         done = [(process.communicate(timeout=900)[1], process.returncode) for process in processes]
         codes = [code for _, code in done]
         self.assertTrue(set(codes) <= {0, 1} and 0 in codes, done)
@@ -189,7 +167,7 @@ class Locked(Folder):
         self.assertEqual((self.out / "summary.csv").read_text().count("\n"), 4)
 
     def test_shards_write_side_by_side_but_each_once(self):
-        processes = [self.start("--quiet", *LONG, "--shard", shard, "--resume") for shard in ("0/2", "1/2")]
+        processes = [self.begin("--quiet", *LONG, "--shard", shard, "--resume") for shard in ("0/2", "1/2")]
         self.wait_for_trials(processes[0], 2)
         self.assertIn("is in use by process", self.run_into(self.out, *LONG, "--shard", "1/2", "--resume", code=1))
         for flags in (["--resume"], ["--force"], ["--shard", "0/3", "--resume"]):
@@ -198,10 +176,8 @@ class Locked(Folder):
         processes[0].communicate()
         curve = self.out / "trials/pdgd/perfect/fold1/seed1/curve.jsonl"
         before = curve.stat().st_mtime_ns
-        processes[0] = self.start("--quiet", *LONG, "--shard", "0/2", "--resume")
-        while curve.stat().st_mtime_ns == before:
-            self.assertIsNone(processes[0].poll())
-            time.sleep(0.01)
+        processes[0] = self.begin("--quiet", *LONG, "--shard", "0/2", "--resume")
+        self.wait_until(lambda: curve.stat().st_mtime_ns != before, processes[0])
         for process in processes:
             process.send_signal(signal.SIGTERM)
             self.assertEqual((process.communicate(timeout=900)[1], process.returncode), ("", 143))

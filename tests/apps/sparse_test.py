@@ -1,14 +1,11 @@
 """Data with 100,000 columns, few of which a document has: training, ranking, evaluation and rounds, in little memory."""
 
 import json
-import os
-import pathlib
 import random
-import subprocess
-import tempfile
 import unittest
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from command_line import InFolder, measured, summary
+
 COLUMNS = 100_000
 QUERIES = 100
 DOCS = 20
@@ -29,23 +26,18 @@ def text(seed):
     return "".join(lines)
 
 
-class SparseTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+class SparseTest(InFolder):
+    def setUp(self):
+        super().setUp()
         for seed, part in enumerate(("train", "vali", "test")):
-            (cls.root / f"{part}.txt").write_text(text(seed))
+            (self.root / f"{part}.txt").write_text(text(seed))
 
     def olrank(self, *arguments, code=0):
-        """The program's output, with the most memory that it had."""
-        with open(self.root / "out", "w+") as out, open(self.root / "err", "w+") as err:
-            process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=out, stderr=err)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        said = (self.root / "err").read_text()
-        self.assertEqual(process.returncode, code, said)
-        self.assertLess(usage.ru_maxrss * 1024, DENSE_BYTES / 2, arguments)
-        return (self.root / "out").read_text() if code == 0 else said
+        """The output of a command that takes little memory, or what it says against it."""
+        done, output, said, megabytes, _ = measured(*arguments)
+        self.assertEqual(done, code, said)
+        self.assertLess(megabytes, DENSE_BYTES / 2 / 2 ** 20, arguments)
+        return output if code == 0 else said
 
     def trained(self, *settings):
         folder = self.root / "-".join(setting.partition("=")[2] for setting in settings)
@@ -56,11 +48,11 @@ class SparseTest(unittest.TestCase):
         for settings in (["--network=linear"], ["--network=mlp", "--width=8"]):
             with self.subTest(settings=settings):
                 folder = self.trained(*settings)
-                summary = json.loads((folder / "summary.json").read_text())
-                self.assertEqual(summary["features"], COLUMNS)
-                self.assertGreater(summary["test"]["ndcg@10"], 0.75)
+                told = summary(folder)
+                self.assertEqual(told["features"], COLUMNS)
+                self.assertGreater(told["test"]["ndcg@10"], 0.75)
                 found = json.loads(self.olrank("eval", "--data", self.root, "--model", folder, "--json", "--cache", "none"))
-                self.assertAlmostEqual(found["metrics"]["ndcg@10"], summary["test"]["ndcg@10"], places=6)
+                self.assertAlmostEqual(found["metrics"]["ndcg@10"], told["test"]["ndcg@10"], places=6)
                 whole = self.olrank("rank", "--data", self.root, "--model", folder, "--out", "-", "--cache", "none")
                 stream = self.olrank("rank", "--data", self.root / "test.txt", "--model", folder, "--out", "-", "--cache", "none")
                 self.assertEqual(whole, stream)

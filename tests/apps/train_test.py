@@ -2,29 +2,18 @@
 
 import json
 import math
-import pathlib
 import signal
-import struct
-import subprocess
-import time
 import unittest
 
-from command_line import PROGRAM, InFolder, curve, olrank, succeed
+from command_line import InFolder, curve, has_passes, olrank, succeed, summary, trial_of
+from saved_models import read_safetensors
 
 DATA = "synth:small?queries=60&seed=3"
 
 
-def tensors(file):
-    data = file.read_bytes()
-    size, = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + size])
-    values = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        values[name] = struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
-    return values, header["__metadata__"]
+def tensors(trained):
+    found, metadata = read_safetensors(trained / "model.safetensors")
+    return {name: values for name, (_, values) in found.items()}, metadata
 
 
 def letor(file):
@@ -43,7 +32,7 @@ class Folder(InFolder):
         return done
 
     def summary(self, out="o"):
-        return json.loads((self.root / out / "summary.json").read_text())
+        return summary(self.root / out)
 
 
 class Training(Folder):
@@ -51,7 +40,7 @@ class Training(Folder):
         self.assertEqual(olrank("data", "synth", DATA, "--out", self.root / "data").returncode, 0)
         self.train("--network", "linear", "--loss", "listnet", "--optimizer", "lbfgs", "--l2", 0.1,
                    data=("--data", self.root / "data", "--data-normalise", "none"))
-        values, metadata = tensors(self.root / "o" / "model.safetensors")
+        values, metadata = tensors(self.root / "o")
         w = values["linear.weight"]
         self.assertEqual(metadata["architecture"], "linear")
         losses, ndcg = [], []
@@ -92,19 +81,8 @@ class Training(Folder):
                         ["run", "--data", DATA, "--ranker", "olranknet", "--start-from", model, "--rounds", 20, "--seeds", 1,
                          "--clicks", "perfect", "--out", self.root / "warm"]):
             succeed(*command)
-        first = json.loads((self.root / "warm/trials/olranknet/perfect/fold1/seed1/curve.jsonl").read_text().splitlines()[0])
+        first = curve(trial_of(self.root / "warm", "olranknet"))[0]
         self.assertAlmostEqual(first["offline"]["ndcg@10"], self.summary("listnet-mlp")["test"]["ndcg@10"], places=6)
-
-    def test_one_configuration_gives_the_same_bits_again(self):
-        settings = ["--network", "mlp", "--width", 8, "--patience", 4, "--epochs", 12, "--batch", 8]
-        self.train(*settings, "--threads", 1, out="a")
-        self.train(*settings, "--threads", 2, out="b")
-        succeed("train", self.root / "a/config.toml", "--out", self.root / "c")
-        for other in "bc":
-            self.assertEqual(self.summary("a")["result_fingerprint"], self.summary(other)["result_fingerprint"])
-            self.assertEqual((self.root / "a/model.safetensors").read_bytes(), (self.root / other / "model.safetensors").read_bytes())
-        printed = olrank("train", self.root / "a/config.toml", "--print-config")
-        self.assertEqual(printed.stdout, (self.root / "a/config.toml").read_text())
 
     def test_folds_and_seeds_have_folders_and_a_summary_of_their_means(self):
         self.train("--network", "mlp", "--width", 8, "--epochs", 3, "--seeds", "1-3")
@@ -124,14 +102,8 @@ class Training(Folder):
         for number, how in ((signal.SIGKILL, -9), (signal.SIGTERM, 143)):
             with self.subTest(signal=number):
                 out = self.root / f"killed{number}"
-                running = subprocess.Popen([PROGRAM, "train", "--quiet", *map(str, settings), "--out", str(out)],
-                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                deadline = time.monotonic() + 60
-                while not (out / "curve.jsonl").exists() or len((out / "curve.jsonl").read_text().splitlines()) < 3:
-                    self.assertLess(time.monotonic(), deadline)
-                    time.sleep(0.02)
-                running.send_signal(number)
-                self.assertEqual(running.wait(60), how)
+                done = self.signalled(number, has_passes(out), "train", "--quiet", *settings, "--out", out)
+                self.assertEqual(done[0], how, done)
                 self.assertFalse((out / "summary.json").exists())
                 # Fewer passes would be another training.
                 refused = olrank("train", *settings[:-1], 30, "--resume", "--out", out)
@@ -139,69 +111,8 @@ class Training(Folder):
                 succeed("train", *settings, "--resume", "--out", out)
         succeed("train", *settings, "--out", self.root / "whole")
         for number in (signal.SIGKILL, signal.SIGTERM):
-            self.assertEqual(self.summary(f"killed{number}")["result_fingerprint"], self.summary("whole")["result_fingerprint"])
-            self.assertEqual(curve(self.root / f"killed{number}"), curve(self.root / "whole"))
-
-
-class Weights(Folder):
-    """FILE.weight next to the training file has a weight for each document."""
-
-    SETTINGS = ["--network", "linear", "--loss", "listnet", "--optimizer", "lbfgs", "--l2", 0.1, "--data-normalise", "none", "--cache", "none"]
-
-    def setUp(self):
-        super().setUp()
-        self.assertEqual(olrank("data", "synth", "small?queries=20&seed=3", "--out", self.root / "data").returncode, 0)
-        self.queries = {}
-        for line in (self.root / "data/train.txt").read_text().splitlines(True):
-            self.queries.setdefault(line.split()[1], []).append(line)
-
-    def write(self, name, copies):
-        """The training file with so many copies of each query, and the flags that name it."""
-        file = self.root / name
-        file.write_text("".join(line.replace("qid:", f"qid:{copy}-") for number, lines in enumerate(self.queries.values())
-                                for copy in range(copies(number)) for line in lines))
-        return file, ("--data-train", file, "--data-test", self.root / "data/test.txt")
-
-    def weigh(self, file, weight):
-        pathlib.Path(f"{file}.weight").write_text("".join(f"{weight(number)}\n" for number, lines in enumerate(self.queries.values()) for _ in lines))
-
-    def test_whole_weights_are_copies_of_the_query(self):
-        self.train(*self.SETTINGS, data=self.write("copies.txt", lambda number: 1 + number % 3)[1], out="copies")
-        file, data = self.write("once.txt", lambda number: 1)
-        self.train(*self.SETTINGS, data=data, out="plain")
-        self.weigh(file, lambda number: 1.0)
-        self.train(*self.SETTINGS, data=data, out="ones")
-        self.assertEqual(self.summary("ones")["result_fingerprint"], self.summary("plain")["result_fingerprint"])
-        self.weigh(file, lambda number: 1 + number % 3)
-        said = self.train(*self.SETTINGS, data=data, out="weights").stderr
-        self.assertIn("the training loss weighs queries as the data say", said)
-        self.assertAlmostEqual(self.summary("weights")["loss"], self.summary("copies")["loss"], delta=1e-6)
-        one, other, plain = (tensors(self.root / out / "model.safetensors")[0]["linear.weight"] for out in ("weights", "copies", "plain"))
-        for a, b in zip(one, other):
-            self.assertAlmostEqual(a, b, delta=1e-3)
-        self.assertGreater(max(abs(a - b) for a, b in zip(one, plain)), 0.02)
-
-    def test_other_weights_are_another_training(self):
-        file, data = self.write("once.txt", lambda number: 1)
-        self.weigh(file, lambda number: 1 + number % 2)
-        self.train(*self.SETTINGS, data=data)
-        self.train(*self.SETTINGS, "--resume", data=data)
-        self.weigh(file, lambda number: 2 + number % 2)
-        self.train(*self.SETTINGS, "--resume", data=data, code=2)
-        self.weigh(file, lambda number: number - 3)
-        said = self.train(*self.SETTINGS, "--force", data=data, code=1).stderr
-        self.assertIn(f"{file}.weight:1: A weight must be a finite number of at least 0, not '-3'.", said)
-
-    def test_online_rankers_do_not_use_them(self):
-        file, data = self.write("once.txt", lambda number: 1)
-        play = ["run", *map(str, data), "--ranker", "pdgd,lambdarank-labels", "--clicks", "perfect", "--rounds", 20, "--seeds", 1, "--cache", "none", "--out"]
-        pathlib.Path(f"{file}.weight").write_text("of another program\n")
-        succeed(*play, self.root / "weights")
-        pathlib.Path(f"{file}.weight").unlink()
-        olrank(*play, self.root / "plain")
-        curves = [[json.loads(line)["offline"] for file in sorted((self.root / out).rglob("curve.jsonl")) for line in file.read_text().splitlines()]
-                  for out in ("weights", "plain")]
-        self.assertEqual(*curves)
+            self.assertEqual(*(summary(self.root / out)["result_fingerprint"] for out in (f"killed{number}", "whole")))
+            self.assertEqual(*(curve(self.root / out) for out in (f"killed{number}", "whole")))
 
 
 class FromClicks(Folder):
@@ -210,17 +121,17 @@ class FromClicks(Folder):
         succeed("run", "--data", DATA, "--ranker", "pdgd", "--clicks", "perfect", "--seeds", 1, "--rounds", 300, "--trace", log,
                 "--out", self.root / "run", "--quiet")
         settings = ["--network", "linear", "--epochs", 30, "--log", log]
-        random = curve(self.root / "run/trials/pdgd/perfect/fold1/seed1")[-1]["random"]["offline"]["ndcg@10"]
+        random = curve(trial_of(self.root / "run"))[-1]["random"]["offline"]["ndcg@10"]
         models = set()
         for estimator in ("naive", "ips", "dr", "two-tower", "regression-em"):
             self.train(*settings, "--estimator", estimator, "--threads", 1, out=estimator)
             self.assertGreater(self.summary(estimator)["test"]["ndcg@10"], random + 0.1)
-            values, metadata = tensors(self.root / estimator / "model.safetensors")
+            values, metadata = tensors(self.root / estimator)
             self.assertTrue(metadata["learned_from"].startswith(f"clicks by {estimator}, "))
-            models.add(values["linear.weight"])
+            models.add(tuple(values["linear.weight"]))
         self.assertEqual(len(models), 5)
         self.train(*settings, "--estimator", "dr", "--threads", 3, out="threads")
-        self.assertEqual(*(tensors(self.root / out / "model.safetensors")[0] for out in ("dr", "threads")))
+        self.assertEqual(*(tensors(self.root / out)[0] for out in ("dr", "threads")))
         self.assertEqual(olrank("eval", "--model", self.root / "dr", "--data", DATA).returncode, 0)
         # Another estimator or log is another training.
         done = self.train(*settings, "--estimator", "dr", "--clip", 5, "--resume", out="dr", code=2)

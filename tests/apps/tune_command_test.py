@@ -1,15 +1,14 @@
-"""olrank tune as a process: the grid, the choice recomputed from the trials' summaries, resuming, shards, errors."""
+"""olrank tune as a process: the grid, the choice recomputed from the trials' summaries, resuming; commands/tune.test has shards and
+what is replaced."""
 
 import csv
-import io
 import json
+import shutil
 import signal
 import statistics
-import subprocess
-import time
 import unittest
 
-from command_line import PROGRAM, InFolder, olrank, succeed
+from command_line import InFolder, olrank, succeed
 
 CONFIGURATION = """
 [data]
@@ -41,7 +40,7 @@ USERS = ["perfect", "informational"]
 
 
 def table(path):
-    return list(csv.DictReader(io.StringIO(path.read_text())))
+    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 def summaries(folder):
@@ -78,10 +77,7 @@ class Tune(InFolder):
     def setUp(self):
         super().setUp()
         self.config = self.root / "c.toml"
-        self.write()
-
-    def write(self, rounds=60, more=""):
-        self.config.write_text(CONFIGURATION.format(rounds=rounds) + more)
+        self.config.write_text(CONFIGURATION.format(rounds=60))
 
     def tune(self, out, *flags, code=0):
         done = olrank("tune", self.config, "--out", self.root / out, *flags)
@@ -112,12 +108,8 @@ class Tune(InFolder):
                 self.assertEqual(line[key], cell(chosen[key]) if key in chosen else "")
             own = [s for s in tested if s["ranker"] == ranker]
             self.assertEqual((int(line["trials"]), len(own)), (trials, trials))
-            for column, figures in (
-                ("offline_area", [s["area"]["offline"] for s in own]),
-                ("online_area", [s["area"]["online"] for s in own]),
-                ("offline_ndcg@10", [s["last"]["offline"]["ndcg@10"] for s in own]),
-                ("cndcg@10", [s["last"]["online"]["cndcg@10"] for s in own]),
-            ):
+            for column, figures in (("offline_area", [s["area"]["offline"] for s in own]),
+                                    ("cndcg@10", [s["last"]["online"]["cndcg@10"] for s in own])):
                 # Sums of four numbers in another order differ by a few roundings.
                 self.assertAlmostEqual(float(line[column]), statistics.fmean(figures), delta=1e-12 * max(figures))
                 self.assertAlmostEqual(float(line[column + "_sd"]), statistics.stdev(figures), delta=1e-9)
@@ -143,18 +135,16 @@ class Tune(InFolder):
                 note = any(n.startswith(f"{key} = ") for n in line["notes"])
                 self.assertEqual(note, len(values) > 2 and value in (values[0], values[-1]))
         # Tuning was evaluated on the validation set and the test on the test set, which differ.
-        for part in ("vali", "test"):
-            manifest = json.loads((out / {"vali": "tuning", "test": "test"}[part] / "manifest.json").read_text())
-            self.assertEqual(manifest["config"]["data"]["evaluate"], part)
+        for folder, part in (("tuning", "vali"), ("test", "test")):
+            self.assertEqual(json.loads((out / folder / "manifest.json").read_text())["config"]["data"]["evaluate"], part)
         data = [{s["recipe"]["data"] for s in summaries(out / part)} for part in ("tuning", "test")]
         self.assertEqual([len(one) for one in data], [1, 1])
         self.assertNotEqual(data[0], data[1])
         # Running the chosen configuration repeats the test.
-        again = olrank("run", out / "config.toml", "--out", self.root / "again", "--quiet")
-        self.assertEqual(again.returncode, 0, again.stderr)
+        succeed("run", out / "config.toml", "--out", self.root / "again", "--quiet")
         self.assertEqual((self.root / "again/summary.csv").read_text(), (out / "test/summary.csv").read_text())
         for part in ("config.toml", "test/config.toml", "tuning/config.toml"):
-            self.assertEqual(olrank("run", out / part, "--resume", "--quiet").returncode, 0)
+            succeed("run", out / part, "--resume", "--quiet")
 
     def test_another_choice_is_refused_until_the_earlier_test_is_removed(self):
         for fold in (1, 2):
@@ -166,49 +156,22 @@ class Tune(InFolder):
         refused = self.tune("o", *data, "--resume", code=2)
         self.assertIn("--resume to test the new choice", refused.stderr)
         self.assertEqual((self.root / "o/tuning.csv").read_text(), before)
-        subprocess.run(["rm", "-r", self.root / "o/test"], check=True)
+        shutil.rmtree(self.root / "o/test")
         self.tune("o", *data, "--resume")
         self.check("o", "offline", (1, 2))
 
     def test_resumes_after_a_signal_in_tuning_or_test(self):
-        self.write(rounds=1500)
+        self.config.write_text(CONFIGURATION.format(rounds=1500))
         self.tune("whole", "--quiet", "--jobs", 2)
         for part, number, code in (("tuning", signal.SIGINT, 130), ("test", signal.SIGTERM, 143)):
             out = self.root / part
-            running = subprocess.Popen([PROGRAM, "tune", self.config, "--out", out, "--quiet"],
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            while not list(out.glob(f"{part}/trials/*/*/*/*/curve.jsonl")):
-                self.assertIsNone(running.poll())
-                time.sleep(0.005)
-            running.send_signal(number)
-            stdout, stderr = running.communicate(timeout=900)
-            self.assertEqual((running.returncode, stdout), (code, b""), stderr)
+            done = self.signalled(number, lambda: any(out.glob(f"{part}/trials/*/*/*/*/curve.jsonl")), "tune", self.config, "--out", out, "--quiet")
+            self.assertEqual(done[0], code, done)
             self.assertFalse((out / "winners.csv").exists())
             self.tune(part, code=2)
             self.tune(part, "--resume", "--quiet")
             for file in ("tuning.csv", "winners.csv", "tuning/summary.csv", "test/summary.csv"):
                 self.assertEqual((out / file).read_text(), (self.root / "whole" / file).read_text(), file)
-
-    def test_shards_give_the_same_choice(self):
-        self.tune("whole", "--quiet")
-        for shard in ("0/2", "1/2"):
-            done = self.tune("o", "--shard", shard)
-            self.assertIn("--resume and without --shard", done.stderr)
-            self.assertEqual(done.stdout, "")
-        self.assertFalse((self.root / "o/tuning.csv").exists())
-        self.tune("o", "--resume", "--quiet")
-        for file in ("tuning.csv", "winners.csv", "test/summary.csv"):
-            self.assertEqual((self.root / "o" / file).read_text(), (self.root / "whole" / file).read_text(), file)
-
-    def test_replaces_results_only_with_force(self):
-        self.tune("o", "--quiet")
-        before = (self.root / "o/winners.csv").read_text()
-        self.assertIn("--resume", self.tune("o", code=2).stderr)
-        self.assertEqual((self.root / "o/winners.csv").read_text(), before)
-        self.write(rounds=40)
-        self.tune("o", "--force", "--quiet")
-        self.check("o", "offline")
-        self.assertNotEqual((self.root / "o/winners.csv").read_text(), before)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,6 @@ class Frame(CommandTest):
                 self.assertIn(done.returncode, (1, 2))
             os.chmod(closed, 0o755)
 
-
-class Run(unittest.TestCase):
     def test_the_page_of_settings_is_what_the_program_says(self):
         page = pathlib.Path("docs/CONFIGURATION.md")
         self.assertEqual(page.read_text(), olrank("info", "--settings").stdout, f"rewrite it: build/bin/olrank info --settings > {page}")

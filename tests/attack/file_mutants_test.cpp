@@ -4,11 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 
 #include "core/data/dataset_cache.h"
@@ -29,37 +26,12 @@
 #include "tests/fuzz/core_checks.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/memory_limit.h"
 #include "tests/support/mutated.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
-
-/// Lets the process reserve `more` bytes than it has now until the end of the scope, so that an allocation
-/// out of proportion fails. AddressSanitizer reserves terabytes and has no limit.
-class MemoryLimit {
- public:
-  explicit MemoryLimit(rlim_t more) {
-    ::getrlimit(RLIMIT_AS, &before_);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    std::ifstream pages_of("/proc/self/statm");
-    rlim_t pages = 0;
-    pages_of >> pages;
-    const rlimit limit{pages * static_cast<rlim_t>(::sysconf(_SC_PAGE_SIZE)) + more, before_.rlim_max};
-    ::setrlimit(RLIMIT_AS, &limit);
-#else
-    static_cast<void>(more);
-#endif
-  }
-  ~MemoryLimit() {
-    ::setrlimit(RLIMIT_AS, &before_);
-  }
-  MemoryLimit(const MemoryLimit&) = delete;
-  MemoryLimit& operator=(const MemoryLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 using std::literals::operator""sv;
 

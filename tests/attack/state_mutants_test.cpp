@@ -4,12 +4,10 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "core/io/atomic_file.h"
@@ -17,6 +15,7 @@
 #include "serve/service_setup.h"
 #include "serve/state_folder.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/memory_limit.h"
 #include "tests/support/message_of.h"
 #include "tests/support/mutated.h"
 
@@ -36,7 +35,7 @@ LearnerSettings settings_in(const fs::path& folder) {
   return {folder / "checkpoint", "identity", 1000, kServedFeatures};
 }
 
-/// What the start of a service does with its log and checkpoint.
+/// Does what the start of a service does with its log and checkpoint.
 Learner::State start(const fs::path& folder) {
   FileLog log(folder / "log", 100);
   Learner learner(make_served(), log, settings_in(folder));
@@ -44,33 +43,10 @@ Learner::State start(const fs::path& folder) {
   return learner.state();
 }
 
-std::map<std::string, std::string> files_in(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    files[entry.path().filename().string()] = read_file(entry.path());
-  return files;
-}
-
-void write(const fs::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-/// AddressSanitizer reserves terabytes.
-void limit_memory() {
-#if !defined(__SANITIZE_ADDRESS__)
-  std::ifstream pages_of("/proc/self/statm");
-  rlim_t pages = 0;
-  pages_of >> pages;
-  const rlim_t limit = pages * static_cast<rlim_t>(sysconf(_SC_PAGE_SIZE)) + kMoreMemory;
-  const rlimit all{limit, limit};
-  ::setrlimit(RLIMIT_AS, &all);
-#endif
-}
-
 /// Ends the child: what it has to say, and the exit code that main() would give.
 [[noreturn]] void play_start(const fs::path& folder, int pipe) {
   set_log_sink([](LogLevel, std::string_view) {});
-  limit_memory();
+  const MemoryLimit limit(kMoreMemory);
   std::string said;
   int code = 0;
   try {
@@ -120,11 +96,11 @@ class Original {
     ends_.push_back(log.size());
     fs::create_directory(folder_ / "part");
     for (const std::size_t end : ends_) {
-      write(folder_ / "part" / "log", log.substr(0, end));
+      write_bytes(folder_ / "part" / "log", log.substr(0, end));
       fingerprints_.push_back(start(folder_ / "part").fingerprint.hex());
     }
     {
-      write(folder_ / "part" / "log", log.substr(0, ends_[kCheckpointRound]));
+      write_bytes(folder_ / "part" / "log", log.substr(0, ends_[kCheckpointRound]));
       FileLog part(folder_ / "part" / "log", 1);
       Learner learner(make_served(), part, settings_in(folder_ / "part"));
       learner.learn_all();
@@ -212,8 +188,8 @@ TEST(LogMutants, AreRefusedOrServeAValidBeginning) {
     const TemporaryFolder folder;
     const std::string log = mutant_log(rng);
     const bool with_checkpoint = rng.index(2) == 0;
-    write(folder / "log", log);
-    if (with_checkpoint) write(folder / "checkpoint", original().checkpoint());
+    write_bytes(folder / "log", log);
+    if (with_checkpoint) write_bytes(folder / "checkpoint", original().checkpoint());
     const auto before = files_in(folder.path());
     const Start start = start_in_child(folder.path());
     ASSERT_TRUE(start.refused() || start.served()) << "status " << start.status << ": " << start.said;
@@ -251,7 +227,7 @@ TEST(LogMutants, FlippedBitsAreNotImportedOrChangeNothing) {
   const auto imported = [&](const std::string& log) {
     fs::remove_all(folder / "state");
     fs::create_directory(folder / "state");
-    write(folder / "log", log);
+    write_bytes(folder / "log", log);
     const StateFolder state(folder / "state");
     ImportedLog(state, {folder / "log", "", 1}, normaliser, false, false).commit();
     return read_file(state.log());
@@ -305,8 +281,8 @@ TEST(CheckpointMutants, AreRefusedOrLearnOnToTheSameBits) {
     SCOPED_TRACE(mutant);
     RngStream rng = stream_of(10'000 + mutant);
     const TemporaryFolder folder;
-    write(folder / "log", original().log());
-    write(folder / "checkpoint", mutant_checkpoint(rng));
+    write_bytes(folder / "log", original().log());
+    write_bytes(folder / "checkpoint", mutant_checkpoint(rng));
     const auto before = files_in(folder.path());
     const Start start = start_in_child(folder.path());
     ASSERT_TRUE(start.refused() || start.served()) << "status " << start.status << ": " << start.said;
@@ -325,8 +301,8 @@ TEST(CheckpointMutants, AreRefusedOrLearnOnToTheSameBits) {
 TEST(CheckpointMutants, AreRefusedAtAnySize) {
   for (const char* name : {"log", "checkpoint"}) {
     const TemporaryFolder folder;
-    write(folder / "log", original().log());
-    write(folder / "checkpoint", original().checkpoint());
+    write_bytes(folder / "log", original().log());
+    write_bytes(folder / "checkpoint", original().checkpoint());
     fs::resize_file(folder / name, std::uintmax_t{1} << 40);
     const Start start = start_in_child(folder.path());
     EXPECT_TRUE(start.refused()) << name << ": status " << start.status << ": " << start.said;
@@ -347,7 +323,7 @@ TEST(LogMutants, WithValidChecksumsCannotCrash) {
     const std::size_t round = body.find(',');
     if (round == std::string::npos || body.find('\n') != std::string::npos) continue;
     const TemporaryFolder folder;
-    write(folder / "log", record_line(1, body.substr(round)));
+    write_bytes(folder / "log", record_line(1, body.substr(round)));
     const Start start = start_in_child(folder.path());
     EXPECT_TRUE(start.refused() || start.served()) << "status " << start.status << ": " << body;
   }

@@ -123,11 +123,9 @@ class Cards(unittest.TestCase):
     def curve(self, name):
         return [json.loads(line) for line in (self.root / name / "curve.jsonl").read_text().splitlines()]
 
-    def test_every_loss_is_trained_on_a_card_as_on_the_cpu(self):
-        losses = ["listnet", "smooth-dcg", "ranksvm", "ranknet", "lambdarank", "listmle", "rankcosine"]
-        cases = [["--loss", loss, "--network", "mlp", "--width", 4, "--batch", 8] for loss in losses]
-        cases += [["--network", "mlp", "--width", 4, "--depth", 3], ["--network", "linear", "--optimizer", "lbfgs"], ["--network", "linear", "--optimizer", "proximal", "--l1", 0.01],
-                  ["--network", "linear", "--optimizer", "ogd-average"], ["--network", "module", "--module", "relu", "--width", 4]]
+    def test_models_are_trained_on_a_card_as_on_the_cpu(self):
+        cases = [["--loss", "lambdarank", "--network", "mlp", "--width", 4, "--batch", 8], ["--network", "linear", "--optimizer", "lbfgs"],
+                 ["--network", "module", "--module", "relu", "--width", 4]]
         for number, case in enumerate(cases):
             with self.subTest(case=case):
                 for device in ("cuda", "cpu"):

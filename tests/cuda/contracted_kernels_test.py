@@ -6,7 +6,8 @@ import pathlib
 import sys
 
 # Kernels by one order of threads, and rankers whose lists and pairs are the CPU's.
-TESTS = "*KernelTest*/0:*KernelTest*/0_*:*/DeviceRankerTest.MatchesCpu/0:*/DeviceRankerTest.ShadowsMatchCpu/0"
+TESTS = ("*KernelTest*/0:*KernelTest*/0_*:*/DeviceRankerTest.MatchesCpu/0:*/DeviceRankerTest.ShadowsMatchCpu/0:"
+         "*/ResidentPosteriorTest.MatchesTheWholeHistoryInEachRoundAndRebuilt/0")
 
 if " fma " not in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"):
     print("this CPU has no fused multiplication and addition")

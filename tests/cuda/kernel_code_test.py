@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What nvcc and ptxas make of two kernels, for the card that this build is for: registers, and the instructions that matter.
+"""Reads what nvcc and ptxas make of two kernels, for the card that this build is for: registers, and the instructions that matter.
 
 That no kernel spills is checked where all of them are compiled. A cooperative kernel reads what others have written, which a read of
 constants (ld.global.nc, LDG.CONSTANT) may not see; a trial has its bits in a launch of its own and in one of several; of products in

@@ -15,14 +15,14 @@
 #include "core/data/doc_table.h"
 #include "core/data/letor_reader.h"
 #include "core/data/letor_stream.h"
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/error.h"
 #include "core/io/json.h"
 #include "core/io/safetensors.h"
 #include "core/settings/toml_document.h"
 #include "tests/fuzz/promise.h"
 
-/// What must hold of any bytes whatever.
+/// These checks say what must hold of any bytes whatever.
 namespace olrank::fuzz {
 
 inline void check_dataset(const Dataset& data) {
@@ -45,52 +45,45 @@ inline void check_dataset(const Dataset& data) {
   promise(data.max_grade() <= 31);
 }
 
-/// LETOR text, plain or compressed: a DataError with a place, or a data set that its own text reproduces.
-/// The first byte chooses how the text is cut into blocks.
-inline void check_letor(std::string_view bytes) {
-  if (bytes.empty()) return;
-  constexpr std::int64_t kMaxBytes = 1 << 16;
-  const auto block_bytes = static_cast<std::size_t>(static_cast<unsigned char>(bytes.front()) % 64 + 1);
-  bytes.remove_prefix(1);
-  ThreadPool pool(1);
-  const LetorOptions options{.max_bytes = kMaxBytes, .block_bytes = block_bytes};
+/// Returns the data of LETOR text, plain or compressed; nothing where it is refused with a place.
+inline std::optional<Dataset> read_or_refused(std::string_view bytes, const LetorOptions& options,
+                                              ThreadPool& pool) {
   try {
-    const Dataset data = read_letor_bytes(bytes, "fuzz", options, pool);
+    Dataset data = read_letor_bytes(bytes, "fuzz", options, pool);
     check_dataset(data);
-    std::string text;
-    write_letor(data, {.sparse = block_bytes % 2 == 0}, [&](std::string_view piece) { text += piece; });
-    promise(read_letor_bytes(text, "again", {.max_bytes = kMaxBytes}, pool).fingerprint() ==
-            data.fingerprint());
+    return data;
   } catch (const DataError& error) {
     promise(error.line() >= 1 && error.column() >= 1);
     check_sentence(error.what());
+    return std::nullopt;
   }
 }
 
-/// A text with sparse rows is refused with a place, or has rows that its text and its binary form give
-/// again, and that are the dense ones with their zeros. The first byte cuts the text here, too.
-inline void check_sparse(std::string_view bytes) {
-  if (bytes.empty()) return;
-  constexpr std::int64_t kMaxBytes = 1 << 20;
-  constexpr std::int64_t kMostPlaces = 1 << 14;
-  LetorOptions options{.max_bytes = kMaxBytes, .layout = FeatureLayout::kSparse};
-  options.block_bytes = static_cast<std::size_t>(static_cast<unsigned char>(bytes.front()) % 64 + 1);
-  bytes.remove_prefix(1);
+/// A data set's own text reproduces it. The first byte chooses how the text is cut into blocks.
+inline void check_letor(unsigned choice, std::string_view bytes) {
+  constexpr std::int64_t kMaxBytes = 1 << 16;
   ThreadPool pool(1);
-  std::optional<Dataset> read;
-  try {
-    read = read_letor_bytes(bytes, "fuzz", options, pool);
-  } catch (const DataError& error) {
-    promise(error.line() >= 1 && error.column() >= 1);
-    check_sentence(error.what());
-    return;
-  }
+  const auto data = read_or_refused(bytes, {.max_bytes = kMaxBytes, .block_bytes = choice % 64 + 1}, pool);
+  if (!data) return;
+  std::string text;
+  write_letor(*data, {.sparse = choice % 2 != 0}, [&](std::string_view piece) { text += piece; });
+  promise(read_letor_bytes(text, "again", {.max_bytes = kMaxBytes}, pool).fingerprint() ==
+          data->fingerprint());
+}
+
+/// Checks that sparse rows survive a round trip through text and binary form, and equal the dense rows.
+/// The first byte cuts the text here, too.
+inline void check_sparse(unsigned choice, std::string_view bytes) {
+  LetorOptions options{
+      .max_bytes = 1 << 20, .block_bytes = choice % 64 + 1, .layout = FeatureLayout::kSparse};
+  ThreadPool pool(1);
+  const auto read = read_or_refused(bytes, options, pool);
+  if (!read) return;
   const Dataset& data = *read;
   promise(data.is_sparse());
-  check_dataset(data);
-  const bool is_small = data.docs() * data.features() <= kMostPlaces;
+  const bool is_small = data.docs() * data.features() <= 1 << 14;
   std::string text;
-  write_letor(data, {.sparse = !is_small || options.block_bytes % 2 == 0},
+  write_letor(data, {.sparse = !is_small || choice % 2 != 0},
               [&](std::string_view piece) { text += piece; });
   promise(read_letor_bytes(text, "again", options, pool).fingerprint() == data.fingerprint());
   std::string file;
@@ -110,10 +103,8 @@ inline void check_sparse(std::string_view bytes) {
 
 /// A binary data file. With the first byte odd the header's checksum is repaired, so that damage reaches
 /// what lies behind it.
-inline void check_dataset_file(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const bool repair = bytes.front() % 2 != 0;
-  bytes.remove_prefix(1);
+inline void check_dataset_file(unsigned choice, std::string_view bytes) {
+  const bool repair = choice % 2 != 0;
   MappedMemory memory = MappedMemory::anonymous(bytes.size());
   if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
   if (repair && bytes.size() >= 256) {
@@ -122,29 +113,21 @@ inline void check_dataset_file(std::string_view bytes) {
     std::memcpy(memory.data() + 248, &checksum, 8);
   }
   ThreadPool pool(1);
-  try {
-    check_dataset(read_dataset_memory(std::move(memory), "fuzz", pool));
-  } catch (const DataError& error) {
-    check_sentence(error.what());
-  }
+  is_taken<DataError>([&] { check_dataset(read_dataset_memory(std::move(memory), "fuzz", pool)); });
 }
 
 /// The normalisation that a model file carries: refused, or written and read back unchanged.
 inline void check_normalisation(const std::string& text) {
-  try {
+  is_taken<DataError>([&] {
     const std::string written = normaliser_text(parse_normaliser(text, "fuzz"));
     promise(normaliser_text(parse_normaliser(written, "again")) == written);
-  } catch (const DataError& error) {
-    check_sentence(error.what());
-  }
+  });
 }
 
 /// A safetensors file: a DataError, or tensors and metadata that a file written from them has, too. With
 /// the first byte odd, a line break ends the header, whose length is put right.
-inline void check_safetensors(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const bool repair = bytes.front() % 2 != 0;
-  bytes.remove_prefix(1);
+inline void check_safetensors(unsigned choice, std::string_view bytes) {
+  const bool repair = choice % 2 != 0;
   std::string file(bytes);
   if (const std::size_t line = bytes.find('\n'); repair && line != std::string_view::npos) {
     const std::uint64_t length = line;
@@ -152,7 +135,7 @@ inline void check_safetensors(std::string_view bytes) {
     std::memcpy(file.data(), &length, sizeof length);
     file.append(bytes.substr(0, line)).append(bytes.substr(line + 1));
   }
-  try {
+  is_taken<DataError>([&] {
     const SafetensorsView view = view_safetensors(file, "fuzz");
     std::vector<NamedTensor> tensors;
     for (const TensorView& tensor : view.tensors) {
@@ -176,9 +159,7 @@ inline void check_safetensors(std::string_view bytes) {
       if (key == "normalisation") check_normalisation(text);
     }
     parse_safetensors(file, "fuzz");
-  } catch (const DataError& error) {
-    check_sentence(error.what());
-  }
+  });
 }
 
 /// A configuration: refused with its place, or values that can be written and read back.
@@ -269,10 +250,10 @@ inline void check_json(std::string_view bytes) {
 
 using std::literals::operator""sv;
 inline constexpr Target kTargets[] = {
-    {"letor", check_letor, "0123456789:.-+eE#\n\r\t q\0\xFF"sv},
-    {"sparse", check_sparse, "0123456789:.-+eE#\n\r\t qN\0\xFF"sv},
-    {"dataset_file", check_dataset_file, "\0\x01\x7F\xFF"sv},
-    {"safetensors", check_safetensors, "0123456789{}[]\":,.-eE\\\n \0\xFF"sv},
+    {"letor", with_choice<check_letor>, "0123456789:.-+eE#\n\r\t q\0\xFF"sv},
+    {"sparse", with_choice<check_sparse>, "0123456789:.-+eE#\n\r\t qN\0\xFF"sv},
+    {"dataset_file", with_choice<check_dataset_file>, "\0\x01\x7F\xFF"sv},
+    {"safetensors", with_choice<check_safetensors>, "0123456789{}[]\":,.-eE\\\n \0\xFF"sv},
     {"json", check_json, "0123456789{}[]\":,.-+eE\\/bfnrtu \n\0\xFF\xEF\xBB\xBF\xED\xA0"sv},
     {"toml", check_toml, "0123456789{}[]\"'=,.-_#\\\n\t nfu\xFF"sv}};
 

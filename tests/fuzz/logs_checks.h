@@ -58,10 +58,7 @@ inline void check_shown_list(ShownListRecord list, std::int64_t features, std::u
 
 /// Lists that other programs have shown: a DataError, or lists that a service reads. The first byte chooses
 /// the format and the first rank. What follows a form feed is the file of events.
-inline void check_shown_lists(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const auto choice = static_cast<unsigned>(static_cast<unsigned char>(bytes.front()));
-  bytes.remove_prefix(1);
+inline void check_shown_lists(unsigned choice, std::string_view bytes) {
   ShownListSource source;
   source.format = static_cast<ShownListFormat>(choice & 3U);
   source.first_rank = (choice & 4U) != 0 ? 1 : 0;
@@ -71,20 +68,18 @@ inline void check_shown_lists(std::string_view bytes) {
   const MemoryFile events(bytes.substr(std::min(text.size() + 1, bytes.size())));
   source.lists = lists.path();
   source.events = events.path();
-  try {
+  is_taken<DataError>([&] {
     const std::unique_ptr<ShownLists> read = ShownLists::open(source);
     std::uint64_t number = 0;
     for (ShownListRecord list; read->next(list);) check_shown_list(list, read->features(), ++number);
     promise(read->empty_lists() >= 0 && read->stray_clicks() >= 0);
-  } catch (const DataError& error) {
-    check_sentence(error.what());
-  }
+  });
 }
 
 /// Features of documents: a DataError with a place, or finite ones.
 inline void check_list_features(std::string_view bytes) {
   const MemoryFile file(bytes);
-  try {
+  is_taken<DataError>([&] {
     const ListFeatures read = ListFeatures::read(file.path(), {});
     promise(read.features() >= 1);
     for (const char* query : {"q", "10", ""}) {
@@ -94,9 +89,7 @@ inline void check_list_features(std::string_view bytes) {
           promise(std::isfinite(values[k]));
       }
     }
-  } catch (const DataError& error) {
-    check_sentence(error.what());
-  }
+  });
 }
 
 /// Recorded rounds of some data: a DataError with its place, or rounds that their own lines reproduce.
@@ -107,7 +100,7 @@ inline void check_recorded_feedback(std::string_view bytes) {
       "0 qid:q 1:2 # docid = a\n0 qid:q 1:3 # docid = \xC3\xA9\n",
       "data", {}, pool);
   constexpr std::int64_t kMostBytes = 1 << 16;
-  try {
+  is_taken<DataError>([&] {
     const MemoryFile file(bytes);
     const RecordedFeedback read = RecordedFeedback::read(file.path(), data, kMostBytes);
     promise(read.rounds() >= 1);
@@ -131,14 +124,13 @@ inline void check_recorded_feedback(std::string_view bytes) {
     }
     const MemoryFile again(lines);
     promise(RecordedFeedback::read(again.path(), data).fingerprint() == read.fingerprint());
-  } catch (const DataError& error) {
-    check_sentence(error.what());
-  }
+  });
 }
 
 using std::literals::operator""sv;
 inline constexpr Target kTargets[] = {
-    {"shown_lists", check_shown_lists, "0123456789{}[]\":,.-eE\\u\n\r\t \f\0\xC3\xFF"sv, 4'000},
+    {"shown_lists", with_choice<check_shown_lists>, "0123456789{}[]\":,.-eE\\u\n\r\t \f\0\xC3\xFF"sv,
+     4'000},
     {"list_features", check_list_features, "0123456789{}[]\":,.-eE\\u\n\r\t \0\xC3\xFF"sv, 4'000},
     {"recorded_feedback", check_recorded_feedback, "0123456789{}[]\":,.-eE\\u\n\r\t \0\xC3\xFF"sv, 4'000}};
 

@@ -37,4 +37,22 @@ inline void check_sentence(std::string_view sentence) {
   promise(good);
 }
 
+/// The reader takes the bytes, or refuses them in a sentence; returns whether it took them.
+template <class Refusal, class Read>
+bool is_taken(const Read& read) {
+  try {
+    read();
+  } catch (const Refusal& error) {
+    check_sentence(error.what());
+    return false;
+  }
+  return true;
+}
+
+/// A check whose first byte says how the others are read.
+template <void (*check)(unsigned choice, std::string_view bytes)>
+void with_choice(std::string_view bytes) {
+  if (!bytes.empty()) check(static_cast<unsigned char>(bytes.front()), bytes.substr(1));
+}
+
 }  // namespace olrank::fuzz

@@ -14,10 +14,8 @@ namespace olrank::fuzz {
 /// A TorchScript file, as the first reader sees it: refused in a sentence, or by an exception of LibTorch.
 /// With the first byte odd, the bytes are the pickle of an archive whose checksums are right and which
 /// holds 32 bytes of a tensor.
-inline void check_script_file(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const bool pack = bytes.front() % 2 != 0;
-  bytes.remove_prefix(1);
+inline void check_script_file(unsigned choice, std::string_view bytes) {
+  const bool pack = choice % 2 != 0;
   std::string file(bytes);
   if (pack) {
     StoredZip archive;
@@ -40,6 +38,6 @@ inline void check_script_file(std::string_view bytes) {
 
 using std::literals::operator""sv;
 inline constexpr Target kTargets[] = {
-    {"script_file", check_script_file, "\0\x01\x02\x80(.)KJMQRXX}]ctbqhrsu\xFF"sv, 2'000}};
+    {"script_file", with_choice<check_script_file>, "\0\x01\x02\x80(.)KJMQRXX}]ctbqhrsu\xFF"sv, 2'000}};
 
 }  // namespace olrank::fuzz

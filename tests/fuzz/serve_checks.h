@@ -40,10 +40,7 @@ inline void check_api_error(const ApiError& error) {
 
 /// The head of a request, in two pieces cut at the first byte's place: a scanner that sees no difference,
 /// and checks that let through only what is not ambiguous and who has the token.
-inline void check_request_head(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const std::size_t cut = static_cast<unsigned char>(bytes.front());
-  bytes.remove_prefix(1);
+inline void check_request_head(unsigned cut, std::string_view bytes) {
   HeadScanner whole;
   HeadScanner pieces;
   const HeadScanner::Result result = whole.scan(bytes);
@@ -147,10 +144,7 @@ inline void check_feedback_request(std::string_view bytes, const RequestLimits& 
 
 /// The body of a request: an ApiError that JSON can carry, or a request within the limits that its own JSON
 /// reproduces. The first byte says which request and which service.
-inline void check_request(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const auto choice = static_cast<unsigned>(static_cast<unsigned char>(bytes.front()));
-  bytes.remove_prefix(1);
+inline void check_request(unsigned choice, std::string_view bytes) {
   RequestLimits limits{.docs = 4, .features = 3, .cutoff = 2, .text_bytes = 32, .values = 9};
   limits.groups = (choice & 2U) != 0;
   limits.most_ranks = (choice & 4U) != 0 ? 5 : 0;
@@ -216,10 +210,8 @@ inline std::vector<FeedbackRecord> logged_behind_first(const FileLog& log) {
 /// Journals of windows: a DataError, or lists that each start takes up, that take events, and that become
 /// records of the log. A form feed ends a journal. With the first byte odd, each line is given without its
 /// round and its checksum.
-inline void check_event_journal(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const bool complete = bytes.front() % 2 != 0;
-  bytes.remove_prefix(1);
+inline void check_event_journal(unsigned choice, std::string_view bytes) {
+  const bool complete = choice % 2 != 0;
   const MemoryFolder& folder = service_folder();
   std::vector<std::string> impressions;
   for (int number = 1; !bytes.empty() && number <= 3; ++number) {
@@ -244,7 +236,7 @@ inline void check_event_journal(std::string_view bytes) {
     return window->counts().open;
   };
   constexpr std::chrono::seconds kForever{1'000'000'000'000};
-  try {
+  const auto play = [&] {
     const std::size_t open = start(kForever);
     std::set<std::string> clicked;
     for (const std::string& id : impressions) {
@@ -263,19 +255,14 @@ inline void check_event_journal(std::string_view bytes) {
     for (const FeedbackRecord& record : records)
       promise(record.clicks[0] == 1 || !clicked.contains(record.impression));
     promise(start(kForever) == open - closed);
-  } catch (const DataError& error) {
-    check_sentence(error.what());
-  } catch (const InvalidArgument& error) {
-    check_sentence(error.what());
-  }
+  };
+  is_taken<DataError>([&] { is_taken<InvalidArgument>(play); });
 }
 
 /// A file of lists that await feedback: lists that their bytes reproduce, and whose feedback is a record of
 /// the log. With the first byte odd, the bytes are one list and get their size and checksum.
-inline void check_impression_file(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const bool complete = bytes.front() % 2 != 0;
-  bytes.remove_prefix(1);
+inline void check_impression_file(unsigned choice, std::string_view bytes) {
+  const bool complete = choice % 2 != 0;
   const MemoryFolder& folder = service_folder();
   std::string head;
   if (complete) {
@@ -310,10 +297,10 @@ inline void check_impression_file(std::string_view bytes) {
 using std::literals::operator""sv;
 inline constexpr std::string_view kJson = "0123456789{}[]\":,.-eE\\u\n \0\xFF"sv;
 inline constexpr Target kTargets[] = {
-    {"request_head", check_request_head, " \t\r\n:/,;=-?#[]%0\0\xFF"sv},
-    {"request", check_request, kJson},
+    {"request_head", with_choice<check_request_head>, " \t\r\n:/,;=-?#[]%0\0\xFF"sv},
+    {"request", with_choice<check_request>, kJson},
     {"feedback_record", check_feedback_record, kJson},
-    {"event_journal", check_event_journal, kJson, 4'000},
-    {"impression_file", check_impression_file, "\0\x01\x02\x7F\xFF"sv, 4'000}};
+    {"event_journal", with_choice<check_event_journal>, kJson, 4'000},
+    {"impression_file", with_choice<check_impression_file>, "\0\x01\x02\x7F\xFF"sv, 4'000}};
 
 }  // namespace olrank::fuzz

@@ -58,10 +58,7 @@ inline void check_published(const PublishedRanker& published) {
 
 /// The model that a replica gets: an IoError, or a ranker that makes lists; and the next good model is
 /// taken up as if nothing had been. With the first byte odd, the bytes are entries.
-inline void check_snapshot(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const auto choice = static_cast<std::size_t>(static_cast<unsigned char>(bytes.front()));
-  bytes.remove_prefix(1);
+inline void check_snapshot(unsigned choice, std::string_view bytes) {
   const RankerKind kind = kSnapshotKinds[choice / 2 % kSnapshotKinds.size()];
   StateWriter state;
   if (choice % 2 != 0) put_entries(state, bytes);
@@ -71,11 +68,8 @@ inline void check_snapshot(std::string_view bytes) {
     good[kind] = snapshot_bytes(*ranker, {ranker->freeze()}, std::nullopt);
   }
   SnapshotReader reader(snapshot_ranker(kind), std::nullopt);
-  try {
-    check_published(*reader.read(choice % 2 != 0 ? state.bytes() : std::string(bytes), "fuzz"));
-  } catch (const IoError& error) {
-    check_sentence(error.what());
-  }
+  is_taken<IoError>(
+      [&] { check_published(*reader.read(choice % 2 != 0 ? state.bytes() : std::string(bytes), "fuzz")); });
   const auto next = reader.read(good[kind], "next");
   const std::unique_ptr<OnlineRanker> fresh = snapshot_ranker(kind);
   promise(next->round == 0 && snapshot_bytes(*fresh, {fresh->freeze()}, std::nullopt) == good[kind]);
@@ -85,28 +79,23 @@ inline void check_snapshot(std::string_view bytes) {
 /// The settings of a state folder or of a followed service: refused, or settings that their own text
 /// reproduces.
 inline void check_identity(std::string_view bytes) {
-  try {
+  is_taken<InvalidArgument>([&] {
     const std::string text = print_identity(parse_identity(bytes, "fuzz"));
     const ServiceIdentity again = parse_identity(text, "again");
     promise(print_identity(again) == text && identity_difference(again, again).empty());
-  } catch (const InvalidArgument& error) {
-    check_sentence(error.what());
-  }
+  });
 }
 
 /// Lines for --import-log: a DataError with its place, or a log without a fault. The first byte chooses
 /// what the service needs of them.
-inline void check_import_log(std::string_view bytes) {
-  if (bytes.empty()) return;
-  const auto choice = static_cast<unsigned>(static_cast<unsigned char>(bytes.front()));
-  bytes.remove_prefix(1);
+inline void check_import_log(unsigned choice, std::string_view bytes) {
   static const MemoryFolder folder;
   folder.clear();
   const MemoryFile lines(bytes);
   FittedNormaliser normaliser;
   normaliser.kind = Normalisation::kNone;
   normaliser.features = 2;
-  try {
+  is_taken<DataError>([&] {
     StateFolder state(folder.path() / "state");
     std::uint64_t rounds = 0;
     {
@@ -116,15 +105,13 @@ inline void check_import_log(std::string_view bytes) {
     }
     const LogSurvey survey = survey_log(LogText(state.log()), 1);
     promise(survey.rest == LogSurvey::Rest::kNone && survey.records == rounds);
-  } catch (const DataError& error) {
-    check_sentence(error.what());
-  }
+  });
 }
 
 using std::literals::operator""sv;
 inline constexpr Target kTargets[] = {
-    {"snapshot", check_snapshot, "0123456789: cdflLiIB\0\x01\x80\x3F\xFF"sv, 2'000},
+    {"snapshot", with_choice<check_snapshot>, "0123456789: cdflLiIB\0\x01\x80\x3F\xFF"sv, 2'000},
     {"identity", check_identity, "0123456789{}[]\"'=,.-_#\\\n\t nfu\xFF"sv, 4'000},
-    {"import_log", check_import_log, "0123456789{}[]\":,.-eE\\u\n \0\xFF"sv, 4'000}};
+    {"import_log", with_choice<check_import_log>, "0123456789{}[]\":,.-eE\\u\n \0\xFF"sv, 4'000}};
 
 }  // namespace olrank::fuzz

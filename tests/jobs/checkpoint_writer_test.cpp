@@ -27,62 +27,41 @@ std::vector<double> counted_values(std::int64_t count) {
   return values;
 }
 
-/// Brings one number per call, as a device would bring a piece.
-class SlowArrival : public ByteArrival {
+/// Brings one number per call, as a device would bring a piece; or, late, all that the values are by then.
+class Arrival : public ByteArrival {
  public:
-  explicit SlowArrival(std::span<const std::byte> bytes) : bytes_(bytes.begin(), bytes.end()) {}
+  Arrival(std::span<const std::byte> bytes, bool late)
+      : late_(late), bytes_(bytes), kept_(bytes.begin(), bytes.end()) {}
   bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool wait) override {
-    do {
-      if (at_ == std::ssize(bytes_)) return true;
-      const auto one =
-          std::make_shared<std::vector<std::byte>>(bytes_.begin() + at_, bytes_.begin() + at_ + 8);
-      sink({*one, one});
-      at_ += 8;
-    } while (wait);
-    return at_ == std::ssize(bytes_);
+    if (late_) kept_.assign(bytes_.begin(), bytes_.end());
+    while (at_ != std::ssize(kept_)) {
+      const auto end = late_ ? kept_.end() : kept_.begin() + at_ + 8;
+      const auto some = std::make_shared<std::vector<std::byte>>(kept_.begin() + at_, end);
+      sink({*some, some});
+      at_ = end - kept_.begin();
+      if (!wait) break;
+    }
+    return at_ == std::ssize(kept_);
   }
 
  private:
-  std::vector<std::byte> bytes_;
+  bool late_;
+  std::span<const std::byte> bytes_;
+  std::vector<std::byte> kept_;
   std::ptrdiff_t at_ = 0;
 };
 
-class SlowSource : public HostSource {
+class ArrivingSource : public HostSource {
  public:
-  explicit SlowSource(const std::vector<double>& values)
-      : HostSource(std::as_bytes(std::span(values))), values_(values) {}
+  explicit ArrivingSource(const std::vector<double>& values, bool late = false)
+      : HostSource(std::as_bytes(std::span(values))), values_(values), late_(late) {}
   std::shared_ptr<ByteArrival> start(std::size_t first, std::size_t bytes) const override {
-    return std::make_shared<SlowArrival>(std::as_bytes(std::span(values_)).subspan(first, bytes));
+    return std::make_shared<Arrival>(std::as_bytes(std::span(values_)).subspan(first, bytes), late_);
   }
 
  private:
   const std::vector<double>& values_;
-};
-
-/// Reads the values when they are passed on.
-class LateArrival : public ByteArrival {
- public:
-  explicit LateArrival(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool /*wait*/) override {
-    const auto copy = std::make_shared<std::vector<std::byte>>(bytes_.begin(), bytes_.end());
-    sink({*copy, copy});
-    return true;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
-class LateSource : public HostSource {
- public:
-  explicit LateSource(const std::vector<double>& values)
-      : HostSource(std::as_bytes(std::span(values))), values_(values) {}
-  std::shared_ptr<ByteArrival> start(std::size_t first, std::size_t bytes) const override {
-    return std::make_shared<LateArrival>(std::as_bytes(std::span(values_)).subspan(first, bytes));
-  }
-
- private:
-  const std::vector<double>& values_;
+  bool late_;
 };
 
 /// A round, growing rows of which the last is open, and three zeros.
@@ -92,12 +71,13 @@ class CheckpointWriterTest : public testing::Test {
     const std::vector<double> rows = counted_values(10 * round);
     const std::vector<double> open{-1.0, static_cast<double>(round)};
     state.put("round", round);
-    state.put_growing<double>("rows", lineage_, SlowSource(rows), std::ssize(rows), open, 3);
+    state.put_growing<double>("rows", lineage_, ArrivingSource(rows), std::ssize(rows), open, 3);
   }
-  void begin(CheckpointWriter& writer, std::int64_t round) const {
+  void begin(
+      CheckpointWriter& writer, std::int64_t round, std::function<void()> before = [] {}) const {
     StateWriter state = writer.state();
     put(state, round);
-    writer.begin(std::move(state), std::string(kName), [] {});
+    writer.begin(std::move(state), std::string(kName), std::move(before));
   }
   void write(CheckpointWriter& writer, std::int64_t round) const {
     begin(writer, round);
@@ -123,17 +103,14 @@ class CheckpointWriterTest : public testing::Test {
   fs::path block(int number) const { return folder_.path() / block_file_names()[number]; }
 
   TemporaryFolder folder_;
+  CheckpointWriter writer_{folder_.path()};
   Lineage lineage_;
 };
 
 TEST_F(CheckpointWriterTest, AppendsOnlyWhatIsNew) {
-  CheckpointWriter writer(folder_.path());
   for (const std::int64_t round : {1, 2, 50}) {
-    StateWriter state = writer.state();
-    put(state, round);
     const std::size_t before = fs::exists(block(0)) ? fs::file_size(block(0)) : 0;
-    writer.begin(std::move(state), std::string(kName), [] {});
-    writer.finish();
+    write(writer_, round);
     EXPECT_EQ(round_in(folder_.path()), round);
     EXPECT_EQ(fs::file_size(block(0)), static_cast<std::size_t>(round) * 80);
     EXPECT_LT(before, fs::file_size(block(0)));
@@ -160,16 +137,15 @@ TEST_F(CheckpointWriterTest, AStateWithBlocksHasTheFingerprintOfAWholeOne) {
 
 // Values that the next round changes leave before it, whatever else is still on its way.
 TEST_F(CheckpointWriterTest, NoLineageWaitsForAnother) {
-  CheckpointWriter writer(folder_.path());
   std::vector<double> changing = counted_values(4);
   const Lineage of_changing;
-  StateWriter state = writer.state();
+  StateWriter state = writer_.state();
   put(state, 5);
-  state.put_growing<double>("changing", of_changing, LateSource(changing), std::ssize(changing));
-  writer.begin(std::move(state), std::string(kName), [] {});
+  state.put_growing<double>("changing", of_changing, ArrivingSource(changing, true), std::ssize(changing));
+  writer_.begin(std::move(state), std::string(kName), [] {});
   EXPECT_FALSE(fs::exists(folder_.path() / kName)) << "rows are still on their way";
   std::fill(changing.begin(), changing.end(), -1.0);
-  writer.finish();
+  writer_.finish();
   StateReader reader = read_state_file(folder_.path() / kName, "start again");
   reader.skip_to("changing");
   EXPECT_EQ(reader.get<double>("changing"), counted_values(4));
@@ -177,20 +153,17 @@ TEST_F(CheckpointWriterTest, NoLineageWaitsForAnother) {
 
 // Rounds go on while values arrive. Whatever a crash leaves then, the checkpoint before is valid.
 TEST_F(CheckpointWriterTest, ACrashLeavesTheEarlierCheckpoint) {
-  CheckpointWriter writer(folder_.path());
-  write(writer, 2);
+  write(writer_, 2);
   bool before_called = false;
-  StateWriter state = writer.state();
-  put(state, 5);
-  writer.begin(std::move(state), std::string(kName), [&] { before_called = true; });
+  begin(writer_, 5, [&] { before_called = true; });
   for (int round = 0; round < 20; ++round) {
-    writer.advance();
+    writer_.advance();
     const TemporaryFolder crashed;
     fs::copy(folder_.path(), crashed.path(), fs::copy_options::recursive);
     EXPECT_EQ(round_in(crashed.path()), 2);
   }
   EXPECT_FALSE(before_called);
-  writer.finish();
+  writer_.finish();
   EXPECT_TRUE(before_called);
   EXPECT_EQ(round_in(folder_.path()), 5);
 }
@@ -204,28 +177,26 @@ TEST_F(CheckpointWriterTest, TheEndFinishesWhatWasBegun) {
 }
 
 TEST_F(CheckpointWriterTest, ChangedValuesGoIntoANewFile) {
-  CheckpointWriter writer(folder_.path());
-  write(writer, 3);
+  write(writer_, 3);
   fs::copy_file(folder_.path() / kName, folder_.path() / "state-1.safetensors");
   lineage_.renew();
-  write(writer, 4);
+  write(writer_, 4);
   EXPECT_EQ(round_in(folder_.path()), 4);
   EXPECT_EQ(round_in(folder_.path(), "state-1.safetensors"), 3) << "it needs the old file";
   fs::remove(folder_.path() / "state-1.safetensors");
-  write(writer, 5);
+  write(writer_, 5);
   EXPECT_EQ(names(), (std::vector<std::string>{"blocks-01.bin", std::string(kName)}));
 }
 
 TEST_F(CheckpointWriterTest, ACheckpointThatCannotBeReadKeepsAllBlocks) {
-  CheckpointWriter writer(folder_.path());
-  write(writer, 3);
+  write(writer_, 3);
   const fs::path unreadable = folder_.path() / "state-1.safetensors";
   std::ofstream(unreadable) << "torn";
   lineage_.renew();
-  write(writer, 4);
+  write(writer_, 4);
   EXPECT_TRUE(fs::exists(block(0)));
   fs::remove(unreadable);
-  write(writer, 5);
+  write(writer_, 5);
   EXPECT_FALSE(fs::exists(block(0)));
   EXPECT_EQ(round_in(folder_.path()), 5);
 }
@@ -245,8 +216,7 @@ TEST_F(CheckpointWriterTest, ARestartLeavesTheFilesOfEarlierCheckpointsAlone) {
 }
 
 TEST_F(CheckpointWriterTest, RefusesDamagedBlocks) {
-  CheckpointWriter writer(folder_.path());
-  write(writer, 3);
+  write(writer_, 3);
   const auto refusal = [&] { return message_of<IoError>([&] { round_in(folder_.path()); }); };
   const std::string whole = read_file(block(0));
   const std::string damaged = block(0).string() + ": This part of the checkpoint " +
@@ -273,15 +243,12 @@ TEST_F(CheckpointWriterTest, FailuresReachTheCaller) {
 
 // Blocks of a checkpoint that fails cost no earlier one.
 TEST_F(CheckpointWriterTest, MakesRoomWhenTheBlocksAreThere) {
-  CheckpointWriter writer(folder_.path());
-  StateWriter state = writer.state();
-  put(state, 2);
   std::uintmax_t bytes = 0;
-  writer.begin(std::move(state), std::string(kName), [&] {
+  begin(writer_, 2, [&] {
     bytes = fs::file_size(block(0));
     EXPECT_FALSE(fs::exists(folder_.path() / kName));
   });
-  writer.finish();
+  writer_.finish();
   EXPECT_EQ(bytes, fs::file_size(block(0)));
 }
 

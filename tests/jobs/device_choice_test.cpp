@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kGigabyte = 1'000'000'000;
 
-GpuSurvey survey_of(int count) {
+GpuSurvey survey_of(int count = 1) {
   GpuSurvey survey;
   survey.built_with_cuda = true;
   survey.least_capability = 90;
@@ -33,11 +34,8 @@ GpuSurvey survey_of(int count) {
   return survey;
 }
 
-GpuSurvey one_gpu() {
-  return survey_of(1);
-}
-
-Configuration with(const std::string& device, std::initializer_list<RankerKind> kinds) {
+Configuration with(const std::string& device,
+                   std::initializer_list<RankerKind> kinds = {RankerKind::kOlRankNet}) {
   Configuration configuration;
   configuration.run.device = device;
   for (const RankerKind kind : kinds) {
@@ -60,20 +58,20 @@ std::string device_refusal(const Configuration& configuration, const GpuSurvey& 
 
 TEST(DeviceChoiceTest, OnlyRankersWithADeviceImplementationGoThere) {
   const Configuration configuration = with("cuda", {RankerKind::kPairRank, RankerKind::kOlRankNet});
-  const DeviceChoice choice = choose_device(configuration, one_gpu());
+  const DeviceChoice choice = choose_device(configuration, survey_of());
   EXPECT_EQ(choice.name(), "cuda:0");
   EXPECT_FALSE(choice.takes(configuration.rankers[0]));
   EXPECT_TRUE(choice.takes(configuration.rankers[1]));
   for (const char* device : {"auto", "cpu"}) {
-    const DeviceChoice on_cpu = choose_device(with(device, {RankerKind::kOlRankNet}), one_gpu());
+    const DeviceChoice on_cpu = choose_device(with(device), survey_of());
     EXPECT_EQ(on_cpu.name(), "cpu");
     EXPECT_FALSE(on_cpu.takes(configuration.rankers[1]));
   }
 }
 
 TEST(DeviceChoiceTest, ALibraryOfAnotherVersionIsRefused) {
-  const Configuration neural = with("cuda", {RankerKind::kOlRankNet});
-  GpuSurvey survey = one_gpu();
+  const Configuration neural = with("cuda");
+  GpuSurvey survey = survey_of();
   survey.libraries = {{"cuBLASLt", "13.1.0", "13.1.0"}};
   EXPECT_EQ(device_refusal(neural, survey), kNoError);
   survey.libraries.push_back({"cuSOLVER", "12.1.0", "12.0.4"});
@@ -81,36 +79,72 @@ TEST(DeviceChoiceTest, ALibraryOfAnotherVersionIsRefused) {
             "--device cuda: The loaded cuSOLVER is version 12.1.0, but this program was built with 12.0.4: "
             "use the CUDA libraries that belong to its LibTorch, or build it again.");
   EXPECT_EQ(why_no_gpu(survey), device_refusal(neural, survey)) << "what olrank info says";
-  EXPECT_EQ(why_no_gpu(one_gpu()), std::nullopt);
-  EXPECT_EQ(device_refusal(with("cpu", {RankerKind::kOlRankNet}), survey), kNoError);
+  EXPECT_EQ(why_no_gpu(survey_of()), std::nullopt);
+  EXPECT_EQ(device_refusal(with("cpu"), survey), kNoError);
+}
+
+/// Returns a survey of so many of the usual cards, as `change` leaves it.
+GpuSurvey changed(int count, const std::function<void(GpuSurvey&)>& change) {
+  GpuSurvey survey = survey_of(count);
+  change(survey);
+  return survey;
 }
 
 TEST(DeviceChoiceTest, ExplainsWhyAGpuIsNotAvailable) {
-  const Configuration neural = with("cuda:7", {RankerKind::kOlRankNet});
-  EXPECT_EQ(device_refusal(neural, one_gpu()),
-            "--device cuda:7: There is no cuda:7: the driver reports 1 GPU, numbered from cuda:0.");
-  GpuSurvey survey;
-  EXPECT_TRUE(contains(device_refusal(neural, survey), "built without CUDA"));
-  survey.built_with_cuda = true;
-  survey.absence = "the driver supports CUDA 12.2, but this build needs 13.0: update the driver";
-  EXPECT_EQ(device_refusal(neural, survey),
-            "--device cuda:7: There is no GPU: the driver supports CUDA 12.2, but this build needs 13.0: "
-            "update the "
-            "driver. Use --device cpu.");
-  survey = one_gpu();
-  survey.gpus[0].capability_major = 7;
-  survey.gpus[0].capability_minor = 5;
-  EXPECT_EQ(device_refusal(with("cuda", {RankerKind::kOlRankNet}), survey),
-            "--device cuda: The kernels of this build need compute capability 9.0, but Test card has 7.5: "
-            "configure with -DCMAKE_CUDA_ARCHITECTURES=75, or use --device cpu.");
-  EXPECT_EQ(device_refusal(with("cuda", {RankerKind::kPairRank}), one_gpu()),
+  const std::string absence = "the driver supports CUDA 12.2, but this build needs 13.0: update the driver";
+  const GpuSurvey other = changed(4, [](GpuSurvey& survey) { survey.gpus[2].name = "Other card"; });
+  const struct {
+    std::string device;
+    GpuSurvey survey;
+    std::string refusal;
+  } rows[] = {
+      {"cuda:7", survey_of(), ": There is no cuda:7: the driver reports 1 GPU, numbered from cuda:0."},
+      {"cuda:0-3", survey_of(2), ": There is no cuda:2: the driver reports 2 GPUs, numbered from cuda:0."},
+      {"cuda:1,9", survey_of(2), ": There is no cuda:9: the driver reports 2 GPUs, numbered from cuda:0."},
+      {"cuda:0-1", survey_of(2), ""},
+      {"cuda:7",
+       {},
+       " requires a GPU, but this olrank was built without CUDA. Build it with OLRANK_CUDA=ON, or use "
+       "--device cpu."},
+      {"cuda:7", changed(0, [&](GpuSurvey& survey) { survey.absence = absence; }),
+       ": There is no GPU: " + absence + ". Use --device cpu."},
+      {"cuda",
+       changed(1,
+               [](GpuSurvey& survey) {
+                 survey.gpus[0].capability_major = 7;
+                 survey.gpus[0].capability_minor = 5;
+               }),
+       ": The kernels of this build need compute capability 9.0, but Test card has 7.5: configure with "
+       "-DCMAKE_CUDA_ARCHITECTURES=75, or use --device cpu."},
+      {"cuda:all", changed(2, [](GpuSurvey& survey) { survey.gpus[1].capability_major = 7; }),
+       ": The kernels of this build need compute capability 9.0, but Test card has 7.0: configure with "
+       "-DCMAKE_CUDA_ARCHITECTURES=70, or use --device cpu."},
+      // Results have the same bits on one type of GPU only.
+      {"cuda:all", other,
+       ": cuda:0 (Test card, 132 multiprocessors) and cuda:2 (Other card, 132 multiprocessors) differ, and "
+       "results have the same bits on one type of GPU only: use GPUs of one type, such as --device "
+       "cuda:0-1,3."},
+      {"cuda:0-1,3", other, ""},
+      {"cuda:all", changed(2, [](GpuSurvey& survey) { survey.gpus[1].multiprocessors = 114; }),
+       ": cuda:0 (Test card, 132 multiprocessors) and cuda:1 (Test card, 114 multiprocessors) differ, and "
+       "results have the same bits on one type of GPU only: use GPUs of one type, such as --device "
+       "cuda:0."},
+      {"cuda:all", changed(2, [](GpuSurvey& survey) { survey.gpus[1].capability_minor = 1; }),
+       ": cuda:0 (Test card, 132 multiprocessors) and cuda:1 (Test card, 132 multiprocessors) differ, and "
+       "results have the same bits on one type of GPU only: use GPUs of one type, such as --device "
+       "cuda:0."},
+  };
+  for (const auto& [device, survey, refusal] : rows)
+    EXPECT_EQ(device_refusal(with(device), survey),
+              refusal.empty() ? kNoError : "--device " + device + refusal);
+  EXPECT_EQ(device_refusal(with("cuda", {RankerKind::kPairRank}), survey_of()),
             "--device cuda: No ranker of this configuration can run on a GPU: 'pairrank' cannot, as "
             "'pairrank' has no device implementation. Use --device cpu.");
 }
 
 TEST(DeviceChoiceTest, SeveralGpusInOneExperiment) {
   const auto chosen = [](const std::string& device, int count) {
-    return choose_device(with(device, {RankerKind::kOlRankNet}), survey_of(count));
+    return choose_device(with(device), survey_of(count));
   };
   EXPECT_EQ(chosen("cuda:all", 4).name(), "cuda:0-3");
   EXPECT_EQ(chosen("cuda:all", 1).name(), "cuda:0");
@@ -120,44 +154,8 @@ TEST(DeviceChoiceTest, SeveralGpusInOneExperiment) {
   EXPECT_EQ(chosen("cuda:3,1", 4).gpus[1].index, 3);
 }
 
-TEST(DeviceChoiceTest, NamesTheGpuThatDoesNotExist) {
-  const auto refusal = [](const std::string& device) {
-    return device_refusal(with(device, {RankerKind::kOlRankNet}), survey_of(2));
-  };
-  EXPECT_EQ(refusal("cuda:0-3"),
-            "--device cuda:0-3: There is no cuda:2: the driver reports 2 GPUs, numbered from cuda:0.");
-  EXPECT_EQ(refusal("cuda:1,9"),
-            "--device cuda:1,9: There is no cuda:9: the driver reports 2 GPUs, numbered from cuda:0.");
-  EXPECT_EQ(refusal("cuda:0-1"), kNoError);
-}
-
-TEST(DeviceChoiceTest, RefusesGpusOfDifferentTypes) {
-  GpuSurvey survey = survey_of(4);
-  const Configuration all = with("cuda:all", {RankerKind::kOlRankNet});
-  survey.gpus[2].name = "Other card";
-  EXPECT_EQ(
-      device_refusal(all, survey),
-      "--device cuda:all: cuda:0 (Test card, 132 multiprocessors) and cuda:2 (Other card, 132 "
-      "multiprocessors) differ, and results have the same bits on one type of GPU only: use GPUs of one "
-      "type, such as --device cuda:0-1,3.");
-  EXPECT_EQ(device_refusal(with("cuda:0-1,3", {RankerKind::kOlRankNet}), survey), kNoError);
-  survey = survey_of(2);
-  survey.gpus[1].multiprocessors = 114;
-  EXPECT_NE(device_refusal(all, survey), kNoError);
-  survey = survey_of(2);
-  survey.gpus[1].capability_minor = 1;
-  EXPECT_NE(device_refusal(all, survey), kNoError);
-  survey = survey_of(2);
-  survey.gpus[1].capability_major = 7;
-  EXPECT_TRUE(contains(device_refusal(all, survey), "need compute capability 9.0"));
-}
-
 NetworkTrials trials_of_network(std::int64_t rounds, std::int64_t parameters, std::int64_t members = 1) {
   return {.trials = 1, .rounds = rounds, .parameters = parameters, .members = members};
-}
-
-bool gpu_pays(const NetworkTrials& work, std::int64_t jobs = 1) {
-  return times_of({&work, 1}, jobs).gpu_is_faster();
 }
 
 TEST(FasterDeviceTest, TimesAreThoseOfTheRecords) {
@@ -175,27 +173,25 @@ TEST(FasterDeviceTest, TimesAreThoseOfTheRecords) {
   EXPECT_NEAR(times_of_training(2'265'901, 13'700, 100, 16).gpu - 0.99, 5.74, 0.01);
 }
 
-TEST(FasterDeviceTest, AGpuPaysForAllButSmallAndShortTrials) {
-  EXPECT_TRUE(gpu_pays(trials_of_network(1000, 13'700)));
-  EXPECT_TRUE(gpu_pays(trials_of_network(5000, 752))) << "16 units over 46 features";
-  EXPECT_TRUE(gpu_pays(trials_of_network(100, 13'700, 10))) << "an ensemble";
-  EXPECT_FALSE(gpu_pays(trials_of_network(100, 13'700))) << "the start of a program takes longer";
-  EXPECT_FALSE(gpu_pays(trials_of_network(1000, 752)));
-  EXPECT_FALSE(gpu_pays(trials_of_network(1, 1)));
-  NetworkTrials by_growth = trials_of_network(1000, 752);
-  by_growth.by_growth = true;
-  EXPECT_FALSE(gpu_pays(by_growth));
-  by_growth.parameters = 13'700;
-  EXPECT_TRUE(gpu_pays(by_growth));
-}
-
-TEST(FasterDeviceTest, MoreJobsFavourTheCpu) {
-  NetworkTrials work = trials_of_network(1000, 4'700);
-  work.trials = 64;
-  EXPECT_TRUE(gpu_pays(work, 1));
-  EXPECT_FALSE(gpu_pays(work, 64)) << "a core for each trial";
-  work.trials = 1;
-  EXPECT_TRUE(gpu_pays(work, 64)) << "one trial has one core";
+TEST(FasterDeviceTest, AGpuPaysForAllButSmallAndShortTrialsAndManyJobs) {
+  const struct {
+    NetworkTrials work;
+    std::int64_t jobs;
+    bool pays;
+    const char* what;
+  } rows[] = {{trials_of_network(1000, 13'700), 1, true, "a usual trial"},
+              {trials_of_network(5000, 752), 1, true, "16 units over 46 features"},
+              {trials_of_network(100, 13'700, 10), 1, true, "an ensemble"},
+              {trials_of_network(100, 13'700), 1, false, "the start of a program takes longer"},
+              {trials_of_network(1000, 752), 1, false, "a small network"},
+              {trials_of_network(1, 1), 1, false, "nearly nothing"},
+              {{1, 1000, 752, 1, true}, 1, false, "by growth"},
+              {{1, 1000, 13'700, 1, true}, 1, true, "by growth"},
+              {{64, 1000, 4'700, 1, false}, 1, true, "one after the other"},
+              {{64, 1000, 4'700, 1, false}, 64, false, "a core for each trial"},
+              {{1, 1000, 4'700, 1, false}, 64, true, "one trial has one core"}};
+  for (const auto& [work, jobs, pays, what] : rows)
+    EXPECT_EQ(times_of({&work, 1}, jobs).gpu_is_faster(), pays) << what;
 }
 
 TEST(FasterDeviceTest, TrainingPaysFromASizeOn) {
@@ -206,23 +202,22 @@ TEST(FasterDeviceTest, TrainingPaysFromASizeOn) {
 
 TEST(FasterDeviceTest, SaysWhichDeviceAndWhy) {
   const DeviceTimes fast{.cpu = 450.0, .gpu = 8.4};
-  DeviceAdvice advice = faster_device(fast, one_gpu());
+  DeviceAdvice advice = faster_device(fast, survey_of());
   EXPECT_EQ(advice.device, "cuda:0");
   EXPECT_EQ(advice.why, "cuda:0 (Test card) computes this: about 8s on a GPU, 7m30s on the CPU.");
-  advice = faster_device({.cpu = 1.0, .gpu = 2.0}, one_gpu());
+  advice = faster_device({.cpu = 1.0, .gpu = 2.0}, survey_of());
   EXPECT_EQ(advice.device, "auto");
   EXPECT_EQ(advice.why, "The CPU computes this: about 2s on a GPU, 1s on the CPU.");
-  GpuSurvey old = one_gpu();
-  old.gpus.clear();
+  GpuSurvey old = survey_of(0);
   old.absence = "the driver supports CUDA 12.2, but this build needs 13.0: update the driver";
   advice = faster_device(fast, old);
   EXPECT_EQ(advice.device, "auto");
   EXPECT_EQ(advice.why, "The CPU computes this, as no GPU can be used: " + old.absence + ".");
   EXPECT_EQ(meaning_of_auto(old), "the CPU, as no GPU can be used");
-  GpuSurvey weak = one_gpu();
+  GpuSurvey weak = survey_of();
   weak.gpus[0].capability_major = 7;
   EXPECT_EQ(faster_device(fast, weak).device, "auto");
-  EXPECT_EQ(meaning_of_auto(one_gpu()).find("cuda:0 for networks"), 0U);
+  EXPECT_EQ(meaning_of_auto(survey_of()).find("cuda:0 for networks"), 0U);
 }
 
 TEST(GpuSlotsTest, EveryGpuPlaysATrialWhileTrialsLast) {
@@ -268,7 +263,7 @@ TEST(GpuSlotsTest, TrialsShareTheMemoryOfTheirGpuAndItsDocuments) {
   const GpuSlots uneven(survey.gpus, 3);
   EXPECT_EQ(uneven.bytes_on(1, kGigabyte, 5), 5 * kGigabyte);
   EXPECT_EQ(uneven.tightest(kGigabyte, 5), 0);
-  // What no trial uses does not count.
+  // A GPU that no trial uses does not count.
   EXPECT_EQ(GpuSlots(survey.gpus, 1).tightest(kGigabyte, 5), 0);
 }
 
@@ -282,7 +277,7 @@ TEST(GpuSlotsTest, TakesAsManyTrialsAsHaveTheMemory) {
   EXPECT_EQ(slots.other_gpus_for(3 * kGigabyte, 0), ", as would --device cuda:0");
   EXPECT_EQ(slots.other_gpus_for(9 * kGigabyte, 0), "");
   EXPECT_EQ(slots.other_gpus_for(kGigabyte, 0), "") << "all of them";
-  // Of more GPUs than trials.
+  // There are more GPUs than trials.
   EXPECT_EQ(GpuSlots(survey_of(4).gpus, 2).jobs_with(99 * kGigabyte, 0, 1), 0);
 }
 

@@ -1,4 +1,4 @@
-#include "jobs/eval_comparison.h"
+#include "jobs/rankings.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 
 #include "core/error.h"
 #include "core/metrics/evaluator.h"
-#include "core/metrics/named_values.h"
 #include "core/metrics/score_files.h"
 #include "jobs/recommending/recommender_run.h"
 #include "tests/support/message_of.h"
@@ -152,11 +151,8 @@ RankingFigures figures_of(const std::vector<double>& ndcg) {
 }
 
 TEST(RecommenderComparison, GivesThePValuesComputedByHand) {
-  // Three differences have two degrees of freedom, where p = 1 − |t|/√(t² + 2).
-  // 0.1, 0.2, 0.3: mean 0.2, deviation 0.1, t = 2√3, p = 1 − √12/√14.
-  // 0.1, 0.1, 0.4: mean 0.2, deviation √0.03, t = 2, p = 1 − 2/√6.
-  const double smaller = 1.0 - std::sqrt(12.0 / 14.0);
-  const double larger = 1.0 - 2.0 / std::sqrt(6.0);
+  const double smaller = p_of_three({0.1, 0.2, 0.3});
+  const double larger = p_of_three({0.1, 0.1, 0.4});
   const std::vector<RankingFigures> judged = {figures_of({0.1, 0.2, 0.3}), figures_of({0.2, 0.3, 0.7}),
                                               figures_of({0.2, 0.4, 0.6})};
   const std::vector<nlohmann::ordered_json> compared = compared_with_first(judged);
@@ -169,11 +165,7 @@ TEST(RecommenderComparison, GivesThePValuesComputedByHand) {
   EXPECT_NEAR(compared[1]["ndcg@50"]["p_holm"].get<double>(), 4.0 * smaller, 1e-9);
   EXPECT_NEAR(compared[0]["ndcg@50"]["p_holm"].get<double>(), 3.0 * larger, 1e-9);
   EXPECT_EQ(compared[1]["hit@50"]["p_holm"].get<double>(), 1.0);
-}
-
-TEST(RecommenderComparison, ComparesNothingWithASingleRecommender) {
-  const std::vector<RankingFigures> judged = {figures_of({0.1, 0.2, 0.3})};
-  EXPECT_TRUE(compared_with_first(judged).empty());
+  EXPECT_TRUE(compared_with_first(std::vector{judged.front()}).empty());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -27,16 +28,21 @@
 namespace olrank {
 namespace {
 
+/// Returns what makes such a ranker for each trial.
+template <class Ranker, class... Arguments>
+auto making(Arguments... arguments) {
+  return [=](const RankerData& data, const TrialKeys&) {
+    return std::make_unique<Ranker>(data.train.features, arguments...);
+  };
+}
+
 /// Two rankers, two users, three seeds, one fold: twelve trials of 30 rounds.
 ExperimentPlan small_plan(const std::filesystem::path& out) {
   ExperimentPlan plan;
   plan.out = out;
   for (const char* name : {"one", "two"}) {
     plan.rankers.push_back(
-        {name, std::string("kind = ") + name + "\n",
-         [certain = name == std::string("two")](const RankerData& data, const TrialKeys&) {
-           return std::make_unique<StubRanker>(data.train.features, certain);
-         }});
+        {name, std::string("kind = ") + name + "\n", making<StubRanker>(name == std::string("two"))});
   }
   for (const std::string name : {"perfect", "informational"}) {
     plan.users.push_back({name,
@@ -57,6 +63,26 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
   });
   plan.checkpoint_every = 7;
   return plan;
+}
+
+/// Keeps the trials of the small plan's first ranker with its first user alone.
+ExperimentPlan plan_of_one(const std::filesystem::path& out, std::vector<std::int64_t> seeds) {
+  ExperimentPlan plan = small_plan(out);
+  plan.rankers.resize(1);
+  plan.users.resize(1);
+  plan.seeds = std::move(seeds);
+  return plan;
+}
+
+std::vector<std::string> lines_in(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+nlohmann::json summary_in(const std::filesystem::path& trial) {
+  return nlohmann::json::parse(read_file(trial / "summary.json"));
 }
 
 TEST(ExperimentTest, OnlyRankersThatNeedLabelsGetGrades) {
@@ -82,7 +108,7 @@ TEST(ExperimentTest, OnlyRankersThatNeedLabelsGetGrades) {
   EXPECT_EQ(run_experiment(plan).finished, 4);
   EXPECT_EQ(made[0], 2);
   EXPECT_EQ(made[1], 2);
-  // What has finished is not made again, as that may mean to train it.
+  // The ranker of a finished trial is not made again, as that may mean to train it.
   plan.existing = Existing::kResume;
   EXPECT_EQ(run_experiment(plan).finished_before, 4);
   EXPECT_EQ(made[1], 2);
@@ -95,13 +121,9 @@ std::string table_of(const std::filesystem::path& out) {
 
 /// A trial's curve without its seconds.
 std::string curve_of(const std::filesystem::path& trial) {
-  const std::string curve = read_file(trial / "curve.jsonl");
   std::string kept;
-  for (std::size_t begin = 0; begin < curve.size();) {
-    const std::size_t end = curve.find('\n', begin);
-    kept += curve.substr(begin, curve.find(",\"seconds\"", begin) - begin) + "\n";
-    begin = end + 1;
-  }
+  for (const std::string& line : lines_in(read_file(trial / "curve.jsonl")))
+    kept += line.substr(0, line.find(",\"seconds\"")) + "\n";
   return kept;
 }
 
@@ -121,9 +143,7 @@ class RankerThatMeetsOthers : public StubRanker {
 
 TEST(ExperimentTest, ParallelTrialsHaveSlotsOfTheirOwn) {
   const TemporaryFolder folder;
-  ExperimentPlan plan = small_plan(folder.path());
-  plan.rankers.resize(1);
-  plan.users.resize(1);
+  ExperimentPlan plan = plan_of_one(folder.path(), {1, 2, 7});
   plan.jobs = 3;  // as many as trials
   std::latch meet(plan.jobs);
   std::mutex mutex;
@@ -140,7 +160,8 @@ TEST(ExperimentTest, ParallelTrialsHaveSlotsOfTheirOwn) {
 /// Scores with a copy of what it knew when it was asked, and takes its time.
 class JudgedBeside : public StubRanker {
  public:
-  using StubRanker::StubRanker;
+  JudgedBeside(std::int64_t features, bool certain, std::int64_t* rounds_of_all)
+      : StubRanker(features, certain), rounds_of_all_(rounds_of_all) {}
   bool begin_scores(FeatureMatrix docs) override {
     begun_.resize(docs.docs);
     ExecutionContext context;
@@ -153,12 +174,12 @@ class JudgedBeside : public StubRanker {
     std::copy(begun_.begin(), begun_.end(), scores.begin());
   }
   LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-    if (rounds_of_all != nullptr && ++*rounds_of_all % 29 == 0) std::raise(SIGTERM);
+    if (rounds_of_all_ != nullptr && ++*rounds_of_all_ % 29 == 0) std::raise(SIGTERM);
     return StubRanker::learn(context, feedback);
   }
-  std::int64_t* rounds_of_all = nullptr;
 
  private:
+  std::int64_t* rounds_of_all_;
   std::vector<float> begun_;
   int asked_ = 0;
 };
@@ -171,14 +192,8 @@ TEST(ExperimentTest, ScoringInParallelAndInterruptionsKeepCurves) {
     ExperimentPlan beside = small_plan(folder / (stopped ? "stopped" : "beside"));
     beside.existing = Existing::kResume;
     std::int64_t rounds = 0;
-    for (ExperimentRanker& ranker : beside.rankers) {
-      ranker.make = [certain = ranker.name == "two", stopped, &rounds](const RankerData& data,
-                                                                       const TrialKeys&) {
-        auto made = std::make_unique<JudgedBeside>(data.train.features, certain);
-        if (stopped) made->rounds_of_all = &rounds;
-        return made;
-      };
-    }
+    for (ExperimentRanker& ranker : beside.rankers)
+      ranker.make = making<JudgedBeside>(ranker.name == "two", stopped ? &rounds : nullptr);
     int runs = 1;
     while (run_experiment(beside).signal != 0) ASSERT_LT(++runs, 40);
     EXPECT_EQ(runs > 5, stopped);
@@ -208,14 +223,10 @@ TEST(ExperimentTest, SummariesHaveDocumentedFields) {
   plan.seeds = {7};
   run_experiment(plan);
   const auto trial = folder.path() / TrialIdentity{"two", "perfect", 1, 7}.path();
-  const auto summary = nlohmann::json::parse(read_file(trial / "summary.json"));
-  const std::string curve = read_file(trial / "curve.jsonl");
+  const auto summary = summary_in(trial);
   std::vector<nlohmann::json> lines;
-  for (std::size_t begin = 0; begin < curve.size();) {
-    const std::size_t end = curve.find('\n', begin);
-    lines.push_back(nlohmann::json::parse(curve.substr(begin, end - begin)));
-    begin = end + 1;
-  }
+  for (const std::string& line : lines_in(read_file(trial / "curve.jsonl")))
+    lines.push_back(nlohmann::json::parse(line));
   ASSERT_EQ(lines.size(), 5U);  // 0, 8, 16, 24, 30
   auto last = lines.back();
   last.erase("seconds");
@@ -245,18 +256,14 @@ TEST(ExperimentTest, SummariesHaveDocumentedFields) {
 TEST(ExperimentTest, SecondsIncludeSetUpAndEarlierRuns) {
   static constexpr double kSetUp = 0.03;
   const TemporaryFolder folder;
-  ExperimentPlan plan = small_plan(folder.path());
-  plan.seeds = {7};
-  plan.users.resize(1);
-  plan.rankers.resize(1);
+  ExperimentPlan plan = plan_of_one(folder.path(), {7});
   plan.rankers[0].make = [](const RankerData& data, const TrialKeys&) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kSetUp));
     return std::make_unique<StubRanker>(data.train.features, false);
   };
   const auto summary_of_run = [&] {
     EXPECT_EQ(run_experiment(plan).finished, 1);
-    return nlohmann::json::parse(
-        read_file(folder.path() / TrialIdentity{"one", "perfect", 1, 7}.path() / "summary.json"));
+    return summary_in(folder.path() / TrialIdentity{"one", "perfect", 1, 7}.path());
   };
   const auto first = summary_of_run();
   double stages = 0.0;
@@ -274,7 +281,7 @@ TEST(ExperimentTest, SecondsIncludeSetUpAndEarlierRuns) {
 class SlowToSave : public StubRanker {
  public:
   static constexpr double kSave = 0.05;
-  SlowToSave(std::int64_t features, int& saves) : StubRanker(features, false), saves_(&saves) {}
+  SlowToSave(std::int64_t features, int* saves) : StubRanker(features), saves_(saves) {}
   void save(StateWriter& state) const override {
     ++*saves_;
     std::this_thread::sleep_for(std::chrono::duration<double>(kSave));
@@ -288,20 +295,14 @@ class SlowToSave : public StubRanker {
 TEST(ExperimentTest, CheckpointsAreAStageAndTheLastStateIsNoTimeOfTheTrial) {
   for (const std::int64_t checkpoint_every : {10, 1000}) {
     const TemporaryFolder folder;
-    ExperimentPlan plan = small_plan(folder.path());
-    plan.seeds = {7};
-    plan.users.resize(1);
-    plan.rankers.resize(1);
+    ExperimentPlan plan = plan_of_one(folder.path(), {7});
     plan.checkpoint_every = checkpoint_every;
     int saves = 0;
-    plan.rankers[0].make = [&](const RankerData& data, const TrialKeys&) {
-      return std::make_unique<SlowToSave>(data.train.features, saves);
-    };
+    plan.rankers[0].make = making<SlowToSave>(&saves);
     const Stopwatch watch;
     EXPECT_EQ(run_experiment(plan).finished, 1);
     const double all = watch.seconds();
-    const auto summary = nlohmann::json::parse(
-        read_file(folder.path() / TrialIdentity{"one", "perfect", 1, 7}.path() / "summary.json"));
+    const auto summary = summary_in(folder.path() / TrialIdentity{"one", "perfect", 1, 7}.path());
     const int on_the_way = checkpoint_every == 10 ? 2 : 0;
     EXPECT_EQ(saves, on_the_way + 2);
     EXPECT_GE(all - summary.at("seconds").get<double>(), 2 * SlowToSave::kSave);
@@ -335,9 +336,7 @@ TEST(ExperimentTest, ReplacesOnlyTrialsThatTheManifestLists) {
 TEST(ExperimentTest, ReplacesNothingBehindSymbolicLinks) {
   for (const char* linked : {"trials", "trials/one/perfect", "trials/one/perfect/fold1/seed1"}) {
     const TemporaryFolder folder;
-    ExperimentPlan plan = small_plan(folder / "out");
-    plan.seeds = {1};
-    plan.users.resize(1);
+    ExperimentPlan plan = plan_of_one(folder / "out", {1, 2});
     const OutputFolder out(plan.out, FolderKind::kExperiment);
     run_experiment(plan);
     out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
@@ -352,7 +351,7 @@ TEST(ExperimentTest, ReplacesNothingBehindSymbolicLinks) {
 }
 
 TEST(ExperimentTest, ContinuesWithSameResultsAfterKill) {
-  // What is not a NumericError leaves the trial as a kill would: with the checkpoint of some rounds ago,
+  // An error of another kind leaves the trial as a kill would: with the checkpoint of some rounds ago,
   // and maybe an evaluation behind it. Checkpoints fall on rounds 7, 14, …; evaluations on 8, 16, 24
   // and 30.
   struct Dying : StubRanker {
@@ -364,26 +363,21 @@ TEST(ExperimentTest, ContinuesWithSameResultsAfterKill) {
     std::uint32_t last;
   };
   const TemporaryFolder folder;
-  const auto plan_of_one = [&](const std::string& out, std::uint32_t dies_in) {
-    ExperimentPlan plan = small_plan(folder / out);
-    plan.rankers.resize(1);
-    plan.users.resize(1);
-    plan.seeds = {2};
+  const auto dying = [&](const std::string& out, std::uint32_t dies_in) {
+    ExperimentPlan plan = plan_of_one(folder / out, {2});
     plan.existing = Existing::kResume;
-    plan.rankers[0].make = [dies_in](const RankerData& data, const TrialKeys&) {
-      return std::make_unique<Dying>(data.train.features, dies_in);
-    };
+    plan.rankers[0].make = making<Dying>(dies_in);
     return plan;
   };
   const TrialIdentity identity{"one", "perfect", 1, 2};
-  run_experiment(plan_of_one("whole", 0));
+  run_experiment(dying("whole", 0));
   const std::string whole = curve_of(folder / "whole" / identity.path());
   EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 5);
   for (std::uint32_t round = 1; round <= 30; ++round) {
     const std::string out = std::to_string(round);
-    EXPECT_THROW(run_experiment(plan_of_one(out, round)), std::runtime_error);
+    EXPECT_THROW(run_experiment(dying(out, round)), std::runtime_error);
     EXPECT_TRUE(read_finished_trials(folder / out).empty());
-    EXPECT_EQ(run_experiment(plan_of_one(out, 0)).finished, 1);
+    EXPECT_EQ(run_experiment(dying(out, 0)).finished, 1);
     ASSERT_EQ(curve_of(folder / out / identity.path()), whole) << round;
     ASSERT_EQ(table_of(folder / out), table_of(folder / "whole")) << round;
   }
@@ -404,9 +398,7 @@ template <class Failure>
 void expect_only_its_trials_end() {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
-  plan.rankers[1].make = [](const RankerData& data, const TrialKeys&) {
-    return std::make_unique<Failing<Failure>>(data.train.features);
-  };
+  plan.rankers[1].make = making<Failing<Failure>>();
   const ExpectedWarnings warnings;
   const ExperimentOutcome outcome = run_experiment(plan);
   EXPECT_EQ(outcome.finished, 6);
@@ -414,7 +406,7 @@ void expect_only_its_trials_end() {
   EXPECT_EQ(warnings.messages().size(), 6U);
   EXPECT_EQ(outcome.failures[0], "trials/two/perfect/fold1/seed1: The round has failed.");
   EXPECT_EQ(read_finished_trials(folder.path()).size(), 6U);
-  // What was saved before is still there.
+  // The checkpoint that was saved before is still there.
   EXPECT_TRUE(has_checkpoint(folder.path() / "trials/two/perfect/fold1/seed1"));
 }
 
@@ -460,9 +452,10 @@ TEST(SummaryTableTest, IndependentOfWriteOrder) {
 /// Shows the documents by ascending grade: as bad as it gets.
 class BackwardRanker : public StubRanker {
  public:
-  BackwardRanker(const FoldData& fold, std::int64_t features) : StubRanker(features, false), fold_(fold) {}
+  BackwardRanker(std::int64_t features, std::shared_ptr<const FoldData> fold)
+      : StubRanker(features), fold_(std::move(fold)) {}
   RankedList rank(RoundContext&, const QueryDocs& query, std::uint32_t) override {
-    const auto grades = fold_.data.train.grades_of(query.query);
+    const auto grades = fold_->data.train.grades_of(query.query);
     list_.resize(grades.size());
     std::iota(list_.begin(), list_.end(), 0);
     std::stable_sort(list_.begin(), list_.end(),
@@ -471,7 +464,7 @@ class BackwardRanker : public StubRanker {
   }
 
  private:
-  const FoldData& fold_;
+  std::shared_ptr<const FoldData> fold_;
   std::vector<std::int32_t> list_;
 };
 
@@ -481,9 +474,7 @@ TEST(ExperimentTest, TellsOfTrialsThatAreWorseThanRandom) {
   plan.seeds = {1};
   plan.trial.rounds = 230;
   plan.checkpoint_every = 100;
-  plan.rankers[1].make = [&plan](const RankerData& data, const TrialKeys&) {
-    return std::make_unique<BackwardRanker>(*plan.data->get(1), data.train.features);
-  };
+  plan.rankers[1].make = making<BackwardRanker>(plan.data->get(1));
   plan.rankers[1].advice = "a larger alpha than 0.25";
   std::vector<std::string> told;
   {
@@ -578,10 +569,7 @@ TEST(SummaryTest, AddedMetricsAreColumnsAfterTheOthers) {
   const TrialResults trial = trial_of(3, {{"map", 0.25}, {"ndcg@10", 0.5}, {"ndcg@5", 0.75}});
   const TrialResults other = trial_of(4, {{"map", 0.75}, {"mrr", 0.125}});
   const TrialResults plain = trial_of(3, {});
-  const std::string csv = summary_csv({&trial, &other});
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < csv.size(); begin = csv.find('\n', begin) + 1)
-    lines.push_back(csv.substr(begin, csv.find('\n', begin) - begin));
+  const std::vector<std::string> lines = lines_in(summary_csv({&trial, &other}));
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_TRUE(lines[0].ends_with(",random_cndcg@10,offline_ndcg@5,offline_map,offline_mrr")) << lines[0];
   EXPECT_TRUE(lines[1].ends_with(",0.75,0.25,")) << lines[1];

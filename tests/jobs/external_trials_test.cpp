@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "jobs/experiment_setup.h"
+#include "jobs/experiment_run.h"
 #include "models/baselines/external_ranker.h"
 #include "models/ranker_factory.h"
 #include "serve/service_setup.h"
@@ -80,18 +80,16 @@ class Lenient : public ExternalUser {
 
 class ExternalTrialsTest : public testing::Test {
  protected:
-  ~ExternalTrialsTest() override {
-    unregister_ranker("mine");
-    unregister_user("lenient");
-  }
+  ExternalTrialsTest() { register_both("1"); }
+  ~ExternalTrialsTest() override { unregister_both(); }
 
-  static void register_both(const std::string& version = "1") {
+  static void register_both(const std::string& version) {
     register_ranker("mine", "wraps ranknet, version " + version, [](const ExternalRankerRequest& request) {
       return std::make_unique<Wrapped>(request);
     });
     register_user("lenient", "clicks on grades above 0, version " + version, std::make_shared<Lenient>());
   }
-  void unregister_both() {
+  static void unregister_both() {
     unregister_ranker("mine");
     unregister_user("lenient");
   }
@@ -142,7 +140,6 @@ jobs = 2
 };
 
 TEST_F(ExternalTrialsTest, ARankerWithAnInterfaceAroundItPlaysTheSameTrials) {
-  register_both();
   run(60, "out");
   for (const std::string of : {"navigational/fold1/seed1", "navigational/fold1/seed2",
                                "lenient/fold1/seed1", "lenient/fold1/seed2"}) {
@@ -161,7 +158,6 @@ TEST_F(ExternalTrialsTest, ARankerWithAnInterfaceAroundItPlaysTheSameTrials) {
 }
 
 TEST_F(ExternalTrialsTest, AnExtendedTrialHasTheBitsOfALongOne) {
-  register_both();
   run(40, "out");
   run(80, "out", Existing::kResume);
   run(80, "long");
@@ -170,7 +166,6 @@ TEST_F(ExternalTrialsTest, AnExtendedTrialHasTheBitsOfALongOne) {
 }
 
 TEST_F(ExternalTrialsTest, TrialsOfAnotherRankerOrUserAreNotContinued) {
-  register_both();
   run(20, "out");
   unregister_both();
   register_both("2");
@@ -180,7 +175,6 @@ TEST_F(ExternalTrialsTest, TrialsOfAnotherRankerOrUserAreNotContinued) {
 }
 
 TEST_F(ExternalTrialsTest, WhatIsNotRegisteredIsRefusedBeforeAnythingIsWritten) {
-  register_both();
   unregister_ranker("mine");
   EXPECT_EQ(message_of<InvalidArgument>([&] { run(20, "out"); }),
             "No ranker named 'mine' is registered: kind 'external' is for programs that bring rankers of "
@@ -191,7 +185,6 @@ TEST_F(ExternalTrialsTest, WhatIsNotRegisteredIsRefusedBeforeAnythingIsWritten) 
 }
 
 TEST_F(ExternalTrialsTest, AServiceHasNoSuchRanker) {
-  register_both();
   StateFolder state(folder_ / "state");
   ServiceRequest request;
   request.names_kind = true;

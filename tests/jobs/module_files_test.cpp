@@ -6,11 +6,11 @@
 #include "core/io/atomic_file.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/execution_context.h"
-#include "jobs/experiment_setup.h"
+#include "jobs/experiment_run.h"
 #include "jobs/settings/configuration.h"
 #include "serve/service_setup.h"
 #include "serve/state_folder.h"
-#include "tests/models/modules/script_file.h"
+#include "tests/models/modules/module_fixture.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -24,6 +24,16 @@ std::vector<SettingOverride> overrides_of(const std::filesystem::path& script, c
   return {{"ranker", "", "kind", kind, "a test"},
           {"ranker", "", "network", "module", "a test"},
           {"ranker", "", "module", script.string(), "a test"}};
+}
+
+/// A service whose features a program sends.
+ServiceRequest request_for(const std::filesystem::path& script, const std::string& kind,
+                           std::int64_t features) {
+  ServiceRequest request;
+  request.names_kind = true;
+  request.features = features;
+  request.ranker = overrides_of(script, kind);
+  return request;
 }
 
 TEST(ModuleFilesTest, TheContentOfAFileIsPartOfTheRecipe) {
@@ -84,14 +94,10 @@ TEST(ModuleFilesTest, AServiceKeepsItsFile) {
     const TemporaryFolder folder;
     const std::filesystem::path script = folder / "scorer.pt";
     write_script(script, kColumns);
-    ServiceRequest request;
-    request.names_kind = true;
-    request.features = kColumns;
-    request.ranker = overrides_of(script, kind);
     ModelTensors first;
     {
       StateFolder state(folder / "state");
-      const ResolvedService service = resolve_service(state, request);
+      const ResolvedService service = resolve_service(state, request_for(script, kind, kColumns));
       first = make_service_ranker(service, available_memory())->model();
       state.begin(service.identity, service.model);
       state.accept();
@@ -115,16 +121,14 @@ TEST(ModuleFilesTest, AFileForOtherFeaturesIsRefused) {
   const TemporaryFolder folder;
   const std::filesystem::path script = folder / "scorer.pt";
   write_script(script, kColumns);
-  ServiceRequest request;
-  request.names_kind = true;
-  request.features = kColumns + 1;
-  request.ranker = overrides_of(script, "olranknet");
   const StateFolder state(folder / "state");
-  const std::string sentence = message_of<InvalidArgument>([&] { resolve_service(state, request); });
-  EXPECT_TRUE(contains(sentence, "fails on 7 documents of 6 features"));
+  const auto refusal = [&] {
+    return message_of<InvalidArgument>(
+        [&] { resolve_service(state, request_for(script, "olranknet", kColumns + 1)); });
+  };
+  EXPECT_TRUE(contains(refusal(), "fails on 7 documents of 6 features"));
   std::filesystem::remove(script);
-  const std::string missing = message_of<InvalidArgument>([&] { resolve_service(state, request); });
-  EXPECT_TRUE(contains(missing, "there is no file"));
+  EXPECT_TRUE(contains(refusal(), "there is no file"));
 }
 
 }  // namespace

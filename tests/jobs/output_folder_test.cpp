@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -16,9 +17,10 @@
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/text/text_table.h"
-#include "jobs/job_slots.h"
 #include "jobs/run_progress.h"
+#include "jobs/study.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -108,154 +110,82 @@ TEST(OutputFolderTest, ListsNothingOutsideItsTrials) {
   manifest["trial_folders"] = {1};
   write_file_atomically(folder / "manifest.json", manifest.dump());
   EXPECT_TRUE(out.listed_trials().empty());
+  manifest.erase("trial_folders");
+  write_file_atomically(folder / "manifest.json", manifest.dump());
+  EXPECT_TRUE(out.listed_trials().empty());
 }
 
-TEST(OutputFolderTest, FindsTheTrialsOfManifestsWithoutAList) {
-  const TemporaryFolder folder;
-  const OutputFolder out(folder.path(), FolderKind::kExperiment);
-  auto manifest =
-      ordered_json::parse(R"({"version": "0.1.0", "commit": "c", "compiler": "g", "command": "olrank run",
-    "config": {"ranker": [{"name": "full"}], "clicks": {"models": ["perfect", "mine"]}, "data": {"folds": [2]},
-               "protocol": {"seeds": [3]}}})");
-  write_file_atomically(folder / "manifest.json", manifest.dump());
-  EXPECT_EQ(out.listed_trials(),
-            (std::set<TrialIdentity>{{"full", "mine", 2, 3}, {"full", "perfect", 2, 3}}));
-  manifest["recorded"] = true;
-  write_file_atomically(folder / "manifest.json", manifest.dump());
-  EXPECT_EQ(out.listed_trials(), (std::set<TrialIdentity>{{"full", "recorded", 2, 3}}));
-}
-
-using Variables = std::map<std::string, std::string>;
-
-/// "I/N", or what is said of the variables.
-std::string shard_of(const Variables& variables) {
+/// "I/N", or what is said against it.
+std::string shard_text(const std::function<Shard()>& find) {
   std::string shard;
   const std::string refusal = message_of<InvalidArgument>([&] {
-    const Shard found = shard_of_environment([&](const char* name) -> const char* {
-      const auto variable = variables.find(name);
-      return variable == variables.end() ? nullptr : variable->second.c_str();
-    });
-    shard = fmt::format("{}/{}", found.index, found.count);
-  });
-  return refusal == kNoError ? shard : refusal;
-}
-
-std::string parsed_shard(const std::string& text) {
-  std::string shard;
-  const std::string refusal = message_of<InvalidArgument>([&] {
-    const Shard found = parse_shard(text);
+    const Shard found = find();
     shard = fmt::format("{}/{}", found.index, found.count);
   });
   return refusal == kNoError ? shard : refusal;
 }
 
 TEST(ShardTest, HasTheFormIndexOfCount) {
-  for (const std::string text : {"0/1", "3/4", "999999999999/1000000000000"})
-    EXPECT_EQ(parsed_shard(text), text);
-  for (const std::string text : {"", "/", "1", "1/", "/2", "a/b", "1/2/3", " 0/2", "0/2 ", "0 /2", "+0/2",
-                                 "0.0/2", "0x0/2", "1e0/2", "0/99999999999999999999", "0-2", "1,2"})
-    EXPECT_EQ(parsed_shard(text), "--shard must have the form I/N, such as 0/4, not '" + text + "'.");
-  for (const auto& [text, named] : {std::pair{"4/4", "4 of 4"}, std::pair{"0/0", "0 of 0"},
-                                    std::pair{"-1/4", "-1 of 4"}, std::pair{"0/-4", "0 of -4"}})
-    EXPECT_EQ(parsed_shard(text), fmt::format("--shard {}: Shard {} does not exist; shards are numbered "
-                                              "from 0.",
-                                              text, named));
+  expect_cases("jobs/output_folder_test.txt", "shards",
+               [](const std::string& text) { return shard_text([&] { return parse_shard(text); }); });
 }
 
 TEST(ShardTest, IsThatOfTheScheduler) {
-  const auto slurm = [](const char* id, const char* first, const char* count, const char* step = nullptr) {
-    Variables variables = {
-        {"SLURM_ARRAY_TASK_ID", id}, {"SLURM_ARRAY_TASK_MIN", first}, {"SLURM_ARRAY_TASK_COUNT", count}};
-    if (step != nullptr) variables["SLURM_ARRAY_TASK_STEP"] = step;
-    return variables;
-  };
-  const auto jobs = [](const char* index, const char* count) {
-    return Variables{{"JOB_COMPLETION_INDEX", index}, {"OLRANK_SHARDS", count}};
-  };
-  Variables all = {{"RANK", "3"}, {"WORLD_SIZE", "4"}};
-  all.merge(jobs("2", "3"));
-  Variables with_slurm = all;
-  with_slurm.merge(slurm("1", "0", "2"));
-  Variables without_count = all;
-  without_count.erase("OLRANK_SHARDS");
-  const std::pair<Variables, std::string> rows[] = {
-      {{}, "0/1"},
-      {{{"PATH", "/bin"}}, "0/1"},
-      {slurm("0", "0", "4"), "0/4"},
-      {slurm("3", "1", "4"), "2/4"},
-      {slurm("103", "100", "4"), "3/4"},
-      {slurm("10", "10", "4", "2"), "0/4"},
-      {slurm("16", "10", "4", "2"), "3/4"},
-      {slurm("13", "10", "4", "2"),
-       "SLURM_ARRAY_TASK_ID 13 is not in the array that starts at 10 with step 2."},
-      {slurm("4", "0", "4"),
-       "SLURM_ARRAY_TASK_ID: Shard 4 of 4 does not exist; shards are numbered from 0."},
-      {slurm("0", "1", "4"),
-       "SLURM_ARRAY_TASK_ID: Shard -1 of 4 does not exist; shards are numbered from 0."},
-      {{{"SLURM_ARRAY_TASK_ID", "0"}},
-       "The environment variable SLURM_ARRAY_TASK_MIN is required for the shard but not set."},
-      {{{"SLURM_ARRAY_TASK_ID", "0"}, {"SLURM_ARRAY_TASK_MIN", "0"}},
-       "The environment variable SLURM_ARRAY_TASK_COUNT is required for the shard but not set."},
-      {slurm("one", "0", "4"),
-       "The environment variable SLURM_ARRAY_TASK_ID must be an integer, not 'one'."},
-      {slurm("1", "", "4"), "The environment variable SLURM_ARRAY_TASK_MIN must be an integer, not ''."},
-      {jobs("2", "5"), "2/5"},
-      {jobs("5", "5"), "JOB_COMPLETION_INDEX: Shard 5 of 5 does not exist; shards are numbered from 0."},
-      {jobs("5", "many"), "The environment variable OLRANK_SHARDS must be an integer, not 'many'."},
-      {{{"OLRANK_SHARDS", "5"}}, "0/1"},
-      {{{"RANK", "7"}, {"WORLD_SIZE", "8"}}, "7/8"},
-      {{{"RANK", "8"}, {"WORLD_SIZE", "8"}},
-       "RANK: Shard 8 of 8 does not exist; shards are numbered from 0."},
-      {{{"RANK", "7"}}, "0/1"},
-      {with_slurm, "1/2"},
-      {all, "2/3"},
-      {without_count, "3/4"}};
-  for (const auto& [variables, expected] : rows) EXPECT_EQ(shard_of(variables), expected);
+  expect_cases("jobs/output_folder_test.txt", "variables", [](const std::string& text) {
+    std::istringstream words(text);
+    std::map<std::string, std::string> variables;
+    for (std::string word; words >> word;) {
+      const std::size_t equals = word.find('=');
+      variables[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+    return shard_text([&] {
+      return shard_of_environment([&](const char* name) -> const char* {
+        const auto variable = variables.find(name);
+        return variable == variables.end() ? nullptr : variable->second.c_str();
+      });
+    });
+  });
 }
 
-/// A manual clock, and what was shown.
+/// The progress of two trials by a manual clock, and what was shown.
 struct Stage {
+  explicit Stage(ProgressStyle style, int columns = 80)
+      : progress({{"olranknet-full", "perfect", 1, 1}, {"olranknet-full", "perfect", 1, 2}}, 100, 1'000'000,
+                 1, output(style, columns)) {}
+
   RunProgress::Clock::time_point now{};
   std::vector<std::string> status;
   std::vector<std::string> lines;
 
-  RunProgress::Output output(ProgressStyle style, int columns = 80) {
+  RunProgress progress;
+
+  RunProgress::Output output(ProgressStyle style, int columns) {
     return {.style = style,
             .columns = columns,
             .status = [this](std::string_view text) { status.emplace_back(text); },
             .line = [this](std::string_view text) { lines.emplace_back(text); },
             .now = [this] { return now; }};
   }
-  void pass(double seconds) {
-    now += std::chrono::duration_cast<RunProgress::Clock::duration>(std::chrono::duration<double>(seconds));
+  void play(int from, int to, double seconds_of_round) {
+    CurvePoint start;
+    start.offline_ndcg = 0.4321;
+    for (int round = from; round <= to; ++round) {
+      now += std::chrono::duration_cast<RunProgress::Clock::duration>(
+          std::chrono::duration<double>(seconds_of_round));
+      if (round == 1) progress.evaluated(0, start);
+      progress.played(0, round);
+    }
+  }
+  /// Half of the first trial, at a second a round.
+  void play_half() {
+    progress.started(0, 0, 0.0);
+    play(1, 50, 1.0);
   }
 };
 
-std::vector<TrialIdentity> two_trials() {
-  return {{"olranknet-full", "perfect", 1, 1}, {"olranknet-full", "perfect", 1, 2}};
-}
-
-CurvePoint point_at(std::int64_t round) {
-  CurvePoint point;
-  point.round = round;
-  point.offline_ndcg = 0.4321;
-  return point;
-}
-
-/// Half of the first trial, at a second a round.
-void play_half(Stage& stage, RunProgress& progress) {
-  progress.started(0, 0, 0.0);
-  for (int round = 1; round <= 50; ++round) {
-    stage.pass(1.0);
-    if (round == 1) progress.evaluated(0, point_at(0));
-    progress.played(0, round);
-  }
-}
-
 TEST(RunProgress, LinesNameTheTrialItsFigureAndTheTimeLeft) {
-  Stage stage;
-  RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kLines));
-  play_half(stage, progress);
+  Stage stage(ProgressStyle::kLines);
+  stage.play_half();
   ASSERT_EQ(stage.lines.size(), 10U);  // one in five seconds
   EXPECT_EQ(stage.lines.back(),
             "25%, 0 of 2 trials finished, 2m30s left; seed 1, round 0 of 100: ndcg@10 0.4321");
@@ -263,45 +193,35 @@ TEST(RunProgress, LinesNameTheTrialItsFigureAndTheTimeLeft) {
 
 TEST(RunProgress, ABarKeepsToItsColumns) {
   for (const int columns : {10, 30, 48, 80, 200}) {
-    Stage stage;
-    RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kBar, columns));
-    play_half(stage, progress);
+    Stage stage(ProgressStyle::kBar, columns);
+    stage.play_half();
     ASSERT_EQ(stage.status.size(), 50U);
     for (const std::string& text : stage.status) EXPECT_LT(columns_of(text), columns) << text;
   }
 }
 
 TEST(RunProgress, ABarIsRedrawnAtMostFiveTimesASecond) {
-  Stage stage;
-  RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kBar));
-  progress.started(0, 0, 0.0);
-  for (int round = 1; round <= 100; ++round) {
-    stage.pass(0.01);
-    progress.played(0, round);
-  }
+  Stage stage(ProgressStyle::kBar);
+  stage.progress.started(0, 0, 0.0);
+  stage.play(1, 100, 0.01);
   EXPECT_LE(stage.status.size(), 5U);
   EXPECT_EQ(stage.status.back().find("[####-----] 50%"), 0U) << stage.status.back();
 }
 
 TEST(RunProgress, SaysHowLongItTook) {
-  Stage stage;
-  RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kLines));
-  progress.finished_before(1);
-  play_half(stage, progress);
-  for (int round = 51; round <= 100; ++round) {
-    stage.pass(1.0);
-    progress.played(0, round);
-  }
-  progress.finished(0, 100.0);
-  progress.end(0);
+  Stage stage(ProgressStyle::kLines);
+  stage.progress.finished_before(1);
+  stage.play_half();
+  stage.play(51, 100, 1.0);
+  stage.progress.finished(0, 100.0);
+  stage.progress.end(0);
   EXPECT_EQ(stage.lines.back(), "100%, 2 of 2 trials finished, took 1m40s");
 }
 
 TEST(RunProgress, SilentStyleShowsNothing) {
-  Stage stage;
-  RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kSilent));
-  play_half(stage, progress);
-  progress.end(0);
+  Stage stage(ProgressStyle::kSilent);
+  stage.play_half();
+  stage.progress.end(0);
   EXPECT_TRUE(stage.lines.empty());
   EXPECT_TRUE(stage.status.empty());
 }

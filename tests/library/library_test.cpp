@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 

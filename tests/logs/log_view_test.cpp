@@ -1,12 +1,11 @@
 #include "logs/log_view.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -29,23 +28,18 @@ constexpr const char* kThreeLists =
 {"round":3,"impression":"x-3","clicks":[0,1],"qid":"hat","shown":["h","c"],"inputs":[[1],[0]],"check":"0"}
 )";
 
-std::string shown_as(const LogFilter& filter, bool json) {
+std::string shown_as(const LogFilter& filter) {
   const TemporaryFolder folder;
   std::ofstream(folder / "log") << kThreeLists;
   std::string text;
-  show_log(folder / "log", filter, {json, 0}, [&](std::string_view part) { text += part; });
+  show_log(folder / "log", filter, {false, 0}, [&](std::string_view part) { text += part; });
   return text;
-}
-
-std::int64_t lists_of(const LogFilter& filter) {
-  const std::string text = shown_as(filter, true);
-  return std::count(text.begin(), text.end(), '\n');
 }
 
 TEST(LogView, ShowsListsAsText) {
   LogFilter first;
   first.limit = 1;
-  EXPECT_EQ(shown_as(first, false),
+  EXPECT_EQ(shown_as(first),
             "round 1, 2025-11-26T12:00:00.000Z, query jacket, impression x-1, by the model of round 0, "
             "explored\n"
             "  shown: c*, a\n"
@@ -54,30 +48,7 @@ TEST(LogView, ShowsListsAsText) {
             "  incumbent: a, b, c\n");
   LogFilter last;
   last.query = "hat";
-  EXPECT_EQ(shown_as(last, false), "round 3, query hat, impression x-3\n  shown: h, c*\n");
-}
-
-TEST(LogView, ShowsLinesWithoutInputs) {
-  LogFilter last;
-  last.from_round = 3;
-  EXPECT_EQ(
-      shown_as(last, true),
-      "{\"round\":3,\"impression\":\"x-3\",\"clicks\":[0,1],\"qid\":\"hat\",\"shown\":[\"h\",\"c\"]}\n");
-}
-
-TEST(LogView, FiltersByEachField) {
-  LogFilter filter;
-  EXPECT_EQ(lists_of(filter), 3);
-  filter.clicked = true;
-  EXPECT_EQ(lists_of(filter), 2);
-  filter.to_round = 2;
-  EXPECT_EQ(lists_of(filter), 1);
-  filter.clicked = false;
-  filter.query = "jacket";
-  filter.impression = "x-2";
-  EXPECT_EQ(lists_of(filter), 1);
-  filter.from_round = 3;
-  EXPECT_EQ(lists_of(filter), 0);
+  EXPECT_EQ(shown_as(last), "round 3, query hat, impression x-3\n  shown: h, c*\n");
 }
 
 TEST(LogView, CountsWhatALogHolds) {
@@ -128,16 +99,6 @@ TEST(LogReader, TakesTracesAndRecordsWithoutARound) {
   const std::string text = std::string(R"({"config":{"a":1}})") + "\n" + std::string(kFirstLine) + "\n\n" +
                            R"({"qid":"q","shown":[3],"clicks":[0]})" + "\n";
   EXPECT_EQ(rounds_in(folder / "log", text), (std::vector<std::uint64_t>{7, 2}));
-}
-
-TEST(LogReader, FindsTheLogOfAStateFolder) {
-  const TemporaryFolder folder;
-  std::ofstream(folder / "feedback.jsonl") << kFirstLine;
-  LogReader log(folder / "");
-  FeedbackRecord record;
-  EXPECT_TRUE(log.next(record));
-  EXPECT_EQ(log.line(), kFirstLine);
-  EXPECT_FALSE(log.next(record));
 }
 
 TEST(LogReader, LeavesOutALastLineThatIsBeingWritten) {
@@ -306,12 +267,11 @@ class DirectMethodTest : public ::testing::Test {
   static constexpr std::array<double, kDocs> kAttraction = {0.8, 0.6, 0.4, 0.2, 0.1};
   static constexpr std::array<double, kRanks> kExamination = {1.0, 0.6, 0.3};
 
-  static DirectMethod fitted(ClickReward reward, int lists = 20'000, int docs = kDocs) {
+  static DirectMethod fitted(ClickReward reward) {
     DirectMethod method(FittedModel::kPosition, reward, kRanks);
     RngStream draws = draws_of(1);
-    for (int list = 0; list < lists; ++list) {
-      std::vector<std::int32_t> shown(docs);
-      for (int doc = 0; doc < docs; ++doc) shown[doc] = doc;
+    for (int list = 0; list < 20'000; ++list) {
+      std::vector<std::int32_t> shown = {0, 1, 2, 3, 4};
       draws.shuffle(std::span(shown));
       std::vector<std::uint8_t> clicks;
       double worth = 0.0;
@@ -321,7 +281,7 @@ class DirectMethodTest : public ::testing::Test {
       }
       method.add(std::span(shown).first(kRanks), clicks, worth);
     }
-    method.fit({.count = docs});
+    method.fit({.count = kDocs});
     return method;
   }
   static double click(int rank, int doc) { return kExamination[rank] * kAttraction[doc]; }
@@ -345,16 +305,6 @@ TEST_F(DirectMethodTest, KnowsWhatListsAreWorth) {
     EXPECT_NEAR(ranks[0] + ranks[1] + ranks[2], told.reward, 1e-12) << name;
     ++place;
   }
-}
-
-TEST_F(DirectMethodTest, SaysWhatWasNeverShown) {
-  DirectMethod method = fitted(ClickReward::kClicks, 20'000, 4);  // without the last document
-  const std::vector<std::int32_t> list = {0, 4, -1};
-  const DirectMethod::Forecast told = method.forecast(list);
-  EXPECT_NEAR(told.unseen, 0.9 / 1.9, 0.02);
-  // Those have the clicks of the mean document, 0.5 of the four.
-  EXPECT_NEAR(told.reward, 0.8 + 0.9 * 0.5, 0.03);
-  EXPECT_NEAR(told.by_exposure, told.reward, 0.03);
 }
 
 TEST_F(DirectMethodTest, NeedsAClick) {
@@ -392,6 +342,74 @@ TEST(ListPolicyTest, DrawsListsWithTheProbabilitiesThatItSays) {
           << name << ' ' << code;
     }
   }
+}
+
+FeedbackRecord list_with(const std::string& names, std::vector<float> inputs) {
+  FeedbackRecord record;
+  record.docs = {{"a", false}, {"b", false}};
+  record.feature_names = names;
+  record.columns = std::ssize(inputs) / 2;
+  record.inputs = std::move(inputs);
+  return record;
+}
+
+TEST(FeatureMap, PutsInputsInTheOrderOfTheModel) {
+  FeatureMap map({{"price", "age"}, {0.5F, -1.0F}, {"colour"}, {{"cost", "price"}}});
+  const auto mapped = [&map](FeedbackRecord record) {
+    EXPECT_EQ(map.apply(record), "");
+    EXPECT_EQ(record.feature_names, R"(["price","age"])");
+    EXPECT_EQ(record.columns, 2);
+    return record.inputs;
+  };
+  using Row = std::vector<float>;
+  EXPECT_EQ(mapped(list_with(R"(["price","age"])", {1, 2, 3, 4})), (Row{1, 2, 3, 4}));
+  EXPECT_EQ(mapped(list_with(R"(["age","price"])", {1, 2, 3, 4})), (Row{2, 1, 4, 3}));
+  EXPECT_EQ(mapped(list_with(R"(["age","cost"])", {1, 2, 3, 4})), (Row{2, 1, 4, 3}));
+  EXPECT_EQ(mapped(list_with(R"(["price"])", {1, 2})), (Row{1, -1, 2, -1}));
+  EXPECT_EQ(mapped(list_with(R"(["colour=red","age","colour[0]"])", {7, 1, 7, 7, 2, 7})),
+            (Row{0.5F, 1, 0.5F, 2}));
+  EXPECT_EQ(mapped(list_with("", {1, 2, 3, 4})), (Row{1, 2, 3, 4}));  // positions decide
+}
+
+TEST(FeatureMap, RefusesWhatTheModelLacks) {
+  FeatureMap map({{"price", "age"}, {}, {"colour"}, {{"cost", "price"}}});
+  const auto wrong = [&map](const std::string& names, std::vector<float> inputs) {
+    FeedbackRecord record = list_with(names, std::move(inputs));
+    return map.apply(record);
+  };
+  EXPECT_TRUE(wrong(R"(["price","colours"])", {1, 2, 3, 4})
+                  .starts_with("The list has the feature 'colours', which the model lacks: "));
+  EXPECT_EQ(wrong(R"(["price","cost"])", {1, 2, 3, 4}), "The list has the feature 'price' twice.");
+  EXPECT_EQ(wrong(R"(["age"])", {1, 2, 3, 4}),
+            "The list has 2 inputs per document and 1 name in 'feature_names'.");
+  EXPECT_EQ(wrong(R"(["age"])", {1, 2}), "");  // a refusal does not last
+}
+
+TEST(FeatureMap, LeavesListsOfAModelWithoutNamesAsTheyAre) {
+  FeatureMap map({});
+  FeedbackRecord record = list_with(R"(["age","price"])", {1, 2, 3, 4});
+  const FeedbackRecord before = record;
+  EXPECT_EQ(map.apply(record), "");
+  EXPECT_EQ(record, before);
+}
+
+TEST(FeatureMap, NamesListsWithoutNamesByTheFirstOnes) {
+  FeatureMap map({{"age", "new"}, {0.0F, 9.0F}, {"price"}, {}, "advice", {"price", "age"}});
+  FeedbackRecord record = list_with("", {1, 2, 3, 4});
+  EXPECT_EQ(map.apply(record), "");
+  EXPECT_EQ(record.inputs, (std::vector<float>{2, 9, 4, 9}));
+}
+
+TEST(FeatureNames, TellFeaturesApartUnlessTheyCountThem) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(telling_names({"price", "age"}), (Names{"price", "age"}));
+  EXPECT_EQ(telling_names({"f1", "f2"}), Names());
+  EXPECT_EQ(telling_names({"f2", "f1"}), (Names{"f2", "f1"}));
+  EXPECT_EQ(telling_names({"price", "7"}), Names());
+  FittedNormaliser kept;
+  kept.features = 3;
+  kept.kept = {0, 2};
+  EXPECT_EQ(names_of_inputs({"a", "b", "c"}, kept), (Names{"a", "c"}));
 }
 
 }  // namespace

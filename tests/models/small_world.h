@@ -1,7 +1,8 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,9 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "core/online/click_model.h"
 #include "core/online/online_ranker.h"
 #include "models/ranker_kinds.h"
 #include "models/skeleton/ranker_settings.h"
+#include "tests/support/saved_state.h"
+#include "tests/support/slow_ndcg.h"
 
 namespace olrank {
 
@@ -67,23 +71,13 @@ class SmallWorld {
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(),
                        [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
-      std::vector<std::uint8_t> grades = perfect_clicks(number, order);
-      const double dcg = dcg_of(grades, k);
-      std::sort(grades.begin(), grades.end(), std::greater<>());
-      sum += dcg / dcg_of(grades, k);
+      const std::vector<std::uint8_t> grades = perfect_clicks(number, order);
+      sum += slow_ndcg({grades.begin(), grades.end()}, k);
     }
     return sum / static_cast<double>(queries_);
   }
 
  private:
-  static double dcg_of(const std::vector<std::uint8_t>& grades, std::size_t k) {
-    double sum = 0.0;
-    for (std::size_t rank = 0; rank < std::min(k, grades.size()); ++rank) {
-      sum += grades[rank] / std::log2(static_cast<double>(rank) + 2.0);
-    }
-    return sum;
-  }
-
   std::int64_t queries_;
   std::int64_t docs_;
   std::int64_t features_;
@@ -91,12 +85,136 @@ class SmallWorld {
   std::vector<std::uint8_t> grades_;
 };
 
+/// A SmallWorld as a data set, whose grades rankers may be given.
+class LabelledWorld : public SmallWorld {
+ public:
+  LabelledWorld(std::uint64_t seed, std::int64_t queries, std::int64_t docs, std::int64_t features)
+      : SmallWorld(seed, queries, docs, features), data_(data_set(*this, docs)) {}
+
+  LabelledQueries labels() const { return LabelledQueries(data_); }
+  const Dataset& data() const { return data_; }
+
+ private:
+  struct Memory {
+    std::vector<float> values;
+    std::vector<std::uint8_t> grades;
+    std::vector<std::int64_t> offsets = {0};
+  };
+
+  static Dataset data_set(const SmallWorld& world, std::int64_t docs) {
+    auto memory = std::make_shared<Memory>();
+    Dataset::Contents contents;
+    for (std::int64_t number = 0; number < world.queries(); ++number) {
+      const FeatureMatrix features = world.query(number).features;
+      memory->values.insert(memory->values.end(), features.values,
+                            features.values + docs * features.features);
+      for (std::int32_t doc = 0; doc < docs; ++doc) memory->grades.push_back(world.grade(number, doc));
+      memory->offsets.push_back(memory->offsets.back() + docs);
+      contents.qids.push_back(std::to_string(number));
+    }
+    contents.values = memory->values;
+    contents.grades = memory->grades;
+    contents.offsets = memory->offsets;
+    contents.features = world.features();
+    contents.memory = memory;
+    return Dataset(std::move(contents));
+  }
+
+  Dataset data_;
+};
+
+/// Gives the queries of the data these weights, over and over if there are more queries.
+inline Dataset weighted(const Dataset& data, const std::vector<float>& weights) {
+  Dataset::Contents contents = data.contents();
+  for (std::int64_t query = 0; query < data.queries(); ++query)
+    contents.weights.push_back(weights[static_cast<std::size_t>(query) % weights.size()]);
+  return Dataset(std::move(contents));
+}
+
+inline QueryDocs query_docs(const LabelledQueries& labels, std::int64_t query) {
+  return {query, labels.data().offset(query), labels.data().features_of(query)};
+}
+
 /// A context for tests that do not care where things are computed.
 struct TestContext {
+  explicit TestContext(int threads = 1) : execution(threads) {}
+
   ExecutionContext execution;
   StageClock clock;
   RoundContext round{execution, clock};
 };
+
+/// All tensors of a model one after another: of an ensemble, member after member.
+inline std::vector<float> flat_theta(const ModelTensors& model) {
+  std::vector<float> theta;
+  for (const auto& tensor : model.tensors)
+    theta.insert(theta.end(), tensor.values.begin(), tensor.values.end());
+  return theta;
+}
+inline std::vector<float> flat_theta(const OnlineRanker& ranker) {
+  return flat_theta(ranker.model());
+}
+
+inline std::vector<float> scores_of(const OnlineRanker& ranker, FeatureMatrix docs) {
+  ExecutionContext execution;
+  std::vector<float> scores(docs.docs);
+  ranker.score(execution, docs, scores);
+  return scores;
+}
+
+/// Returns the ranker's detail of a query's list in the round after `rounds`.
+inline RoundDetail detail_of(OnlineRanker& ranker, const QueryDocs& query, std::uint32_t rounds) {
+  TestContext context;
+  RoundDetail detail;
+  ranker.rank(context.round, query, rounds + 1);
+  ranker.describe(query, true, detail);
+  return detail;
+}
+
+using ShownDocs = std::vector<std::int32_t>;
+
+/// A round in which the first `cutoff` documents of the list are shown, and `clicks_of(shown)` is learned.
+template <class ClicksOf>
+ShownDocs play_list(OnlineRanker& ranker, RoundContext& context, const QueryDocs& query,
+                    std::uint32_t round, std::size_t cutoff, const ClicksOf& clicks_of) {
+  const RankedList list = ranker.rank(context, query, round);
+  const auto first = list.docs.first(std::min(cutoff, list.docs.size()));
+  const ShownDocs shown(first.begin(), first.end());
+  const std::vector<std::uint8_t> clicks = clicks_of(shown);
+  ranker.learn(context, {round, query, shown, clicks});
+  return shown;
+}
+
+/// Several threads, and rankers that go on from what is saved after these rounds, come to the lists and the
+/// bits of a whole course, whose state is returned. `play(ranker, first, last, threads)` plays rounds and
+/// returns their lists.
+template <class Make, class Play>
+std::string expect_same_bits(const Make& make, const Play& play, std::uint32_t last,
+                             const std::vector<std::uint32_t>& stops) {
+  const auto whole = make();
+  const std::vector<ShownDocs> lists = play(*whole, 1, last, 1);
+  const std::string expected = state_of(*whole);
+  EXPECT_FALSE(expected == state_of(*make())) << "nothing was learned";
+  for (const int threads : {2, 4}) {
+    const auto more = make();
+    EXPECT_EQ(play(*more, 1, last, threads), lists) << threads;
+    EXPECT_TRUE(state_of(*more) == expected) << threads;
+  }
+  const auto first = make();
+  std::uint32_t played = 0;
+  for (const std::uint32_t stop : stops) {
+    play(*first, played + 1, stop, 1);
+    played = stop;
+    const auto frozen = first->freeze();  // may share memory
+    const auto second = make();
+    play(*second, 1, 3, 1);  // loading replaces what these rounds taught
+    load_state(*second, state_of(*first));
+    EXPECT_TRUE(state_of(*second) == state_of(*first)) << stop;
+    EXPECT_EQ(play(*second, stop + 1, last, 1), std::vector<ShownDocs>(lists.begin() + stop, lists.end()));
+    EXPECT_TRUE(state_of(*second) == expected) << "saved after round " << stop;
+  }
+  return expected;
+}
 
 /// Every ranker without a posterior, in each of its forms.
 inline const std::vector<std::string>& bandit_names() {

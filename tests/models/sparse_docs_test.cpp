@@ -16,7 +16,6 @@
 #include "models/ranker_factory.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/core/ops/network_fixture.h"
-#include "tests/models/labelled_world.h"
 #include "tests/models/small_world.h"
 #include "tests/support/message_of.h"
 
@@ -25,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kColumns = 300;
 
-/// The same queries with their zeros and without.
+/// Holds the same queries with their zeros and without.
 struct BothLayouts {
   Dataset dense;
   Dataset sparse;
@@ -185,12 +184,11 @@ std::vector<float> learned_on(RankerKind kind, const Dataset& data) {
   for (std::uint32_t round = 1; round <= 30; ++round) {
     const std::int64_t number = round % data.queries();
     const QueryDocs query{number, data.offset(number), data.rows_of(number)};
-    const RankedList list = ranker->rank(context.round, query, round);
-    std::vector<std::int32_t> shown(list.docs.begin(), list.docs.end());
-    shown.resize(std::min<std::size_t>(shown.size(), 5));
-    std::vector<std::uint8_t> clicks;
-    for (const std::int32_t doc : shown) clicks.push_back(data.grades_of(number)[doc] > 0 ? 1 : 0);
-    ranker->learn(context.round, {round, query, shown, clicks});
+    play_list(*ranker, context.round, query, round, 5, [&](const ShownDocs& shown) {
+      std::vector<std::uint8_t> clicks;
+      for (const std::int32_t doc : shown) clicks.push_back(data.grades_of(number)[doc] > 0 ? 1 : 0);
+      return clicks;
+    });
   }
   return ranker->model().tensors.front().values;
 }

@@ -1,12 +1,10 @@
-"""What the tests share: small queries and the program, where it is built."""
+"""The tests share these: small queries and the program, where it is built."""
 
 import os
-import pathlib
+import subprocess
 
 import numpy as np
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -19,9 +17,10 @@ def queries():
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def program():
+    """Runs the program, and returns what it printed."""
     path = os.environ.get("OLRANK_PROGRAM")
     if not path:
         pytest.skip("OLRANK_PROGRAM names no program")
-    return path
+    return lambda *words: subprocess.run([path, *map(str, words)], check=True, capture_output=True, text=True, timeout=900).stdout

@@ -50,7 +50,7 @@ def main():
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, check=True, text=True
     ).stdout.strip()
     (pathlib.Path(packages) / "libtorch.pth").write_text(torch_folder() + "\n")
-    # Those of this environment, so that the tests see nothing of another.
+    # Variables that name other packages are left out, so that the tests see nothing of another environment.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_TARGET"))}
     environment |= {
         "OLRANK_CUDA": "ON" if BUILD.name == "cuda" else "OFF",

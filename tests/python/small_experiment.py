@@ -1,4 +1,8 @@
-"""A small experiment, and a ranker of one's own, which workers import as a module."""
+"""A small experiment, and a ranker of one's own, which workers import as a module; and Python in a process of its own."""
+
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 
@@ -27,3 +31,9 @@ class Weights:
 
     def score(self, X):
         return X @ self.weights
+
+
+def ended(code, seconds=60):
+    """Returns what a process of its own prints, and how it ends."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=seconds)
+    return done.returncode, done.stdout, done.stderr

@@ -10,15 +10,11 @@ import olrank
 COLUMNS = ["price", "age", "stars"]
 
 
-def library(name):
-    module = pytest.importorskip(name)
-    return (lambda columns: module.table(columns)) if name == "pyarrow" else (lambda columns: module.DataFrame(columns))
-
-
 @pytest.fixture(params=["pandas", "polars", "pyarrow"])
 def frame(request):
     """A frame of this library of the columns of a table, in the order of `names`."""
-    make = library(request.param)
+    module = pytest.importorskip(request.param)
+    make = module.table if request.param == "pyarrow" else module.DataFrame
     return lambda X, names=COLUMNS: make({one: X[:, COLUMNS.index(one)] for one in names})
 
 

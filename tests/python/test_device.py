@@ -75,7 +75,7 @@ class Managed(ctypes.Structure):
     ]
 
 class Memory:
-    # What a library with DLPack alone hands over: memory of an emulated GPU, and how its numbers lie there.
+    # Holds what a library with DLPack alone hands over: memory of an emulated GPU, and how its numbers lie there.
     def __init__(self, values, gpu=0):
         memory = np.ascontiguousarray(values, dtype=np.float32)
         numbers = ctypes.c_int64 * values.ndim
@@ -188,7 +188,7 @@ def test_package_on_emulated_gpus(script, tmp_path):
 
 
 class TensorOnGpu:
-    """What the package uses of a tensor, whose numbers numpy() gives only once it is on the host."""
+    """Has what the package uses of a tensor, whose numbers numpy() gives only once it is on the host."""
 
     __module__ = "torch"
     is_sparse = False

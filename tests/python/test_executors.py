@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import pathlib
 import signal
-import subprocess
 
 import pytest
 
@@ -52,7 +51,7 @@ def pool(processes=1):
 
 
 def without_times(value):
-    """What repeats: no times, no memory, no name of the folder, and no checksums of files with times."""
+    """Returns what repeats: no times, no memory, no name of the folder, and no checksums of files with times."""
     if isinstance(value, dict):
         changing = ("seconds", "started", "finished", "peak_memory_bytes", "out", "check", "curve.jsonl")
         return {key: without_times(entry) for key, entry in value.items() if key not in changing and "second" not in key}
@@ -72,6 +71,10 @@ def contents(out):
             whole[name] = [without_times(json.loads(line)) for line in path.read_text().splitlines()]
         elif name == "config.toml":
             whole[name] = [line for line in path.read_text().splitlines() if not line.startswith("out = ")]
+        elif path.suffix == ".csv":
+            cells = [line.split(",") for line in path.read_text().splitlines()]
+            changing = {place for place, one in enumerate(cells[0]) if "second" in one or "memory" in one}
+            whole[name] = [[cell for place, cell in enumerate(line) if place not in changing] for line in cells]
         else:
             whole[name] = path.read_bytes()
     return whole
@@ -133,9 +136,7 @@ def test_refuses_before_a_task_is_submitted(tmp_path):
     executor = Here()
     for config, message in [
         ({"data": {"sorce": "synth:small"}}, "sorce.*source"),
-        (CONFIG | {"ranker": [{"kind": "pairank"}]}, "pairank.*pairrank"),
         (CONFIG | {"clicks": {"models": ["stranger"]}}, "stranger"),
-        ({}, "No data given"),
     ]:
         with pytest.raises(olrank.InvalidArgument, match=message):
             olrank.run(config, progress=False, executor=executor)
@@ -228,14 +229,7 @@ DECISIONS = ("tuning.csv", "winners.csv", "config.toml", "tuning/summary.csv", "
 
 
 def decided(out):
-    return {name: without_seconds((out / name).read_text()) for name in DECISIONS}
-
-
-def without_seconds(table):
-    """Of a CSV file all but the columns of times and memory, and no name of a folder."""
-    lines = [line.split(",") for line in table.splitlines() if not line.startswith("out = ")]
-    changing = {place for place, name in enumerate(lines[0]) if "seconds" in name or "memory" in name}
-    return [[cell for place, cell in enumerate(line) if place not in changing] for line in lines]
+    return {name: whole for name, whole in contents(out).items() if name in DECISIONS}
 
 
 @pytest.fixture(scope="module")
@@ -246,9 +240,7 @@ def tuned(tmp_path_factory):
 
 def test_tuning_is_what_the_program_tunes(tuned, tmp_path, program):
     (tmp_path / "swept.toml").write_text((tuned.out / "tune.toml").read_text())
-    command = [program, "tune", tmp_path / "swept.toml", "--out", tmp_path / "run", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True)
-    assert tuned.winners == json.loads(done.stdout)["winners"]
+    assert tuned.winners == json.loads(program("tune", tmp_path / "swept.toml", "--out", tmp_path / "run", "--json"))["winners"]
     assert [winner["ranker"] for winner in tuned.winners] == ["linear", "net"]
     assert decided(tuned.out) == decided(tmp_path / "run")
     assert len(tuned.tuning.trials) == 8 and len(tuned.test.trials) == 4

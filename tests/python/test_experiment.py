@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import olrank
-from small_experiment import CONFIG, Weights
+from small_experiment import CONFIG, Weights, ended
 
 
 def fingerprints(results):
@@ -56,7 +56,7 @@ def test_becomes_a_table(played):
 def test_has_the_bits_of_the_program(played, program, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text((played.out / "config.toml").read_text())
-    subprocess.run([program, "run", config, "--out", tmp_path / "out", "--quiet"], check=True, capture_output=True)
+    program("run", config, "--out", tmp_path / "out", "--quiet")
     assert fingerprints(olrank.Results(tmp_path / "out")) == fingerprints(played)
     from_file = olrank.run(config, progress=False, out=tmp_path / "again")
     assert fingerprints(from_file) == fingerprints(played)
@@ -98,23 +98,21 @@ def test_ctrl_c_keeps_a_checkpoint(tmp_path):
     assert list(curve.parent.glob("checkpoint*"))
 
 
-def test_a_second_ctrl_c_does_not_end_the_process(tmp_path):
-    script = tmp_path / "slow.py"
-    script.write_text(
-        "import olrank, os, signal, threading, time\n"
-        "class Slow:\n"
-        "    def click(self, query, shown, round):\n"
-        "        if round == 1:\n"
-        "            os.kill(os.getpid(), signal.SIGINT); time.sleep(0.5); os.kill(os.getpid(), signal.SIGINT)\n"
-        "        return [0] * len(shown)\n"
-        f"config = {with_ranker({'kind': 'pairrank'}, rounds=1000, seeds=[1]) | {'clicks': {}}!r}\n"
-        "try:\n"
-        "    olrank.run(config, users={'slow': Slow()}, progress=False)\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted')\n"
-    )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout == "interrupted\n", done.stderr
+def test_a_second_ctrl_c_does_not_end_the_process():
+    code = f"""
+        import olrank, os, signal, time
+        class Slow:
+            def click(self, query, shown, round):
+                if round == 1:
+                    os.kill(os.getpid(), signal.SIGINT); time.sleep(0.5); os.kill(os.getpid(), signal.SIGINT)
+                return [0] * len(shown)
+        try:
+            olrank.run({with_ranker({'kind': 'pairrank'}, rounds=1000, seeds=[1]) | {'clicks': {}}!r}, users={{'slow': Slow()}}, progress=False)
+        except KeyboardInterrupt:
+            print('interrupted')
+    """
+    code, out, err = ended(code)
+    assert (code, out) == (0, "interrupted\n"), err
 
 
 def test_a_ranker_that_cannot_be_pickled_is_refused_before_the_first_round():
@@ -251,70 +249,6 @@ def test_a_user_of_many_people_says_who_asks():
 
     with pytest.raises(TypeError, match="people = 0: it must be a whole number"):
         olrank.run(CONFIG, progress=False, users={"none": None_()})
-
-
-class Wrong(Weights):
-    """Gets a wrong method by the test."""
-
-
-@pytest.mark.parametrize(
-    ("method", "answer", "error", "message"),
-    [
-        ("rank", [0, 0, 1], olrank.InvalidArgument, "document 0"),
-        ("rank", [99], olrank.InvalidArgument, "document 99"),
-        ("rank", [0.5], olrank.InvalidArgument, "must return the rows of the query"),
-        ("rank", "abc", TypeError, "rank"),
-        ("score", [1.0], olrank.InvalidArgument, "one score for each"),
-        ("score", np.nan, olrank.InvalidArgument, "score"),
-    ],
-)
-def test_answers_of_rankers_are_checked(method, answer, error, message, monkeypatch):
-    def wrong(self, first, *_):
-        return np.full(len(first), answer) if answer is np.nan else answer
-
-    monkeypatch.setattr(Wrong, method, wrong)
-    with pytest.raises(error, match=message):
-        olrank.run(with_ranker({"name": "w", "kind": "external"}, seeds=[1]), progress=False, rankers={"w": Wrong})
-
-
-def test_errors_of_users_and_rankers_come_through():
-    class Broken:
-        def click(self, query, shown, round):
-            raise LookupError(f"in round {round}")
-
-    with pytest.raises(LookupError, match="in round 1"):
-        olrank.run(with_ranker({"kind": "pairrank"}), progress=False, users={"broken": Broken()})
-
-    class TooFew:
-        def click(self, query, shown, round):
-            return [1]
-
-    with pytest.raises(olrank.InvalidArgument, match="1 values for 10 shown documents"):
-        olrank.run(with_ranker({"kind": "pairrank"}), progress=False, users={"few": TooFew()})
-    with pytest.raises(TypeError, match="must be an object with click"):
-        olrank.run(with_ranker({"kind": "pairrank"}), progress=False, users={"type": TooFew})
-    with pytest.raises(olrank.InvalidArgument, match="perfect"):
-        olrank.run(with_ranker({"kind": "pairrank"}), progress=False, users={"perfect": TooFew()})
-    # None of them is left behind.
-    with pytest.raises(olrank.InvalidArgument, match="few"):
-        olrank.run(CONFIG | {"clicks": {"models": ["few"]}}, progress=False)
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"data": {"sorce": "synth:small"}}, "sorce.*source"),
-        ({"data": 5}, "must be a table"),
-        ({"datta": {}}, "datta"),
-        ({"data": {"source": "synth:small"}, "ranker": [{"kind": "pairank"}]}, "pairank.*pairrank"),
-        ({"data": {"source": "synth:small"}, "ranker": [{"kind": "olranknet", "alpha": -1}]}, "alpha"),
-        ({}, "No data given"),
-        ({"data": {"source": {"a": 1}}}, "not a table"),
-    ],
-)
-def test_refuses_configurations_with_the_programs_sentence(config, message):
-    with pytest.raises(olrank.InvalidArgument, match=message):
-        olrank.run(config, progress=False)
 
 
 def test_a_bar_shows_in_terminals_only(tmp_path, capfd):

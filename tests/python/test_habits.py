@@ -65,20 +65,32 @@ def test_models_of_data_sets_with_names_take_columns_by_name(parts, tmp_path):
         olrank.run(config | {"data": {part: tmp_path / f"out.data/{part}.txt" for part in ("train", "test")}}, progress=False)
 
 
-def test_callbacks_are_told_each_evaluation(tmp_path):
-    told, closed = [], []
+class Listen:
+    """Keeps what it is told. Its end may fail."""
 
-    class Listen:
-        def __call__(self, figures, step, trial):
-            told.append((trial.ranker, trial.seed, step, figures))
+    closed = []
 
-        def close(self):
-            closed.append(1)
+    def __init__(self, error=None):
+        self.told, self.error = [], error
 
-    results = olrank.run(CONFIG, progress=False, callbacks=[Listen()])
+    def __call__(self, figures, step, trial):
+        self.told.append((trial.ranker, trial.seed, step, figures))
+
+    def close(self):
+        self.closed.append(self)
+        if self.error:
+            raise self.error
+
+
+def test_callbacks_are_told_each_evaluation_and_closed_where_one_raises():
+    first, second = Listen(), Listen(LookupError("mine"))
+    results = olrank.run(CONFIG, progress=False, callbacks=[first])
     wanted = {(one.trial.ranker, one.trial.seed, one.round): one.offline["ndcg@10"] for one in results}
-    assert {(ranker, seed, step): figures["offline.ndcg@10"] for ranker, seed, step, figures in told} == wanted
-    assert closed == [1] and all("online.ndcg@10" in figures for *_, step, figures in told if step > 0)
+    assert {(ranker, seed, step): figures["offline.ndcg@10"] for ranker, seed, step, figures in first.told} == wanted
+    assert all("online.ndcg@10" in figures for *_, step, figures in first.told if step > 0)
+    with pytest.raises(LookupError, match="mine"):
+        olrank.run(CONFIG, progress=False, callbacks=[second, first])
+    assert Listen.closed == [first, second, first]
 
 
 @pytest.mark.parametrize("error", [LookupError, olrank.InvalidArgument])
@@ -100,33 +112,11 @@ def test_what_is_no_callback_is_refused_before_the_run(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_all_callbacks_are_closed_where_one_raises():
-    closed = []
-
-    class Listen:
-        def __init__(self, name):
-            self.name = name
-
-        def __call__(self, figures, step, trial):
-            pass
-
-        def close(self):
-            closed.append(self.name)
-            if self.name == "first":
-                raise LookupError("mine")
-
-    with pytest.raises(LookupError, match="mine"):
-        olrank.run(CONFIG, progress=False, callbacks=[Listen("first"), Listen("second")])
-    assert closed == ["first", "second"]
-
-
 def test_reports_as_text(program, tmp_path):
-    import subprocess
-
     results = olrank.run(CONFIG, progress=False, out=tmp_path / "out")
     texts = {"latex": results.to_latex(), "csv": olrank.report(results, "csv"), "json": olrank.report(tmp_path / "out")}
     flags = [word for form in texts for word in (f"--{form}", tmp_path / form)]
-    subprocess.run([program, "report", tmp_path / "out", "--quiet", *flags], check=True, capture_output=True)
+    program("report", tmp_path / "out", "--quiet", *flags)
     assert {form: (tmp_path / form).read_text() for form in texts} == texts
     assert r"\toprule" in results.to_latex(users=["navigational"])
     again = olrank.run(CONFIG | {"ranker": [{"kind": "pairrank", "name": "other"}]}, progress=False)

@@ -1,8 +1,6 @@
 """olrank.ope() and olrank.fit_clicks() say what the commands say."""
 
 import json
-import os
-import subprocess
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ import olrank
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory):
+def shown(tmp_path_factory, program):
     """A trace of a trial, its data and two models."""
     folder = tmp_path_factory.mktemp("logs")
     draws = np.random.default_rng(3)
@@ -19,19 +17,16 @@ def shown(tmp_path_factory):
     y = (2.5 * X[:, 0] + draws.random(120)).astype(int)
     data = olrank.Dataset.from_arrays(X, y, np.repeat(np.arange(20), 6))
     data.save(folder / "data.txt")
-    subprocess.run(
-        [os.environ["OLRANK_PROGRAM"], "run", "--data-train", folder / "data.txt", "--data-test", folder / "data.txt", "--ranker", "pdgd",
-         "--clicks", "navigational", "--seeds", "1", "--rounds", "300", "--trace", folder / "trace.jsonl", "--out", folder / "run", "--quiet"],
-        check=True, capture_output=True,
-    )
+    program("run", "--data-train", folder / "data.txt", "--data-test", folder / "data.txt", "--ranker", "pdgd", "--clicks", "navigational",
+            "--seeds", 1, "--rounds", 300, "--trace", folder / "trace.jsonl", "--out", folder / "run", "--quiet")
     return folder, olrank.load_letor(folder / "data.txt")
 
 
-def test_ope_is_the_command(shown):
+def test_ope_is_the_command(shown, program):
     folder, data = shown
     trial = folder / "run/trials/pdgd/navigational/fold1/seed1"
     command = ["ope", "--log", folder / "trace.jsonl", "--data", folder / "data.txt", "--model", trial, "--policy", "epsilon=0.2", "--at", "3"]
-    expected = json.loads(subprocess.run([os.environ["OLRANK_PROGRAM"], *command, "--json"], check=True, capture_output=True).stdout)
+    expected = json.loads(program(*command, "--json"))
     told = olrank.ope(folder / "trace.jsonl", trial, data=data, policy="epsilon=0.2", at=3, page=folder / "page.html")
     assert told == expected
     assert set(told["policies"][0]["estimates"]) == {"ips", "rips", "snips", "snrips", "direct", "cascade-dr", "intervention-aware"}
@@ -41,36 +36,23 @@ def test_ope_is_the_command(shown):
     assert first["name"] == "model1" and first["estimates"] == second["estimates"] == {"snips": expected["policies"][0]["estimates"]["snips"]}
 
 
-def test_fit_clicks_is_the_command(shown):
+def test_fit_clicks_is_the_command(shown, program):
     folder, _ = shown
-    command = ["clicks", "fit", "--log", folder / "trace.jsonl", "--model", "pbm", "--json"]
-    expected = json.loads(subprocess.run([os.environ["OLRANK_PROGRAM"], *command], check=True, capture_output=True).stdout)
+    expected = json.loads(program("clicks", "fit", "--log", folder / "trace.jsonl", "--model", "pbm", "--json"))
     assert olrank.fit_clicks(folder / "trace.jsonl", "pbm") == expected
 
 
-def test_a_model_learns_from_a_log_as_the_command_does(shown, tmp_path):
+def test_a_model_learns_from_a_log_as_the_command_does(shown, tmp_path, program):
     folder, data = shown
-    command = ["train", "--data-train", folder / "data.txt", "--data-test", folder / "data.txt", "--log", folder / "trace.jsonl", "--estimator", "dr",
-               "--click-model", "cascade", "--clip", "5", "--network", "linear", "--epochs", "5", "--out", tmp_path / "out", "--quiet"]
-    subprocess.run([os.environ["OLRANK_PROGRAM"], *command], check=True, capture_output=True)
+    program("train", "--data-train", folder / "data.txt", "--data-test", folder / "data.txt", "--log", folder / "trace.jsonl", "--estimator", "dr",
+            "--click-model", "cascade", "--clip", 5, "--network", "linear", "--epochs", 5, "--out", tmp_path / "out", "--quiet")
     model = olrank.fit(data, log=folder / "trace.jsonl", estimator="dr", click_model="cascade", clip=5, network="linear", epochs=5)
     assert np.array_equal(model.score(data.X, data.group), olrank.load_model(tmp_path / "out").score(data.X, data.group))
-    for call, sentence in (
-        (lambda: olrank.fit(None), "no training data"),
-        (lambda: olrank.fit(None, log=folder / "trace.jsonl"), "has no inputs of documents"),
-        (lambda: olrank.fit(data, log=folder / "trace.jsonl", estimator="best"), "^estimator must be naive"),
-        (lambda: olrank.fit(data, log=folder / "trace.jsonl", clip=0.5), "^clip must be at least 1"),
-        (lambda: olrank.fit(data, log=folder / "trace.jsonl", loss="ranknet"), "is of grades"),
-    ):
-        with pytest.raises(olrank.Error, match=sentence):
-            call()
 
 
 def test_what_is_wrong_is_said(shown, tmp_path):
     folder, data = shown
     trace = folder / "trace.jsonl"
-    bare = tmp_path / "bare.jsonl"
-    bare.write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n')
     cases = [
         (lambda: olrank.ope(trace, data=data), "model is required"),
         (lambda: olrank.ope(trace, policy="incumbent", data=data, at=0), "^at must be from 1 to 1000"),
@@ -79,11 +61,16 @@ def test_what_is_wrong_is_said(shown, tmp_path):
         (lambda: olrank.ope(trace, policy="incumbent", data=data, estimators=["best"]), "estimators"),
         (lambda: olrank.fit_clicks(trace, holdout=2), "^holdout must be above 0"),
         (lambda: olrank.fit_clicks(trace, "best"), "^model"),
+        (lambda: olrank.fit(None), "no training data"),
+        (lambda: olrank.fit(data, log=trace, estimator="best"), "^estimator must be naive"),
+        (lambda: olrank.fit(data, log=trace, clip=0.5), "^clip must be at least 1"),
+        (lambda: olrank.fit(data, log=trace, loss="ranknet"), "is of grades"),
     ]
     for call, sentence in cases:
         with pytest.raises(olrank.InvalidArgument, match=sentence):
             call()
-    with pytest.raises(olrank.Error, match="none.jsonl"):
-        olrank.fit_clicks(tmp_path / "none.jsonl")
+    for call, sentence in ((lambda: olrank.fit_clicks(tmp_path / "none.jsonl"), "none.jsonl"), (lambda: olrank.fit(None, log=trace), "has no inputs of documents")):
+        with pytest.raises(olrank.Error, match=sentence):
+            call()
     with pytest.raises(TypeError):
         olrank.ope(trace, 5)

@@ -3,19 +3,24 @@
 import random
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
 
 import olrank
 from olrank import _libraries
+from small_experiment import ended
 
 
-def test_what_is_wrong_is_said(queries):
+def test_what_is_wrong_is_said(queries, tmp_path):
     ranker, other = olrank.Ranker("pairrank", features=6), olrank.Ranker("pairrank", features=6)
     X = queries(1)
     shown = ranker.rank(X)
+    data, wide = olrank.synthetic("small", queries=5), [[1.0], [2.0]]
+    of, run, refused = olrank.Dataset.from_arrays, olrank.run, olrank.InvalidArgument
+    flat = of(np.ones((4, 2)), [1, 1, 1, 1], group=[2, 2])
+    (tmp_path / "broken.txt").write_text("1 qid:1 1:0.5\n1 qid:1 1:x\n")
+    (tmp_path / "log").write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n')
     cases = [
         (lambda: ranker.rank(X[:, :5]), ValueError, "5 columns, and documents here have 6 features"),
         (lambda: ranker.rank(X[0]), ValueError, "1 dimension"),
@@ -53,6 +58,37 @@ def test_what_is_wrong_is_said(queries):
         (lambda: olrank.fit(olrank.synthetic("small", queries=5), 3), TypeError, "^validation is of the type int: give a Dataset"),
         (lambda: olrank.evaluate([1, 0], [1.0, 2.0], [[1], [1]]), ValueError, r"^qid has the shape \(2, 1\) for 2 documents: give one value"),
         (lambda: olrank.evaluate([1, 0], [1.0, 2.0], [1]), ValueError, "^qid has 1 values for 2 documents"),
+        (lambda: of([[1.0]], [1], None), refused, "either qid"),
+        (lambda: of([[1.0]], [1, 2], [1, 1]), refused, "2 grades for 1 rows"),
+        (lambda: of(wide, [1, 0], [1]), refused, "1 values for 2 documents"),
+        (lambda: of(wide, [1, 0], np.array(["a", 1], dtype=object)), refused, "qid has values of several types"),
+        (lambda: of([[1.0]], [0.5], [1]), refused, "grade 0.5 for document 0"),
+        (lambda: of([[1.0]], [-1], [1]), refused, "grade -1"),
+        (lambda: of([[1.0]], [32], [1]), refused, "grade 32"),
+        (lambda: of([[np.nan]], [1], [1]), refused, "Feature 1 of document 0 is not finite"),
+        (lambda: of([[1e300]], [1], [1]), refused, "Feature 1 of document 0 is not finite"),
+        (lambda: of([1.0], [1], [1]), refused, "1 dimension"),
+        (lambda: olrank.load_letor(tmp_path / "broken.txt"), olrank.DataError, "broken.txt:2:11"),
+        (lambda: olrank.load_letor(tmp_path / "nowhere.txt"), olrank.Error, "nowhere"),
+        (lambda: olrank.synthetic("mslr-lik"), refused, "mslr-lik"),
+        (lambda: olrank.evaluate([1], [1.0], [1], metrics=["ndgc@5"]), refused, "ndgc"),
+        (lambda: olrank.evaluate([1], [1.0, 2.0], [1]), refused, "2 scores for 1 documents"),
+        (lambda: olrank.evaluate([1, 0], [float("nan"), 1.0], [1, 1]), olrank.NumericError, "finite|nan|NaN"),
+        (lambda: olrank.fit(data, los="listnet"), refused, "los.*loss"),
+        (lambda: olrank.fit(data, patience=3), refused, "validation"),
+        (lambda: olrank.fit(data, of([[1.0]], [1], [1])), refused, "10 features and the validation part 1|features"),
+        (lambda: olrank.fit(flat), olrank.Error, "one grade|same grade"),
+        (lambda: olrank.fit(data, estimator="dr"), refused, "say how to learn from a log: give log="),
+        (lambda: olrank.fit(None, log=tmp_path / "log"), olrank.DataError, "give the data that the log refers to as train"),
+        (lambda: ranker.partial_fit(queries(1), [0] * 20), TypeError, "data is a list: give a log and the Dataset"),
+        (lambda: run({"data": {"train": data.X}}), TypeError, "data.train is a ndarray: give a Dataset"),
+        (lambda: run({"data": {"sorce": "synth:small"}}), refused, "sorce.*source"),
+        (lambda: run({"data": 5}), refused, "must be a table"),
+        (lambda: run({"datta": {}}), refused, "datta"),
+        (lambda: run({"data": {"source": "synth:small"}, "ranker": [{"kind": "pairank"}]}), refused, "pairank.*pairrank"),
+        (lambda: run({"data": {"source": "synth:small"}, "ranker": [{"kind": "olranknet", "alpha": -1}]}), refused, "alpha"),
+        (lambda: run({}), refused, "No data given"),
+        (lambda: run({"data": {"source": {"a": 1}}}), refused, "not a table"),
     ]
     for number, (call, error, message) in enumerate(cases):
         with pytest.raises(error, match=message):
@@ -61,13 +97,6 @@ def test_what_is_wrong_is_said(queries):
     before = ranker.fingerprint
     ranker.learn(shown, [1] + [0] * 9)
     assert ranker.fingerprint != before
-    with pytest.raises(ValueError, match="answered already"):
-        ranker.learn(shown, [1] + [0] * 9)
-    bandit = olrank.Ranker("dbgd", features=6)
-    first = bandit.rank(X)
-    bandit.rank(X)
-    with pytest.raises(ValueError, match="latest list only"):
-        bandit.learn(first, [1] + [0] * 9)
 
 
 def test_a_state_that_is_damaged_is_refused(queries, tmp_path):
@@ -136,7 +165,7 @@ def test_random_misuse_never_ends_the_process():
 
 
 def importing(folder):
-    """What importing the package prints on standard error where the modules of a folder come first."""
+    """Returns what importing the package prints on standard error where the modules of a folder come first."""
     environment = {"PYTHONPATH": f"{folder}:{':'.join(sys.path)}", "PATH": ""}
     done = subprocess.run([sys.executable, "-c", "import olrank"], env=environment, capture_output=True, text=True)
     assert done.returncode == 1
@@ -160,12 +189,6 @@ def test_the_engine_of_olrank_torch_goes_before_the_own_one(tmp_path):
                               (olrank.__version__, "torch 9.8.7")):  # fmt: skip
         (tmp_path / "olrank_torch-0.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: olrank-torch\nVersion: {version}\n")
         assert sentence in importing(tmp_path)
-
-
-def ended(code, seconds=60):
-    """What a process of its own prints, and how it ends."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=seconds)
-    return done.returncode, done.stdout, done.stderr
 
 
 def test_a_forked_child_may_drop_what_has_threads():
@@ -240,19 +263,6 @@ def test_fit_ends_within_a_second_of_ctrl_c():
             print(time.monotonic() - began < 2.0)
     """
     assert ended(code)[:2] == (0, "True\n")
-
-
-def test_calls_that_mean_something_else_say_what_to_give(queries, tmp_path):
-    data, ranker = olrank.synthetic("small", queries=4), olrank.Ranker("pairrank", features=6)
-    (tmp_path / "log").write_text('{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n')
-    for error, call, message in (
-        (TypeError, lambda: olrank.run({"data": {"train": data.X}}), "data.train is a ndarray: give a Dataset"),
-        (TypeError, lambda: ranker.partial_fit(queries(1), [0] * 20), "data is a list: give a log and the Dataset"),
-        (ValueError, lambda: olrank.fit(data, estimator="dr"), "say how to learn from a log: give log="),
-        (olrank.DataError, lambda: olrank.fit(None, log=tmp_path / "log"), "give the data that the log refers to as train"),
-    ):
-        with pytest.raises(error, match=message):
-            call()
 
 
 def test_names_that_letor_text_cannot_hold_are_refused(tmp_path):

@@ -9,6 +9,7 @@ import pathlib
 import re
 import sys
 import traceback
+import types
 
 import numpy as np
 import pytest
@@ -34,13 +35,9 @@ class ByQuery(Weights):
 
 
 class Sure(Weights):
-    """Certain of the order of documents that are far apart, and of some that are none in `orders`."""
-
-    orders = None
+    """Certain of the order of documents that are far apart."""
 
     def certain_orders(self, query):
-        if self.orders is not None:
-            return self.orders
         scores = query.X @ self.weights
         return np.argwhere(scores[:, None] - scores > 0.5)
 
@@ -64,37 +61,6 @@ def test_scores_by_query_are_those_of_all_queries_together():
     assert [point["offline"] for point in one] == [point["offline"] for point in other] and one[2]["offline"] != one[0]["offline"]
 
 
-@pytest.mark.parametrize(
-    ("score", "error", "message"),
-    [
-        (lambda self, X, query: np.full(len(X), np.nan), olrank.InvalidArgument, "Ranker 'w' gave document 0 of .* of query '.*' the score nan after round 0"),
-        (lambda self, X, query: [1.0], olrank.InvalidArgument, r"the shape \(1,\) for .* documents: give one score for each"),
-        (lambda self, X, query: {}[query.number], KeyError, "0"),
-        (lambda self, X, query: query.X.__setitem__(0, 1.0), ValueError, "read-only"),
-        (lambda self, X: X.__setitem__(0, 1.0), ValueError, "read-only"),
-    ],
-)
-def test_scores_by_query_are_checked(score, error, message, monkeypatch):
-    monkeypatch.setattr(Weights, "score", score)
-    with pytest.raises(error, match=message) as raised:
-        play(rankers={"w": Weights})
-    if error is not olrank.InvalidArgument:
-        assert any(frame.name == "<lambda>" for frame in traceback.extract_tb(raised.value.__traceback__))
-
-
-def test_what_a_ranker_and_a_user_are_told_is_read_only(monkeypatch):
-    class User:
-        def click(self, query, shown, round):
-            shown[0] = 1
-
-    for clicks in (False, True):
-        monkeypatch.setattr(Weights, "learn", lambda self, query, shown, clicked, round: (clicked if clicks else shown).sort())
-        with pytest.raises(ValueError, match="read-only"):
-            play(rankers={"w": Weights})
-    with pytest.raises(ValueError, match="read-only"):
-        play(users={"me": User()})
-
-
 def test_certain_orders_give_figures_of_certainty(tmp_path):
     results = play(rankers={"sure": Sure, "greedy": Greedy, "weights": Weights}, out=tmp_path / "out")
     last = {name: curves(results, name)[-1] for name in ("sure", "greedy", "weights")}
@@ -105,22 +71,40 @@ def test_certain_orders_give_figures_of_certainty(tmp_path):
     assert {"certain-share", "false-certain"} <= figures
 
 
+REFUSED = olrank.InvalidArgument
+
+
 @pytest.mark.parametrize(
-    ("orders", "error", "message"),
+    ("method", "answer", "error", "message"),
     [
-        ([(0, 1), (1, 0)], olrank.InvalidArgument, r"certain of \(0, 1\) in round 1: its orders go in a circle"),
-        ([(0, 999)], olrank.InvalidArgument, r"certain of \(0, 999\) in round 1: the query has"),
-        ([(2, 2)], olrank.InvalidArgument, "an order has two documents"),
-        ([0, 1], olrank.InvalidArgument, r"must be pairs \(a, b\) of rows of the query"),
-        ([(0, 0.5)], olrank.InvalidArgument, "must be pairs"),
-        ([(0, float("nan"))], olrank.InvalidArgument, "must be pairs"),
-        ("ab", TypeError, "certain_orders"),
+        ("rank", lambda self, query, round: [0, 0, 1], REFUSED, "document 0"),
+        ("rank", lambda self, query, round: [99], REFUSED, "document 99"),
+        ("rank", lambda self, query, round: [0.5], REFUSED, "must return the rows of the query"),
+        ("rank", lambda self, query, round: "abc", TypeError, "rank"),
+        ("learn", lambda self, query, shown, clicks, round: shown.sort(), ValueError, "read-only"),
+        ("learn", lambda self, query, shown, clicks, round: clicks.sort(), ValueError, "read-only"),
+        ("score", lambda self, X: [1.0], REFUSED, "one score for each"),
+        ("score", lambda self, X: np.full(len(X), np.nan), REFUSED, "score"),
+        ("score", lambda self, X: X.__setitem__(0, 1.0), ValueError, "read-only"),
+        ("score", lambda self, X, query: np.full(len(X), np.nan), REFUSED, "Ranker 'w' gave document 0 of .* of query '.*' the score nan after round 0"),
+        ("score", lambda self, X, query: [1.0], REFUSED, r"the shape \(1,\) for .* documents: give one score for each"),
+        ("score", lambda self, X, query: {}[query.number], KeyError, "0"),
+        ("score", lambda self, X, query: query.X.__setitem__(0, 1.0), ValueError, "read-only"),
+        ("certain_orders", lambda self, query: [(0, 1), (1, 0)], REFUSED, r"certain of \(0, 1\) in round 1: its orders go in a circle"),
+        ("certain_orders", lambda self, query: [(0, 999)], REFUSED, r"certain of \(0, 999\) in round 1: the query has"),
+        ("certain_orders", lambda self, query: [(2, 2)], REFUSED, "an order has two documents"),
+        ("certain_orders", lambda self, query: [0, 1], REFUSED, r"must be pairs \(a, b\) of rows of the query"),
+        ("certain_orders", lambda self, query: [(0, 0.5)], REFUSED, "must be pairs"),
+        ("certain_orders", lambda self, query: [(0, float("nan"))], REFUSED, "must be pairs"),
+        ("certain_orders", lambda self, query: "ab", TypeError, "certain_orders"),
     ],
 )
-def test_orders_that_are_none_are_refused(orders, error, message, monkeypatch):
-    monkeypatch.setattr(Sure, "orders", orders)
-    with pytest.raises(error, match=message):
-        play(rankers={"sure": Sure})
+def test_answers_of_rankers_are_checked(method, answer, error, message, monkeypatch):
+    monkeypatch.setattr(Sure, method, answer)
+    with pytest.raises(error, match=message) as raised:
+        play(rankers={"w": Sure})
+    if error in (KeyError, ValueError):
+        assert any(frame.name == "<lambda>" for frame in traceback.extract_tb(raised.value.__traceback__))
 
 
 class Looks:
@@ -168,25 +152,26 @@ class Everything(Looks):
         return super().click(query, shown, round)[0]
 
 
-def test_examination_is_checked():
-    class Odd:
-        def __init__(self, told):
-            self.told = told
-
-        def click(self, query, shown, round):
-            self.kept = query
-            return self.told(len(shown))
-
-    for told, message in (
-        (lambda k: ([0] * k, [1]), "The examined documents of round 1 that click.. returned has 1 values"),
-        (lambda k: ([1] * k, [0] * k), "User 'odd' examined rank 1 by 0 in round 1"),
-        (lambda k: ([0] * k, [2] * k), "has 2 at rank 1: it must be 0 or 1"),
+def test_answers_of_users_are_checked():
+    kept = []
+    for click, error, message in (
+        (lambda shown, round: ([0] * len(shown), [1]), REFUSED, "The examined documents of round 1 that click.. returned has 1 values"),
+        (lambda shown, round: ([1] * len(shown), [0] * len(shown)), REFUSED, "User 'odd' examined rank 1 by 0 in round 1"),
+        (lambda shown, round: ([0] * len(shown), [2] * len(shown)), REFUSED, "has 2 at rank 1: it must be 0 or 1"),
+        (lambda shown, round: [1], REFUSED, "1 values for 10 shown documents"),
+        (lambda shown, round: shown.__setitem__(0, 1), ValueError, "read-only"),
+        (lambda shown, round: {}[f"in round {round}"], KeyError, "in round 1"),
     ):
-        odd = Odd(told)
-        with pytest.raises(olrank.InvalidArgument, match=message):
+        odd = types.SimpleNamespace(click=lambda query, shown, round, click=click: kept.append(query) or click(shown, round))
+        with pytest.raises(error, match=message):
             play(CONFIG | {"clicks": {}}, users={"odd": odd}, rankers={"w": Weights})
-        with pytest.raises(olrank.InvalidArgument, match="first read during click"):
-            odd.kept.X
+        with pytest.raises(REFUSED, match="first read during click"):
+            kept[-1].X
+    for users, error, message in (({"odd": Looks}, TypeError, "must be an object with click"), ({"perfect": Looks()}, REFUSED, "perfect")):
+        with pytest.raises(error, match=message):
+            play(users=users, rankers={"w": Weights})
+    with pytest.raises(REFUSED, match="odd"):  # none of them is left behind
+        play(CONFIG | {"clicks": {"models": ["odd"]}}, rankers={"w": Weights})
 
 
 def spread(grades, scores):

@@ -75,7 +75,6 @@ def test_partial_fit_learns_as_the_ranker_that_showed_the_lists(kind, four_lists
     ("change", "error", "sentence"),
     [
         ({"shown": [0, 20]}, olrank.InvalidArgument, "The list shows document 20, but the query has 20"),
-        ({"shown": [3, 3]}, olrank.InvalidArgument, "The list shows document 3 twice"),
         ({"shown": [0.5, 1]}, olrank.InvalidArgument, "shown must be rows of the query"),
         ({"shown": ["x", "y"]}, TypeError, "shown has the type"),
         ({"shown": list(range(11)), "clicks": [0] * 11}, olrank.InvalidArgument, "create the ranker with cutoff = 11"),

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -110,17 +109,6 @@ TEST(ReviewReaderTest, WrittenReviewsReadBackFromEveryFormat) {
     EXPECT_EQ(back.rating, reviews.rating) << name;
     EXPECT_EQ(back.mentions, reviews.mentions) << name;
   }
-}
-
-TEST(ReviewReaderTest, ReadsLinesAcrossPiecesOfTheStream) {
-  std::string text;
-  for (int line = 0; line < 40'000; ++line)
-    text += R"({"user":"u)" + std::to_string(line % 977) + R"(","item":"i)" + std::to_string(line) +
-            R"(","rating":3,"opinions":[["f","p",1]]})" + "\n";
-  const Reviews reviews = parse_reviews(text, "r.jsonl");
-  EXPECT_EQ(reviews.size(), 40'000);
-  EXPECT_EQ(reviews.names.users.size(), 977);
-  EXPECT_EQ(reviews.names.items[39'999], "i39999");
 }
 
 TEST(ReviewReaderTest, SaysWhereALineIsBroken) {

@@ -1,16 +1,13 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "core/random/rng_stream.h"
 #include "core/text/text_table.h"
-#include "report/labels.h"
 #include "report/markup.h"
 #include "report/plot.h"
 
@@ -108,23 +105,14 @@ std::vector<std::string> labels_in(const std::vector<std::string>& names, double
   return labels;
 }
 
-TEST(DistinctLabels, KeepShortNames) {
+TEST(DistinctLabels, ShowWholeWordsOfThePartThatDiffers) {
   EXPECT_EQ(labels_in({"pairrank", "pdgd"}, 100.0), (std::vector<std::string>{"pairrank", "pdgd"}));
-}
-
-TEST(DistinctLabels, ShowThePartThatDiffers) {
   const std::string start = "a-ranker-with-quite-a-long-name+alpha=";
-  const std::vector<std::string> labels =
-      labels_in({start + "0.001+lambda=100+depth=2", start + "0.01+lambda=100+depth=2"}, 100.0);
-  EXPECT_EQ(labels[0], "…alpha=0.001…");
-  EXPECT_EQ(labels[1], "…alpha=0.01…");
-}
-
-TEST(DistinctLabels, ShowWholeWords) {
-  const std::string start = "olranknet-standard-nesterov-";
+  EXPECT_EQ(labels_in({start + "0.001+lambda=100+depth=2", start + "0.01+lambda=100+depth=2"}, 100.0),
+            (std::vector<std::string>{"…alpha=0.001…", "…alpha=0.01…"}));
+  const std::string kind = "olranknet-standard-nesterov-";
   const std::string end = "-width-100-depth-2-lambda-20";
-  const std::vector<std::string> labels =
-      labels_in({start + "diagonal" + end, start + "diagnosis" + end}, 104.0);
+  const auto labels = labels_in({kind + "diagonal" + end, kind + "diagnosis" + end}, 104.0);
   EXPECT_NE(labels[0].find("diagonal"), std::string::npos) << labels[0];
   EXPECT_NE(labels[1].find("diagnosis"), std::string::npos) << labels[1];
 }
@@ -146,11 +134,8 @@ TEST(DistinctLabels, TellManyNamesApart) {
   labels_in({"äöü" + std::string(40, 'a') + "-é-" + std::string(40, 'b'),
              "äöü" + std::string(40, 'a') + "-è-" + std::string(40, 'b')},
             90.0);
-}
-
-TEST(DistinctLabels, AreEqualForEqualNames) {
-  const std::string name(60, 'a');
-  const std::vector<std::string> labels = distinct_labels({name, name}, kFont, 90.0);
+  // Equal names have equal labels.
+  const auto labels = labels_in({std::string(60, 'a'), std::string(60, 'a')}, 90.0);
   EXPECT_EQ(labels[0], labels[1]);
 }
 

@@ -1,25 +1,18 @@
-"""The page rendered by a browser at two widths, in light and dark mode: nothing is wider than the screen, no label is cut off or
-overlaps another, and the console has no errors."""
+"""The page in a browser at two widths, in light and dark mode: nothing is wider than the screen, no label is cut off or overlaps
+another, and the console has no errors."""
 
-import html
-import json
-import os
+import itertools
 import pathlib
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
+import unittest
 
-from synthetic_experiment import ranker, write_experiment, write_study
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("apps", "serve")]
+import browser  # noqa: E402
+from command_line import InFolder, succeed  # noqa: E402
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
-BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
-SCHEMES = {"light": 1, "dark": 0}  # the numbers of the browser's switch
+from synthetic_experiment import ranker, write_experiment, write_study  # noqa: E402
 
-# Measures the page after layout and stores the findings in the document.
-PROBE = """<script>
-window.addEventListener('load', () => {
+PROBE = """(() => {
   document.querySelectorAll('details').forEach(details => details.open = true);
   const found = [], width = document.documentElement.clientWidth;
   const report = text => { if (found.length < 200) found.push(text); };
@@ -47,91 +40,56 @@ window.addEventListener('load', () => {
       });
     });
   }
-  const tables = [...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth).length;
-  const ground = getComputedStyle(document.body).backgroundColor;
-  parent.document.body.setAttribute('data-probe', JSON.stringify({width, found, labels, smallest, ground, tables}));
-});
-</script>"""
+  return {width, found, labels, smallest, ground: getComputedStyle(document.body).backgroundColor};
+})()"""
+
+FAULTS = (("the page is", "<main>", "<main><div style='width:3000px'>wide</div>"),
+          ("cut off", "</svg>", "<text x='390' y='60'>beyond the edge</text></svg>"),
+          ("overlaps", "</svg>", "<text x='9' y='100'>one</text><text x='9' y='103'>two</text></svg>"),
+          ("nowhere", "<main>", "<main><script>nowhere()</script>"))
 
 
-def skip(reason):
-    print(f"report/page_rendering ... skipped '{reason}'")
-    sys.exit(77)
+@unittest.skipUnless(browser.PROGRAM, "Chromium is not installed")
+class Rendering(InFolder):
+    def measured(self, page, width, dark):
+        """Returns what the page has after layout, with its faults and the console's."""
+        place = f"{page.as_uri()}?{next(self.numbers)}"
+        self.tab.open(place, width, dark)
+        self.tab.wait_for(f"document.readyState == 'complete' && location.href == '{place}'")
+        seen = self.tab.value(PROBE)
+        seen["found"] += self.tab.problems
+        self.tab.problems.clear()
+        return seen
+
+    def experiments(self):
+        names = ["full-covariance", "diagonal", "p2neurrank-N=2", "epsilon-greedy", "pdgd", "dbgd", "mgd", "skyline",
+                 "a-ranker-with-quite-a-long-name+alpha=0.001+lambda=100", "MMMMMMMMMMMMMMMMMMMMMMMM"]
+        yield write_experiment(self.folder / "few", extras=True)
+        yield write_experiment(self.folder / "many", [ranker(name) for name in names], users=("perfect", "informational"),
+                               folds=(1, 2, 3), seeds=(1, 2), extras=True, height=[0.45] * 9 + [0.2],
+                               unfinished=[("pdgd", "perfect", 2, 1)], data={"source": "runs/" + "very-long-folder/" * 12})
+        yield write_study(self.folder / "study", seeds=range(1, 6), extras=True)
+        yield write_experiment(self.folder / "single", [ranker("alone")], seeds=(1,))
+
+    def test_nothing_overflows_or_overlaps(self):
+        self.numbers, self.tab = itertools.count(), self.enterContext(browser.Browser())
+        for experiment in self.experiments():
+            succeed("report", "--quiet", experiment)
+            grounds = {}
+            for width, dark in itertools.product((1280, 390), (False, True)):
+                with self.subTest(experiment=experiment.name, width=width, dark=dark):
+                    seen = self.measured(experiment / "report.html", width, dark)
+                    grounds.setdefault(dark, set()).add(seen["ground"])
+                    self.assertEqual((seen["found"], seen["width"]), ([], width))
+                    self.assertGreaterEqual(seen["labels"], 30)
+                    self.assertGreaterEqual(seen["smallest"], 9)  # pixels
+            self.assertEqual([len(one) for one in grounds.values()], [1, 1])
+            self.assertNotEqual(grounds[False], grounds[True])
+        whole, broken = (self.folder / "few" / "report.html").read_text(), self.folder / "broken.html"
+        for fault, before, after in FAULTS:
+            broken.write_text(whole.replace(before, after))
+            self.assertIn(fault, "\n".join(self.measured(broken, 390, False)["found"]))
 
 
-def framed(page, width):
-    """The page in a frame, because a browser window cannot be as narrow as a phone."""
-    probed = page.read_text().replace("</body>", PROBE + "</body>")
-    frame = page.with_name(f"frame{width}.html")
-    frame.write_text("<!DOCTYPE html><html style='color-scheme:light dark'><meta charset='utf-8'><body style='margin:0'>"
-                     f"<iframe style='border:0;width:{width}px;height:900px' srcdoc=\"{html.escape(probed)}\"></iframe></body>")
-    return frame
-
-
-def measure(page, width, scheme, folder):
-    done = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr", "--v=0",
-         f"--user-data-dir={folder}/profile", f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}",
-         "--window-size=1400,900", "--virtual-time-budget=5000", "--dump-dom", framed(page, width).as_uri()],
-        capture_output=True, text=True, timeout=900)
-    probe = re.search(r'<body[^>]* data-probe="([^"]*)"', done.stdout)
-    if probe is None:
-        sys.exit(f"the browser did not render the page ({done.returncode}): {done.stderr[-2000:]}")
-    return json.loads(html.unescape(probe[1])), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
-def experiments(folder):
-    names = ["full-covariance", "diagonal", "p2neurrank-N=2", "epsilon-greedy", "pdgd", "dbgd", "mgd", "skyline",
-             "a-ranker-with-quite-a-long-name+alpha=0.001+lambda=100", "MMMMMMMMMMMMMMMMMMMMMMMM"]
-    yield "few", write_experiment(folder / "few", extras=True)
-    yield "many", write_experiment(folder / "many", [ranker(name) for name in names], users=("perfect", "informational"),
-                                   folds=(1, 2, 3), seeds=(1, 2), extras=True, height=[0.45] * 9 + [0.2],
-                                   unfinished=[("pdgd", "perfect", 2, 1)], data={"source": "runs/" + "very-long-folder/" * 12})
-    yield "study", write_study(folder / "study", seeds=range(1, 6), extras=True)
-    yield "single", write_experiment(folder / "single", [ranker("alone")], seeds=(1,))
-
-
-def undetected_faults(experiment, folder):
-    """Faults injected into the page that the probe misses."""
-    whole = (experiment / "report.html").read_text()
-    broken = experiment / "broken.html"
-    for fault, before, after in (
-            ("the page is", "<main>", "<main><div style='width:3000px'>wide</div>"),
-            ("cut off", "</svg>", "<text x='390' y='60'>beyond the edge</text></svg>"),
-            ("overlaps", "</svg>", "<text x='9' y='100'>one</text><text x='9' y='103'>two</text></svg>"),
-            ("CONSOLE", "<main>", "<main><script>nowhere()</script>")):
-        broken.write_text(whole.replace(before, after))
-        seen, console = measure(broken, 390, "light", folder)
-        if not any(fault in text for text in seen["found"] + console):
-            yield f"the probe missed a fault: {fault}"
-
-
-def main():
-    if BROWSER is None:
-        skip("Chromium is not installed")
-    complaints = []
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        for name, experiment in experiments(folder):
-            subprocess.run([PROGRAM, "report", "--quiet", str(experiment)], check=True, stdout=subprocess.DEVNULL)
-            grounds = set()
-            for width in (1280, 390):
-                for scheme in SCHEMES:
-                    seen, console = measure(experiment / "report.html", width, scheme, folder)
-                    grounds.add((scheme, seen["ground"]))
-                    place = f"{name}, {width} pixels, {scheme}"
-                    complaints += [f"{place}: {text}" for text in seen["found"] + console]
-                    if seen["width"] != width:
-                        complaints.append(f"{place}: the browser rendered {seen['width']} pixels")
-                    if seen["labels"] < 30 or seen["smallest"] < 9:
-                        complaints.append(f"{place}: {seen['labels']} labels, the smallest {seen['smallest']} pixels high")
-                    print(f"{place}: {seen['labels']} labels, {seen['tables']} scrolling tables")
-            if name == "few":
-                complaints += undetected_faults(experiment, folder)
-            if len(grounds) != 2 or len({ground for _, ground in grounds}) != 2:
-                complaints.append(f"{name}: light and dark do not differ: {grounds}")
-    print("\n".join(complaints) or "nothing overflows or overlaps")
-    sys.exit(1 if complaints else 0)
-
-
-main()
+if __name__ == "__main__":
+    unittest.main()

@@ -1,4 +1,4 @@
-"""`olrank report` end to end: pages, figures, tables, comparisons, missing trials and bad input."""
+"""`olrank report` end to end: pages, figures, tables in LaTeX, comparisons, missing trials and bad input."""
 
 import csv
 import html.parser
@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -14,12 +15,16 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
-from command_line import PROGRAM, InFolder, olrank  # noqa: E402
+from command_line import InFolder, olrank  # noqa: E402
 
-from synthetic_experiment import ranker, trial_folder, write_experiment, write_study
+from synthetic_experiment import change_evaluations, ranker, trial_folder, write_experiment, write_study
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "link", "img", "hr", "input"}
+
+
+def rows_of(path):
+    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 class Reader(html.parser.HTMLParser):
@@ -97,7 +102,7 @@ class Page(Report):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.report(self.folder / "e")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        # Of a processor: others may use it, too.
+        # This is processor time, as others may use the processor, too.
         self.assertLess(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2.0)
         self.assertLess((self.folder / "e" / "report.html").stat().st_size, 1_500_000)
 
@@ -118,7 +123,7 @@ class Page(Report):
             root = xml.etree.ElementTree.parse(drawing).getroot()
             self.assertEqual({element.tag for element in root.iter()} - {SVG + tag for tag in (
                 "svg", "title", "desc", "rect", "path", "text", "g")}, set())
-        rows = list(csv.DictReader((self.folder / "r.csv").read_text().splitlines()))
+        rows = rows_of(self.folder / "r.csv")
         self.assertEqual({row["ranker"] for row in rows} & {name}, {name})
         self.assertEqual({entry["clicks"] for entry in json.loads((self.folder / "r.json").read_text())["results"]}, {user})
         latex = (self.folder / "t.tex").read_text().replace(r"\allowbreak{}", "")
@@ -136,31 +141,25 @@ class Statistics(Report):
             row = figures["made-up", "perfect", "offline-ndcg", "pairrank"]
             self.assertEqual((row["units"], row["over_folds"]), (units, over_folds))
             self.assertIn(words, results["results"][0]["note"])
-            values = {}
-            for file in sorted((self.folder / name / "trials/pairrank").rglob("summary.json")):
-                trial = json.loads(file.read_text())
-                values.setdefault(trial["fold"], []).append(trial["last"]["offline"]["ndcg@10"])
-            samples = sum(values.values(), [])
-            mean = sum(samples) / len(samples)
-            deviation = (sum((value - mean) ** 2 for value in samples) / (len(samples) - 1)) ** 0.5
-            quantile = {4: 3.182446, 6: 2.570582}[len(samples)]
+            values = [json.loads(file.read_text())["last"]["offline"]["ndcg@10"]
+                      for file in (self.folder / name / "trials/pairrank").rglob("summary.json")]
+            mean = statistics.fmean(values)
+            quantile = {4: 3.182446, 6: 2.570582}[len(values)]
             self.assertAlmostEqual(row["mean"], mean, places=12)
-            self.assertAlmostEqual(row["high"] - mean, quantile * deviation / len(samples) ** 0.5, places=7)
+            self.assertAlmostEqual(row["high"] - mean, quantile * statistics.stdev(values) / len(values) ** 0.5, places=7)
 
     def test_console_page_and_files_have_the_same_numbers(self):
         """Means and ± are over the trials of all folds, wrong orders over each whole trial and not its last evaluations."""
         experiment = write_experiment(self.folder / "e", folds=(1, 2, 3), seeds=(1, 2))
         offline, wrong = [], []
         for number, file in enumerate(sorted((experiment / "trials/pairrank").rglob("curve.jsonl"))):
-            points = [json.loads(line) for line in file.read_text().splitlines()]
-            for at, point in enumerate(points[1:], 1):
-                point["false_certain"] = {"share": 0.5 / (at + number), "of": 20 * at}
-            file.write_text("".join(json.dumps(point) + "\n" for point in points))
-            summary = json.loads((file.parent / "summary.json").read_text())
-            summary["last"]["false_certain"] = points[-1]["false_certain"]
-            (file.parent / "summary.json").write_text(json.dumps(summary))
-            offline.append(summary["last"]["offline"]["ndcg@10"])
-            counted = [point["false_certain"] for point in points if "false_certain" in point]
+            def count_orders(at, point, number=number):
+                if at > 0:
+                    point["false_certain"] = {"share": 0.5 / (at + number), "of": 20 * at}
+
+            points = change_evaluations(file.parent, count_orders)
+            offline.append(points[-1]["offline"]["ndcg@10"])
+            counted = [point["false_certain"] for point in points[1:]]
             wrong.append(sum(one["share"] * one["of"] for one in counted) / sum(one["of"] for one in counted))
         mean = statistics.fmean(offline)
         half = 2.570582 * statistics.stdev(offline) / 6 ** 0.5
@@ -173,7 +172,7 @@ class Statistics(Report):
         means = next(row for row in json.loads(olrank("report", experiment, "--out", self.folder / "o", "--json").stdout)["results"]
                      [0]["final"] if row["figure"] == "false-certain")["rankers"]
         self.assertAlmostEqual(next(row for row in means if row["ranker"] == "pairrank")["mean"], share, places=12)
-        rows = {(row["ranker"], row["figure"]): row for row in csv.DictReader((self.folder / "r.csv").read_text().splitlines())
+        rows = {(row["ranker"], row["figure"]): row for row in rows_of(self.folder / "r.csv")
                 if not row["round"]}
         self.assertAlmostEqual(float(rows["pairrank", "false-certain"]["mean"]), share, places=12)
         self.assertAlmostEqual(float(rows["pairrank", "offline-ndcg"]["high"]), mean + half, places=6)
@@ -225,26 +224,12 @@ class Statistics(Report):
     def test_figures_and_tables_agree(self):
         write_experiment(self.folder / "e", folds=(1, 2), seeds=(1, 2))
         self.report(self.folder / "e", "--figures", self.folder / "f", "--csv", self.folder / "r.csv")
-        drawn = list(csv.DictReader((self.folder / "f" / "perfect-offline-ndcg.csv").read_text().splitlines()))
-        exported = [row for row in csv.DictReader((self.folder / "r.csv").read_text().splitlines())
+        drawn = rows_of(self.folder / "f" / "perfect-offline-ndcg.csv")
+        exported = [row for row in rows_of(self.folder / "r.csv")
                 if row["figure"] == "offline-ndcg" and row["round"]]
         self.assertEqual([(row["ranker"], row["round"], row["mean"], row["low"], row["high"]) for row in drawn],
                          [(row["ranker"], row["round"], row["mean"], row["low"], row["high"]) for row in exported])
         self.assertEqual(len(drawn), 2 * 11)
-
-
-class Findings(Report):
-    def test_come_first_on_stdout(self):
-        """Six seeds find a difference of 0.05 with a spread of 0.006."""
-        rankers = [ranker("first"), ranker("second"), ranker("labels", "lambdarank-labels")]
-        for name, seeds in (("six", range(1, 7)), ("two", (1, 2))):
-            write_experiment(self.folder / name, rankers, seeds=seeds, height=[0.45, 0.40, 0.60])
-            lines = self.report(self.folder / name).stdout.splitlines()
-            self.assertTrue(lines[0].startswith("perfect user: "), lines[0])
-            self.assertIn("labels, trained on true grades, has 0.", lines[1])
-            self.assertEqual(any("2 seeds are few" in line for line in lines), name == "two", lines)
-            if name == "six":
-                self.assertEqual(lines[0], "perfect user: first is best offline and online.")
 
 
 class Curves(Report):
@@ -268,7 +253,7 @@ class Curves(Report):
         for baseline, other, sign in (("pairrank", "pdgd", -1), ("pdgd", "pairrank", 1)):
             page = self.page(experiment, "--figures", self.folder / baseline, "--baseline", baseline)
             self.says(page, f"Offline NDCG@10, minus {baseline}", f"Online discounted NDCG@10, minus {baseline}")
-            rows = list(csv.DictReader((self.folder / baseline / "perfect-offline-ndcg-difference.csv").read_text().splitlines()))
+            rows = rows_of(self.folder / baseline / "perfect-offline-ndcg-difference.csv")
             last = [row for row in rows if row["ranker"] == other][-1]
             self.assertEqual(last["trials"], "5")
             self.assertLess(abs(sign * float(last["mean"]) - 0.02), 0.012)
@@ -278,9 +263,9 @@ class Curves(Report):
     def test_online_ndcg_begins_with_the_first_list(self):
         experiment = write_experiment(self.folder / "e", seeds=(1, 2))
         self.report(experiment, "--figures", self.folder / "f")
-        rows = list(csv.DictReader((self.folder / "f" / "perfect-online-ndcg.csv").read_text().splitlines()))
+        rows = rows_of(self.folder / "f" / "perfect-online-ndcg.csv")
         self.assertEqual(min(int(row["round"]) for row in rows), 100)
-        rows = list(csv.DictReader((self.folder / "f" / "perfect-online-cndcg.csv").read_text().splitlines()))
+        rows = rows_of(self.folder / "f" / "perfect-online-cndcg.csv")
         self.assertEqual(min(int(row["round"]) for row in rows), 0)
 
     def test_a_figure_with_one_x_is_not_drawn(self):
@@ -300,9 +285,13 @@ class Curves(Report):
         self.assertIn("/far/away/from/here/clicks", [value for _, name, value in page.attributes if name == "title"])
         self.assertNotRegex(page.text, r"[ (>]-[0-9]")  # a hyphen in place of a minus sign
 
-    def test_skylines_are_never_best(self):
+    def test_findings_come_first_and_skylines_are_never_best(self):
+        """Six seeds find a difference of 0.05 with a spread of 0.006."""
         rankers = [ranker("first"), ranker("second"), ranker("labels", "lambdarank-labels")]
         experiment = write_experiment(self.folder / "e", rankers, seeds=range(1, 7), height=[0.45, 0.40, 0.60])
+        lines = self.report(experiment).stdout.splitlines()
+        self.assertEqual(lines[0], "perfect user: first is best offline and online.")
+        self.assertIn("labels, trained on true grades, has 0.", lines[1])
         figures, _ = self.figures(experiment)
         for measure in ("offline-ndcg", "online-cndcg", "regret"):
             self.assertEqual([figures["made-up", "perfect", measure, name]["best"] for name in ("first", "second", "labels")],
@@ -368,9 +357,8 @@ class Unfinished(Report):
         experiment = write_experiment(self.folder / "e", [ranker("a-ranker-with-a-name-of-forty-characters-1"),
                                                           ranker("a-ranker-with-a-name-of-forty-characters-2")])
         def table(*flags):
-            done = subprocess.run([PROGRAM, "report", str(experiment), *flags], capture_output=True, text=True,
-                                  env=os.environ | {"COLUMNS": "80"})
-            return done.stdout.splitlines()
+            return olrank("report", experiment, *flags, env=os.environ | {"COLUMNS": "80"}).stdout.splitlines()
+
         for line in table():
             self.assertLessEqual(len(line), 80, line)
         self.assertTrue(any("--wide" in line for line in table()))
@@ -406,11 +394,7 @@ class Comparison(Report):
 
 class BadInput(Report):
     def refused(self, code, sentence, *arguments):
-        done = olrank("report", *arguments)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertIn(sentence, done.stderr)
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        self.assertEqual(done.stdout, "")
+        super().refused(code, sentence, "report", *arguments)
 
     def test_damaged_lines_end_a_curve_with_a_warning(self):
         experiment = write_experiment(self.folder / "e", seeds=(1, 2, 3))
@@ -432,14 +416,10 @@ class BadInput(Report):
         experiment = write_experiment(self.folder / "e", seeds=(1, 2, 3))
         for name, level in (("pairrank", 0.4), ("pdgd", 0.3)):
             for seed in (1, 2, 3):
-                trial = trial_folder(experiment, name, "perfect", 1, seed)
-                lines = [json.loads(line) for line in (trial / "curve.jsonl").read_text().splitlines()]
-                for line in lines:
-                    line["metrics"] = {"map": level + 0.01 * seed, "ndcg@5": 0.5, "ndcg@10": line["offline"]["ndcg@10"]}
-                (trial / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-                summary = json.loads((trial / "summary.json").read_text())
-                summary["last"]["metrics"] = lines[-1]["metrics"]
-                (trial / "summary.json").write_text(json.dumps(summary))
+                def add_metrics(_, point, level=level + 0.01 * seed):
+                    point["metrics"] = {"map": level, "ndcg@5": 0.5, "ndcg@10": point["offline"]["ndcg@10"]}
+
+                change_evaluations(trial_folder(experiment, name, "perfect", 1, seed), add_metrics)
         figures, results = self.figures(experiment, "--figures", self.folder / "f")
         row = figures[("made-up", "perfect", "offline-map", "pairrank")]
         self.assertAlmostEqual(row["mean"], 0.42)
@@ -474,7 +454,7 @@ class BadInput(Report):
             page = Reader((experiment / "report.html").read_text())
             self.says(page, f"{summary}: This file is not a trial summary; its trial is left out.",
                       "pdgd, perfect, fold 1: seed 2 has reached round 1000")
-            rows = {row["ranker"]: row["trials"] for row in csv.DictReader((self.folder / "r.csv").read_text().splitlines())
+            rows = {row["ranker"]: row["trials"] for row in rows_of(self.folder / "r.csv")
                     if row["figure"] == "offline-ndcg" and not row["round"]}
             self.assertEqual(rows, {"pairrank": "3", "pdgd": "2"})
             self.assertEqual(len((experiment / "summary.csv").read_text().splitlines()), 6)
@@ -502,14 +482,8 @@ class BadInput(Report):
     def test_constant_curves(self):
         experiment = write_experiment(self.folder / "e")
         for file in experiment.rglob("curve.jsonl"):
-            points = [json.loads(line) for line in file.read_text().splitlines()]
-            for point in points:
-                point["offline"]["ndcg@10"] = 0
-                point["online"] = {"ndcg@10": 0.5, "cndcg@10": 0, "regret": 3}
-            file.write_text("".join(json.dumps(point) + "\n" for point in points))
-            summary = json.loads((file.parent / "summary.json").read_text())
-            summary["last"]["offline"]["ndcg@10"] = 0
-            (file.parent / "summary.json").write_text(json.dumps(summary))
+            change_evaluations(file.parent, lambda _, point: point.update(
+                offline={"ndcg@10": 0}, online={"ndcg@10": 0.5, "cndcg@10": 0, "regret": 3}))
         self.report(experiment)
         self.assertEqual(re.findall(r"\b(nan|inf)\b", (experiment / "report.html").read_text()), [])
 
@@ -520,6 +494,38 @@ class BadInput(Report):
         self.assertEqual(json.loads(olrank("--json", "report", experiment).stdout), json.loads(alone[0]))
         self.report(experiment, "--json", self.folder / "r.json")
         self.assertEqual((self.folder / "r.json").read_text(), alone[0])
+
+
+@unittest.skipUnless(shutil.which("pdflatex") and not subprocess.run(["kpsewhich", "booktabs.sty"], capture_output=True).returncode,
+                     "requires pdflatex and booktabs, of Debian's packages texlive-latex-base and texlive-latex-recommended")
+class Latex(Report):
+    def test_tables_compile_and_fit_their_column(self):
+        """Names are those that people give, and that no one should."""
+        users = ("perfect", "navigational", "informational")
+        odd = [ranker(name) for name in ("50%_$x^2 {a&b}#~\\<>|\"", "--α=0.1 ν² naïve 学", "full",
+                                         "olranknet-with-quite-a-long-name+alpha=0.001+lambda=100_and-more")]
+        plain = write_experiment(self.folder / "plain", seeds=range(1, 6), users=users)
+        other = write_experiment(self.folder / "other", seeds=(1, 2), folds=(1, 2, 3), fingerprint="bb", height=[0.3, 0.2],
+                                 data={"source": "a/very_long_path/to/data/of/another/kind/MSLR-WEB30K"})
+        for arguments in (
+            [plain], [plain, "--latex-users", ",".join(users), "--latex-users", "informational"],
+            [write_experiment(self.folder / "odd", odd, seeds=range(1, 4), users=("a_user&b",), data={"source": "runs/" + "very_long-folder/" * 6})],
+            [write_experiment(self.folder / "single", [ranker("alone")], seeds=(1,))], [plain, other, "--latex-users", "perfect"],
+            [write_experiment(self.folder / "unfinished", seeds=(1, 2), not_started=[("pdgd", "perfect", 1, seed) for seed in (1, 2)])],
+        ):
+            self.report("--quiet", *arguments, "--out", self.folder / "out", "--latex", self.folder / "table.tex")
+            text = (self.folder / "table.tex").read_text()
+            labels = re.findall(r"\\label\{([^}]*)\}", text)
+            self.assertTrue(labels and len(labels) == len(set(labels)) == text.count("\\caption"), labels)
+            references = ", ".join(f"Table~\\ref{{{label}}}" for label in labels)
+            (self.folder / "a.tex").write_text("\\documentclass[twocolumn]{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
+                                               f"\\input{{table}}\nSee {references}.\n\\end{{document}}\n")
+            for _ in range(2):  # the second run knows the labels
+                done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "a.tex"], cwd=self.folder,
+                                      capture_output=True, text=True, errors="replace", timeout=900)
+            self.assertEqual(done.returncode, 0, done.stdout[-1500:])
+            faults = re.findall(r"Overfull \\hbox.*|LaTeX Warning: (?:Reference|Label).*|Missing character.*", done.stdout)
+            self.assertEqual(faults, [], arguments)
 
 
 if __name__ == "__main__":

@@ -93,6 +93,18 @@ def write_experiment(root, rankers=None, users=("perfect",), folds=(1,), seeds=(
     return root
 
 
+def change_evaluations(trial, change):
+    """Calls change(number, evaluation) for each of a trial's curve, of which the last is in its summary; returns the evaluations."""
+    points = [json.loads(line) for line in (trial / "curve.jsonl").read_text().splitlines()]
+    for number, point in enumerate(points):
+        change(number, point)
+    (trial / "curve.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
+    whole = json.loads((trial / "summary.json").read_text())
+    whole["last"] |= {key: value for key, value in points[-1].items() if key != "seconds"}
+    (trial / "summary.json").write_text(json.dumps(whole))
+    return points
+
+
 def write_study(root, structures=("full", "diagonal", "none", "ensemble-2"), widths=(16, 32), **changes):
     """An experiment with a study of these structures, of which the later ones are worse."""
     cells = [{"ranker": f"{structure}-m{width}-L2", "structure": structure, "width": width, "depth": 2,

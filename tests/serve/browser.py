@@ -81,7 +81,7 @@ class Browser:
         self.call("Page.navigate", url=url)
 
     def value(self, script):
-        """Of a JavaScript expression in the page."""
+        """Returns the value of a JavaScript expression in the page."""
         return self.call("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
 
     def wait_for(self, script, seconds=600):

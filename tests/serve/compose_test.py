@@ -6,17 +6,15 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import tempfile
 import urllib.error
 import urllib.request
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from running_service import PROGRAM, free_port
+
 text = pathlib.Path("compose.yaml").read_text(encoding="utf-8")
-with socket.socket() as free:
-    free.bind(("127.0.0.1", 0))
-    port = str(free.getsockname()[1])
+port = str(free_port())
 
 
 def words_of(key):

@@ -12,12 +12,13 @@
 #include <thread>
 #include <tuple>
 
-#include "core/data/normaliser_text.h"
+#include "core/data/normaliser.h"
 #include "core/io/atomic_file.h"
 #include "serve/api_error.h"
 #include "serve/requests.h"
 #include "serve/schema_change.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 
@@ -35,23 +36,6 @@ FittedNormaliser list_scaling() {
 
 DocumentStore::Settings store_settings(const TemporaryFolder& folder, std::size_t bytes = 1'000'000) {
   return {folder.path(), "schema", normaliser_text(list_scaling()), bytes};
-}
-
-StoredDocument stored_document(const std::string& id, std::int64_t version, std::vector<float> columns) {
-  StoredDocument one;
-  one.id = {id, false};
-  one.version = version;
-  one.columns = std::move(columns);
-  return one;
-}
-
-std::string rejection_text(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ApiError& error) {
-    return fmt::format("{} {}: {}", error.status(), error.field(), error.what());
-  }
-  return "nothing";
 }
 
 /// A list of the versions, of which the first was shown.
@@ -76,17 +60,39 @@ std::vector<float> scaled_inputs(const std::vector<std::vector<float>>& rows) {
   return inputs;
 }
 
-TEST(DocumentStore, KeepsEachVersionAndGivesItToRecords) {
+class DocumentStoreTest : public testing::Test {
+ protected:
+  using Row = std::vector<float>;
+  using Versions = std::vector<std::int64_t>;
+
+  static std::int64_t put(DocumentStore& store, const std::string& id, const Row& row,
+                          std::int64_t version = 0) {
+    return store.put({stored_document(id, version, row)}).front();
+  }
+  static void expect_inputs(const DocumentVersions& versions,
+                            const std::vector<std::pair<std::string, std::int64_t>>& docs,
+                            const std::vector<Row>& rows, const std::string& schema = "") {
+    FeedbackRecord record = list_of_versions(docs);
+    record.schema = schema;
+    EXPECT_EQ(versions.apply(record), "");
+    EXPECT_EQ(record.inputs, scaled_inputs(rows)) << schema << " " << docs[0].second;
+    EXPECT_TRUE(record.versions.empty());
+  }
+
   const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / DocumentVersions::kFile;
+  const Row one = {1.0F, 2.0F, 3.0F};
+};
+
+TEST_F(DocumentStoreTest, KeepsEachVersionAndGivesItToRecords) {
   const std::vector<float> old = {1.0F, 2.0F, 3e-40F};
   const std::vector<float> now = {4.0F, -0.0F, 0.1F};
   const std::vector<float> other = {2.5F, 7.0F, 1e30F};
   {
     DocumentStore store(store_settings(folder));
     EXPECT_TRUE(store.is_empty());
-    EXPECT_EQ(store.put({stored_document("a", 0, old), stored_document("b", 7, other)}),
-              (std::vector<std::int64_t>{1, 7}));
-    EXPECT_EQ(store.put({stored_document("a", 0, now)}), (std::vector<std::int64_t>{2}));
+    EXPECT_EQ(store.put({stored_document("a", 0, old), stored_document("b", 7, other)}), (Versions{1, 7}));
+    EXPECT_EQ(put(store, "a", now), 2);
     EXPECT_EQ(*store.newest("a"), stored_document("a", 2, now));
   }
   DocumentStore store(store_settings(folder));  // as after a kill
@@ -95,26 +101,19 @@ TEST(DocumentStore, KeepsEachVersionAndGivesItToRecords) {
   EXPECT_EQ(store.counts().versions, 3);
   EXPECT_EQ(store.remove(std::vector<std::string>{"a", "unknown"}), 1);
   EXPECT_EQ(store.newest("a"), nullptr);
-  EXPECT_EQ(store.put({stored_document("a", 0, old)}), (std::vector<std::int64_t>{3}));
-  const DocumentVersions beside(folder.path() / DocumentVersions::kFile);
-  const auto expect_inputs = [&](const DocumentVersions& versions) {
-    for (const auto& [version, row] : {std::pair(1, old), {2, now}, {3, old}}) {
-      FeedbackRecord record = list_of_versions({{"a", version}, {"b", 7}});
-      EXPECT_EQ(versions.apply(record), "");
-      EXPECT_EQ(record.inputs, scaled_inputs({row, other}));
-      EXPECT_TRUE(record.versions.empty());
-    }
+  EXPECT_EQ(put(store, "a", old), 3);
+  const DocumentVersions beside(file);
+  for (const DocumentVersions* versions : {static_cast<const DocumentVersions*>(&store), &beside}) {
+    for (const auto& [version, row] : {std::pair(1, old), {2, now}, {3, old}})
+      expect_inputs(*versions, {{"a", version}, {"b", 7}}, {row, other});
     FeedbackRecord unknown = list_of_versions({{"a", 4}});
-    EXPECT_TRUE(contains(versions.apply(unknown), "version 4 of document 'a', which "));
-  };
-  expect_inputs(store);
-  expect_inputs(beside);
+    EXPECT_TRUE(contains(versions->apply(unknown), "version 4 of document 'a', which "));
+  }
 }
 
-TEST(DocumentStore, TakesTheNumbersOfTheRequestInPlaceOfStoredOnes) {
-  const TemporaryFolder folder;
+TEST_F(DocumentStoreTest, TakesTheNumbersOfTheRequestInPlaceOfStoredOnes) {
   DocumentStore store(store_settings(folder));
-  store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
+  put(store, "a", one);
   FeedbackRecord record = list_of_versions({{"a", 1}, {"sent", 0}});
   record.rest = {{"left", false}};
   record.versions.push_back(0);
@@ -134,53 +133,45 @@ TEST(DocumentStore, TakesTheNumbersOfTheRequestInPlaceOfStoredOnes) {
   EXPECT_EQ(store.apply(beyond), "The record gives column 3, but its documents have 3.");
 }
 
-TEST(DocumentStore, RefusesVersionsThatGoBackAndRepeatsHarmlessly) {
-  const TemporaryFolder folder;
+TEST_F(DocumentStoreTest, RefusesVersionsThatGoBackAndRepeatsHarmlessly) {
   DocumentStore store(store_settings(folder));
-  store.put({stored_document("a", 5, {1.0F, 2.0F, 3.0F})});
-  EXPECT_EQ(rejection_text([&] {
-              store.put({stored_document("b", 0, {1.0F, 2.0F, 3.0F}),
-                         stored_document("a", 4, {1.0F, 2.0F, 3.0F})});
+  put(store, "a", one, 5);
+  EXPECT_EQ(refusal_text([&] {
+              store.put({stored_document("b", 0, one), stored_document("a", 4, one)});
             }),
             "409 documents[1].version: Document 'a' has version 5, which is newer than 4.");
   EXPECT_EQ(store.newest("b"), nullptr);
   EXPECT_EQ(
-      rejection_text([&] {
-        store.put({stored_document("a", 5, {1.0F, 2.0F, 4.0F})});
+      refusal_text([&] {
+        put(store, "a", {1.0F, 2.0F, 4.0F}, 5);
       }),
       "409 documents[0].version: Document 'a' has another content in version 5: give the new content a "
       "higher version.");
   const std::int64_t bytes = store.counts().log_bytes;
-  EXPECT_EQ(store.put({stored_document("a", 5, {1.0F, 2.0F, 3.0F})}),
-            (std::vector<std::int64_t>{5}));  // a retry
+  EXPECT_EQ(put(store, "a", one, 5), 5);  // a retry
   EXPECT_EQ(store.counts().log_bytes, bytes);
   store.remove(std::vector<std::string>{"a"});
-  EXPECT_NE(rejection_text([&] { store.put({stored_document("a", 5, {1.0F, 2.0F, 3.0F})}); }), "nothing");
+  EXPECT_NE(refusal_text([&] { put(store, "a", one, 5); }), "none");
 }
 
-TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
-  const TemporaryFolder folder;
+TEST_F(DocumentStoreTest, RefusesWhatMemoryAndDiskDoNotHold) {
   const ExpectedWarnings warnings;
   std::vector<StoredDocument> many;
-  for (int i = 0; i < 50; ++i)
-    many.push_back(stored_document(fmt::format("d{}", i), 0, {1.0F, 2.0F, 3.0F}));
+  for (int i = 0; i < 50; ++i) many.push_back(stored_document(fmt::format("d{}", i), 0, one));
   {
     DocumentStore store(store_settings(folder, 5000));
-    store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
-    const std::string full = rejection_text([&] { store.put(many); });
+    put(store, "a", one);
+    const std::string full = refusal_text([&] { store.put(many); });
     EXPECT_EQ(full.find("507 documents: All documents would need "), 0U) << full;
     EXPECT_TRUE(contains(full, "--max-document-memory is 5.0 kB: nothing was stored."));
     EXPECT_EQ(store.counts().documents, 1);
     EXPECT_LE(store.counts().bytes, 5000U);
     {
       const FullDisk disk(static_cast<rlim_t>(store.counts().log_bytes) + 20);
-      EXPECT_EQ(rejection_text([&] {
-                  store.put({stored_document("b", 0, {1.0F, 2.0F, 3.0F})});
-                }).find("507 "),
-                0U);
+      EXPECT_EQ(status_of([&] { put(store, "b", one); }), 507);
     }
     EXPECT_EQ(store.newest("b"), nullptr);
-    store.put({stored_document("b", 0, {1.0F, 2.0F, 3.0F})});
+    put(store, "b", one);
   }
   EXPECT_EQ(DocumentStore(store_settings(folder, 100)).counts().documents,
             2);  // a lower limit loses nothing
@@ -189,17 +180,17 @@ TEST(DocumentStore, RefusesWhatMemoryAndDiskDoNotHold) {
   EXPECT_TRUE(warnings.messages()[1].ends_with("Documents are stored again."));
 }
 
-TEST(DocumentStore, HasAllDocumentsOfARequestThatAKillHasCutOrNone) {
-  const TemporaryFolder folder;
-  const std::filesystem::path file = folder.path() / DocumentVersions::kFile;
+TEST_F(DocumentStoreTest, HasAllDocumentsOfARequestThatAKillHasCutOrNone) {
   std::string whole;
   {
     DocumentStore store(store_settings(folder));
-    store.put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})});
-    store.put({stored_document("a", 0, {4.0F, 5.0F, 6.0F}), stored_document("b", 0, {4.0F, 5.0F, 6.0F}),
-               stored_document("c", 0, {4.0F, 5.0F, 6.0F})});
-    whole = read_file(file.string());
+    put(store, "a", one);
+    const Row next = {4.0F, 5.0F, 6.0F};
+    store.put(
+        {stored_document("a", 0, next), stored_document("b", 0, next), stored_document("c", 0, next)});
+    whole = read_file(file);
   }
+  const Row later = {7.0F, 8.0F, 9.0F};
   std::vector<std::size_t> ends;
   for (std::size_t end = whole.find('\n'); end != std::string::npos; end = whole.find('\n', end + 1))
     ends.push_back(end + 1);
@@ -211,22 +202,18 @@ TEST(DocumentStore, HasAllDocumentsOfARequestThatAKillHasCutOrNone) {
       EXPECT_EQ(store.counts().documents, 1) << lines;
       EXPECT_EQ(store.newest("a")->version, 1);
       // Later lines do not complete it.
-      store.put({stored_document("d", 0, {7.0F, 8.0F, 9.0F})});
-      store.put({stored_document("a", 0, {7.0F, 8.0F, 9.0F}), stored_document("e", 0, {7.0F, 8.0F, 9.0F})});
+      put(store, "d", later);
+      store.put({stored_document("a", 0, later), stored_document("e", 0, later)});
     }
     const DocumentStore store(store_settings(folder));
     EXPECT_EQ(store.counts().documents, 3) << lines;
-    EXPECT_EQ(*store.newest("a"), stored_document("a", 2, {7.0F, 8.0F, 9.0F}));
+    EXPECT_EQ(*store.newest("a"), stored_document("a", 2, later));
     EXPECT_EQ(store.newest("b"), nullptr);
-    const DocumentVersions beside(file);
-    FeedbackRecord record = list_of_versions({{"a", 2}, {"d", 1}, {"e", 1}});
-    EXPECT_EQ(beside.apply(record), "");
-    EXPECT_EQ(record.inputs, scaled_inputs({{7.0F, 8.0F, 9.0F}, {7.0F, 8.0F, 9.0F}, {7.0F, 8.0F, 9.0F}}));
+    expect_inputs(DocumentVersions(file), {{"a", 2}, {"d", 1}, {"e", 1}}, {later, later, later});
   }
 }
 
-TEST(DocumentStore, TakesRequestsOfSeveralThreadsInOneOrderForEachDocument) {
-  const TemporaryFolder folder;
+TEST_F(DocumentStoreTest, TakesRequestsOfSeveralThreadsInOneOrderForEachDocument) {
   constexpr int kThreads = 6;
   constexpr int kRequests = 40;
   {
@@ -239,7 +226,7 @@ TEST(DocumentStore, TakesRequestsOfSeveralThreadsInOneOrderForEachDocument) {
         for (int i = 0; i < kRequests; ++i) {
           const auto given = store.put(
               {stored_document("shared", 0, {static_cast<float>(thread), static_cast<float>(i), 1.0F}),
-               stored_document(fmt::format("{}-{}", thread, i), 0, {1.0F, 2.0F, 3.0F})});
+               stored_document(fmt::format("{}-{}", thread, i), 0, one)});
           const std::lock_guard lock(mutex);
           versions.insert(given[0]);
         }
@@ -257,8 +244,7 @@ TEST(DocumentStore, TakesRequestsOfSeveralThreadsInOneOrderForEachDocument) {
   EXPECT_EQ(store.apply(record), "");
 }
 
-TEST(DocumentStore, ReadsOldVersionsFromCompressedSegments) {
-  const TemporaryFolder folder;
+TEST_F(DocumentStoreTest, ReadsOldVersionsFromCompressedSegments) {
   {
     DocumentStore store(store_settings(folder));
     for (int i = 0; i < 6; ++i) {
@@ -268,107 +254,88 @@ TEST(DocumentStore, ReadsOldVersionsFromCompressedSegments) {
     }
     EXPECT_EQ(store.newest("a")->version, 6);
   }
-  EXPECT_EQ(LogText(folder.path() / DocumentVersions::kFile).segments().size(), 3U);
+  EXPECT_EQ(LogText(file).segments().size(), 3U);
   DocumentStore store(store_settings(folder));
-  const DocumentVersions beside(folder.path() / DocumentVersions::kFile);
+  const DocumentVersions beside(file);
   for (int i = 0; i < 6; ++i) {
-    for (const DocumentVersions* versions : {static_cast<const DocumentVersions*>(&store), &beside}) {
-      FeedbackRecord record = list_of_versions({{"a", i + 1}, {"b", i + 1}});
-      EXPECT_EQ(versions->apply(record), "");
-      EXPECT_EQ(record.inputs,
-                scaled_inputs({{static_cast<float>(i), 2.0F, 3.0F}, {1.0F, static_cast<float>(i), 3.0F}}));
-    }
+    for (const DocumentVersions* versions : {static_cast<const DocumentVersions*>(&store), &beside})
+      expect_inputs(*versions, {{"a", i + 1}, {"b", i + 1}},
+                    {{static_cast<float>(i), 2.0F, 3.0F}, {1.0F, static_cast<float>(i), 3.0F}});
   }
-  EXPECT_EQ(store.put({stored_document("a", 0, {9.0F, 9.0F, 9.0F})}), (std::vector<std::int64_t>{7}));
+  EXPECT_EQ(put(store, "a", {9.0F, 9.0F, 9.0F}), 7);
 }
 
-TEST(DocumentStore, AChangedSchemaKeepsTheVersionsOfItsDocuments) {
-  const TemporaryFolder folder;
-  const std::vector<float> old = {1.0F, 2.0F, 3.0F};
+TEST_F(DocumentStoreTest, AChangedSchemaKeepsTheVersionsOfItsDocuments) {
   const std::vector<float> now = {3.0F, 2.0F, 1.0F};
   const std::vector<float> next = {7.0F, 8.0F, 9.0F};
   const std::string normaliser = normaliser_text(list_scaling());
   const auto reversed = [](StoredDocument& one) { std::reverse(one.columns.begin(), one.columns.end()); };
   DocumentStore::Settings changed = store_settings(folder);
   changed.schema = "after";
-  const auto expect_inputs = [&](const DocumentVersions& versions) {
+  const auto expect_all = [&](const DocumentVersions& versions) {
     for (const auto& [schema, version, row] :
-         {std::tuple("schema", 4, old), {"after", 4, now}, {"after", 5, next}}) {
-      FeedbackRecord record = list_of_versions({{"a", version}});
-      record.schema = schema;
-      EXPECT_EQ(versions.apply(record), "");
-      EXPECT_EQ(record.inputs, scaled_inputs({row})) << schema << version;
-    }
+         {std::tuple("schema", 4, one), {"after", 4, now}, {"after", 5, next}})
+      expect_inputs(versions, {{"a", version}}, {row}, schema);
   };
   {
     DocumentStore store(store_settings(folder));
-    store.put({stored_document("a", 4, old), stored_document("b", 1, old)});
+    store.put({stored_document("a", 4, one), stored_document("b", 1, one)});
     EXPECT_TRUE(store.change_schema(documents_head("after", normaliser),
                                     {documents_head("schema", normaliser), reversed}));
     EXPECT_EQ(*store.newest("a"), stored_document("a", 4, now));
-    EXPECT_EQ(store.put({stored_document("a", 4, now)}), (std::vector<std::int64_t>{4}));
-    EXPECT_EQ(store.put({stored_document("a", 5, next)}), (std::vector<std::int64_t>{5}));
-    expect_inputs(store);
+    EXPECT_EQ(put(store, "a", now, 4), 4);
+    EXPECT_EQ(put(store, "a", next, 5), 5);
+    expect_all(store);
   }
   DocumentStore store(changed);
   EXPECT_EQ(*store.newest("b"), stored_document("b", 1, now));
   EXPECT_EQ(store.counts().documents, 2);
-  expect_inputs(store);
-  expect_inputs(DocumentVersions(folder.path() / DocumentVersions::kFile));
+  expect_all(store);
+  expect_all(DocumentVersions(file));
 }
 
-TEST(DocumentStore, ASchemaThatComesBackHasItsVersionsAsTheyWere) {
-  const TemporaryFolder folder;
+TEST_F(DocumentStoreTest, ASchemaThatComesBackHasItsVersionsAsTheyWere) {
   const std::string normaliser = normaliser_text(list_scaling());
   const std::string head = documents_head("schema", normaliser);
   const std::string other = documents_head("other", normaliser);
   const auto drops = [](StoredDocument& one) { one.columns[0] = 0.0F; };
-  const std::vector<float> old = {1.0F, 2.0F, 3.0F};
   const std::vector<float> during = {4.0F, 5.0F, 7.0F};
   const std::vector<float> kept = {0.0F, 5.0F, 7.0F};
-  const auto expect_inputs = [&](const DocumentVersions& versions) {
-    FeedbackRecord record = list_of_versions({{"a", 5}, {"b", 1}});
-    record.schema = "schema";
-    EXPECT_EQ(versions.apply(record), "");
-    EXPECT_EQ(record.inputs, scaled_inputs({old, kept}));
-    record = list_of_versions({{"a", 5}, {"b", 1}});
-    record.schema = "other";
-    EXPECT_EQ(versions.apply(record), "");
-    EXPECT_EQ(record.inputs, scaled_inputs({{0.0F, 2.0F, 3.0F}, during}));
+  const auto expect_both = [&](const DocumentVersions& versions) {
+    expect_inputs(versions, {{"a", 5}, {"b", 1}}, {one, kept}, "schema");
+    expect_inputs(versions, {{"a", 5}, {"b", 1}}, {{0.0F, 2.0F, 3.0F}, during}, "other");
   };
   {
     DocumentStore store(store_settings(folder));
-    store.put({stored_document("a", 5, old)});
+    put(store, "a", one, 5);
     EXPECT_TRUE(store.change_schema(other, {head, drops}));
-    store.put({stored_document("b", 1, during)});
+    put(store, "b", during, 1);
     EXPECT_TRUE(store.change_schema(head, {other, drops}));
-    EXPECT_EQ(*store.newest("a"), stored_document("a", 5, old));
-    expect_inputs(store);
+    EXPECT_EQ(*store.newest("a"), stored_document("a", 5, one));
+    expect_both(store);
   }
   const DocumentStore store(store_settings(folder));
-  EXPECT_EQ(*store.newest("a"), stored_document("a", 5, old));
-  expect_inputs(store);
-  expect_inputs(DocumentVersions(folder.path() / DocumentVersions::kFile));
+  EXPECT_EQ(*store.newest("a"), stored_document("a", 5, one));
+  expect_both(store);
+  expect_both(DocumentVersions(file));
 }
 
-TEST(DocumentStore, AStartLeavesAChangeThatWaitsForTheDisk) {
-  const TemporaryFolder folder;
-  const std::filesystem::path file = folder.path() / "schemas.json";
+TEST_F(DocumentStoreTest, AStartLeavesAChangeThatWaitsForTheDisk) {
+  const std::filesystem::path schemas = folder.path() / "schemas.json";
   const SchemaPair pair{"[[feature]]\nname = \"older\"\n", "[[feature]]\nname = \"newer\"\n"};
-  pair.write(file);
-  SchemaChange change({file, pair.after, [](const std::string&) { return ResolvedService(); }, {}, {}});
+  pair.write(schemas);
+  SchemaChange change({schemas, pair.after, [](const std::string&) { return ResolvedService(); }, {}, {}});
   change.resume();
-  EXPECT_EQ(SchemaPair::read(file), pair);
+  EXPECT_EQ(SchemaPair::read(schemas), pair);
 }
 
-TEST(DocumentStore, AStartWithAFullDiskLeavesTheChangeToTheNextOne) {
-  const TemporaryFolder folder;
-  { DocumentStore(store_settings(folder)).put({stored_document("a", 4, {1.0F, 2.0F, 3.0F})}); }
+TEST_F(DocumentStoreTest, AStartWithAFullDiskLeavesTheChangeToTheNextOne) {
+  { DocumentStore(store_settings(folder)).put({stored_document("a", 4, one)}); }
   DocumentStore::Settings changed = store_settings(folder);
   changed.schema = "after";
   changed.before = {documents_head("schema", normaliser_text(list_scaling())),
                     [](StoredDocument& one) { one.columns[0] = 9.0F; }};
-  const std::string before = read_file((folder.path() / DocumentVersions::kFile).string());
+  const std::string before = read_file(file);
   {
     const ExpectedWarnings warnings;
     DocumentStore store(changed);
@@ -377,15 +344,14 @@ TEST(DocumentStore, AStartWithAFullDiskLeavesTheChangeToTheNextOne) {
     EXPECT_EQ(store.newest("a"), nullptr);
     EXPECT_EQ(warnings.count("The next start gives them the present one."), 1);
   }
-  EXPECT_EQ(read_file((folder.path() / DocumentVersions::kFile).string()), before);
+  EXPECT_EQ(read_file(file), before);
   DocumentStore store(changed);
   EXPECT_TRUE(store.begin_writing({}));
   EXPECT_EQ(*store.newest("a"), stored_document("a", 4, {9.0F, 2.0F, 3.0F}));
 }
 
-TEST(DocumentStore, KeepsDocumentsOfAnotherSchemaForRecordsOnly) {
-  const TemporaryFolder folder;
-  { DocumentStore(store_settings(folder)).put({stored_document("a", 0, {1.0F, 2.0F, 3.0F})}); }
+TEST_F(DocumentStoreTest, KeepsDocumentsOfAnotherSchemaForRecordsOnly) {
+  { DocumentStore(store_settings(folder)).put({stored_document("a", 0, one)}); }
   DocumentStore::Settings changed = store_settings(folder);
   changed.schema = "another";
   {
@@ -395,7 +361,7 @@ TEST(DocumentStore, KeepsDocumentsOfAnotherSchemaForRecordsOnly) {
     EXPECT_TRUE(warnings.messages()[0].ends_with(
         "Requests cannot name 1 document of another schema: put them again."));
     EXPECT_EQ(store.newest("a"), nullptr);
-    EXPECT_EQ(store.put({stored_document("a", 0, {6.0F, 5.0F, 4.0F})}), (std::vector<std::int64_t>{2}));
+    EXPECT_EQ(put(store, "a", {6.0F, 5.0F, 4.0F}), 2);
   }
   DocumentStore store(changed);
   EXPECT_EQ(store.newest("a")->version, 2);
@@ -412,7 +378,7 @@ struct StoredRequests {
     limits.documents = &store;
   }
   std::string rank(const std::string& docs, const std::string& more = "") {
-    return rejection_text(
+    return refusal_text(
         [&] { parse_rank_request(R"({"query":"q","docs":[)" + docs + "]" + more + "}", limits, request); });
   }
 
@@ -432,8 +398,7 @@ DocumentStore::Settings next_schema(const TemporaryFolder& folder) {
   return settings;
 }
 
-TEST(DocumentStore, GoesOnWithAChangeThatAKillHasCut) {
-  const TemporaryFolder folder;
+TEST_F(DocumentStoreTest, GoesOnWithAChangeThatAKillHasCut) {
   std::int64_t before = 0;
   {
     DocumentStore store(store_settings(folder));
@@ -442,7 +407,6 @@ TEST(DocumentStore, GoesOnWithAChangeThatAKillHasCut) {
     const DocumentStore::Settings next = next_schema(folder);
     store.change_schema(documents_head(next.schema, next.normalisation), next.before);
   }
-  const std::filesystem::path file = folder.path() / DocumentVersions::kFile;
   const std::string whole = read_file(file);
   ExpectedWarnings torn;
   // Nothing of the change, its head, half of the next line, one document, both.
@@ -466,14 +430,14 @@ TEST(DocumentStore, GoesOnWithAChangeThatAKillHasCut) {
 TEST(DocumentRequests, RankByIdsWithNumbersOfTheQuery) {
   StoredRequests service;
   EXPECT_EQ(service.rank(R"({"id":"a"})"), "422 docs[0].features: The field is missing.");
-  EXPECT_EQ(service.rank(R"({"id":"a","features":{"match":1}})"), "nothing");  // as without a store
+  EXPECT_EQ(service.rank(R"({"id":"a","features":{"match":1}})"), "none");  // as without a store
   service.store.put(
       parse_documents("{\"id\":\"a\",\"features\":{\"price\":2,\"age\":3}}\n\n"
                       "{\"id\":7,\"version\":9,\"features\":[4,5,6]}\n",
                       service.limits));
   EXPECT_EQ(
       service.rank(R"({"features":{"match":0.5},"id":"a"},{"id":7},{"id":"full","features":[7,8,9]})"),
-      "nothing");
+      "none");
   EXPECT_EQ(service.request.values, (std::vector<float>{2, 3, 0.5F, 4, 5, 6, 7, 8, 9}));
   ASSERT_EQ(service.request.stored.size(), 3U);
   EXPECT_EQ(service.request.stored[1]->version, 9);
@@ -485,7 +449,7 @@ TEST(DocumentRequests, RankByIdsWithNumbersOfTheQuery) {
       "features, or "
       "set allow_unknown to rank them by defaults.");
   EXPECT_EQ(service.rank(R"({"id":"x","features":{"match":1}},{"id":"a"})", ",\"allow_unknown\":true"),
-            "nothing");
+            "none");
   EXPECT_EQ(service.request.values, (std::vector<float>{0, 0, 1, 2, 3, 0}));
   EXPECT_EQ(document_json(*service.store.newest("7"), service.limits),
             R"({"id":7,"version":9,"features":[4,5,6]})");
@@ -510,15 +474,15 @@ TEST(DocumentRequests, NameWhatIsWrong) {
            {R"([{"id":1,"features":[1,2,3]}])", "422 documents[0]: Unexpected array here."},
            {"{\"id\":1,\"features\":[1,2,3]}\n{\"id\":\"1\",\"features\":[1,2,3]}",
             "422 documents[1].id: Document '1' appears twice."}})
-    EXPECT_EQ(rejection_text([&, body = body] { parse_documents(body, service.limits); }), refusal) << body;
-  EXPECT_TRUE(rejection_text([&] {
+    EXPECT_EQ(refusal_text([&, body = body] { parse_documents(body, service.limits); }), refusal) << body;
+  EXPECT_TRUE(refusal_text([&] {
                 parse_documents("{\"id\":1,\"features\":[1,2,3]}\n{\"id\":2,\"featur", service.limits);
               }).starts_with("400 documents[1]"));
   EXPECT_EQ(parse_documents("{\n \"id\": 1,\n \"features\": [1, 2, 3]\n}", service.limits).size(), 1U);
   EXPECT_EQ(parse_document_ids(R"({"ids":["a",7]})", service.limits), (std::vector<std::string>{"a", "7"}));
-  EXPECT_EQ(rejection_text([&] { parse_document_ids("{}", service.limits); }),
+  EXPECT_EQ(refusal_text([&] { parse_document_ids("{}", service.limits); }),
             "422 ids: The field is missing.");
-  EXPECT_EQ(rejection_text([&] { parse_document_ids(R"({"ids":[true]})", service.limits); }),
+  EXPECT_EQ(refusal_text([&] { parse_document_ids(R"({"ids":[true]})", service.limits); }),
             "422 ids[0]: Unexpected boolean here.");
 }
 
@@ -560,7 +524,7 @@ TEST(DocumentRequests, FollowASchema) {
   }
   parse_rank_request(query + R"({"id":"a","features":{"colour":"red","taste":[1,0]}}]})", limits, by_id);
   EXPECT_EQ(by_id.values.back(), 1.0F);
-  EXPECT_EQ(rejection_text([&] { parse_documents(R"({"id":"b","features":{"taste":[1]}})", limits); }),
+  EXPECT_EQ(refusal_text([&] { parse_documents(R"({"id":"b","features":{"taste":[1]}})", limits); }),
             "422 documents[0].features.taste: The vector has 1 number, but the schema gives 'taste' a "
             "length of 2.");
 }

@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "serve/api_error.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/mutated.h"
@@ -52,16 +52,7 @@ struct Windowed {
     now = time;
     return window->close_due();
   }
-  std::vector<FeedbackRecord> logged() const {
-    std::vector<FeedbackRecord> records;
-    FileLog::Reader reader(*log, 0);
-    FeedbackRecord record;
-    for (std::string_view line; reader.next(line);) {
-      EXPECT_FALSE(parse_record(line, record));
-      records.push_back(record);
-    }
-    return records;
-  }
+  std::vector<FeedbackRecord> logged() const { return records_of(*log); }
   std::size_t journals() const {
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
@@ -135,12 +126,7 @@ TEST(EventWindowTest, RefusesEventsThatAreNone) {
   Windowed served;
   const std::string id = served.open(1000);
   const auto refusal = [&](const std::string& impression, const Event& event) {
-    try {
-      served.add(impression, std::vector{click(0), event}, 2000);
-    } catch (const ApiError& error) {
-      return error.json();
-    }
-    return std::string();
+    return refusal_text([&] { served.add(impression, std::vector{click(0), event}, 2000); });
   };
   EXPECT_TRUE(contains(refusal(id, {{1, ""}, "purchase", 0}), "events[1].type"));
   EXPECT_TRUE(contains(refusal(id, click(3)), "ranks go from 0 to 2"));
@@ -265,20 +251,15 @@ TEST(EventWindowTest, AStartWithoutTheTypesOfAcknowledgedEventsIsRefused) {
             "the rewards.");
   }
   EXPECT_EQ(read_file(served.folder / "events-000001.jsonl"), journal);
+  // They are counted whatever their types.
+  EventWindow::Settings counted{std::chrono::seconds(1), EventTypes(), served.folder.path(), {}, {}};
+  counted.only_counts = true;
+  EXPECT_EQ(EventWindow(counted, "0", *served.log).counts().open, 2U);
   served.start("click=1,cart=5,buy=0");
   EXPECT_EQ(served.close_due(12'000).size(), 2U);
   EXPECT_EQ(served.logged()[0].rewards, (std::vector<double>{0, 5, 0}));
   // Once all are in the log, their types are free again.
   served.start("click=1");
-}
-
-TEST(EventWindowTest, OpenListsAreCountedWhateverTheirTypes) {
-  Windowed served;
-  served.add(served.open(1000), std::vector{cart("d1")}, 1100);
-  served.window.reset();
-  EventWindow::Settings settings{std::chrono::seconds(1), EventTypes(), served.folder.path(), {}, {}};
-  settings.only_counts = true;
-  EXPECT_EQ(EventWindow(settings, "0", *served.log).counts().open, 1U);
 }
 
 TEST(EventWindowTest, ADiskThatIsFullIsToldOnceAndCountsRequests) {

@@ -28,10 +28,10 @@ std::unique_ptr<OnlineRanker> make_fair(RankerKind kind, Fairness fair) {
   return make_ranker(settings, kServedFeatures, TrialKeys::of(1, 1, "service"), kShownRanks);
 }
 
-/// A learner and a service with groups on a log that a test may have filled.
+/// A learner and a service with groups.
 struct FairService {
-  explicit FairService(const TemporaryFolder& folder, RankerKind kind = RankerKind::kPairRank,
-                       Fairness fair = Fairness::kFairExp, ImpressionLimits impressions = {})
+  explicit FairService(RankerKind kind = RankerKind::kPairRank, Fairness fair = Fairness::kFairExp,
+                       ImpressionLimits impressions = {})
       : log(folder / "log", 100), learner(make_fair(kind, fair), log, settings(folder)) {
     Service::Parts parts = small_parts();
     parts.requests.cutoff = kShownRanks;
@@ -58,6 +58,7 @@ struct FairService {
   }
   nlohmann::json fairness() { return nlohmann::json::parse(service->stats())["fairness"]; }
 
+  TemporaryFolder folder;
   FileLog log;
   Learner learner;
   std::optional<FirstAnswers> lists;
@@ -66,8 +67,7 @@ struct FairService {
 
 // Lists that were chosen by the same unfairness would go beyond the bound together.
 TEST(FairService, KeepsItWithRequestsAtTheSameTime) {
-  const TemporaryFolder folder;
-  FairService fair(folder);
+  FairService fair;
   std::atomic<int> unfair = 0;
   std::vector<std::thread> clients;
   for (int client = 0; client < 4; ++client) {
@@ -84,14 +84,12 @@ TEST(FairService, KeepsItWithRequestsAtTheSameTime) {
 
 // Scores alone would favour the same documents each time.
 TEST(FairService, KeepsItWithoutExploration) {
-  const TemporaryFolder folder;
-  FairService fair(folder);
+  FairService fair;
   for (int time = 0; time < 20; ++time) EXPECT_TRUE(fair.rank(1, 8, false)["fair"].get<bool>());
 }
 
 TEST(FairService, SaysWhereNoListIsFair) {
-  const TemporaryFolder folder;
-  FairService fair(folder);
+  FairService fair;
   // Two documents of A: 1 + 0.5 > ε.
   const auto answer = fair.rank(1, 2);
   EXPECT_EQ(answer["unfairness"], 1.5);
@@ -100,18 +98,16 @@ TEST(FairService, SaysWhereNoListIsFair) {
 }
 
 TEST(FairService, CountsOnlyListsThatAreShown) {
-  const TemporaryFolder folder;
   ImpressionLimits tiny;
   tiny.bytes = 64;
-  FairService fair(folder, RankerKind::kPairRank, Fairness::kFairExp, tiny);
+  FairService fair(RankerKind::kPairRank, Fairness::kFairExp, tiny);
   EXPECT_THROW(fair.rank(1), ApiError);
   EXPECT_EQ(fair.fairness()["lists"], 0);
   EXPECT_EQ(fair.fairness()["unfairness"], 0.0);
 }
 
 TEST(FairService, MeasuresRankersThatAreNotFair) {
-  const TemporaryFolder folder;
-  FairService fair(folder, RankerKind::kPairRank, Fairness::kNone);
+  FairService fair(RankerKind::kPairRank, Fairness::kNone);
   bool beyond = false;
   for (int number = 0; number < 30; ++number) {
     const auto answer = fair.rank(number);
@@ -123,8 +119,7 @@ TEST(FairService, MeasuresRankersThatAreNotFair) {
 }
 
 TEST(FairService, FairCoLearnsByTheExaminationOfRanks) {
-  const TemporaryFolder folder;
-  FairService fair(folder, RankerKind::kFairCo, Fairness::kFairCo);
+  FairService fair(RankerKind::kFairCo, Fairness::kFairCo);
   for (int number = 0; number < 10; ++number) {
     const auto answer = fair.rank(number);
     fair.service->feedback(

@@ -16,7 +16,7 @@ GROUPS = ["--groups", f"beta={BETA},epsilon={EPSILON}"]
 
 
 def unfairness_of(groups):
-    """Of one list, by the definition, with P(r) = 1/log2(1 + r)."""
+    """Returns the unfairness of one list, by the definition, with P(r) = 1/log2(1 + r)."""
     return math.fsum((1 if group == "A" else -BETA) / math.log2(2 + rank) for rank, group in enumerate(groups))
 
 

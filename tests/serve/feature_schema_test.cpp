@@ -12,6 +12,7 @@
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
 #include "serve/requests.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 
@@ -157,25 +158,20 @@ TEST(FeatureSchema, TakesSearchResponsesIfAllFeaturesAreNumbersOrCounters) {
   EXPECT_THROW(parse_rerank_request(body, limits, request), ApiError);
 }
 
-/// "status field: message" of the error.
-std::string refusal_of(const std::string& features, const std::string& query = "{}") {
-  const RequestLimits limits = limits_of(kShop);
-  try {
-    RankRequest request;
+std::string refused_fields(const std::string& features, const std::string& query = "{}") {
+  RankRequest request;
+  return refusal_text([&] {
     parse_rank_request(R"({"query": "q", "query_features": )" + query +
                            R"(, "docs": [{"id": 1, "features": )" + features + "}]}",
-                       limits, request);
-  } catch (const ApiError& error) {
-    return fmt::format("{} {}: {}", error.status(), error.field(), error.what());
-  }
-  return "none";
+                       limits_of(kShop), request);
+  });
 }
 
 TEST(FeatureSchema, RefusesFieldsThatDoNotFit) {
   expect_cases("serve/refusals.txt", "fields of a document",
-               [](const std::string& fields) { return refusal_of(fields); });
+               [](const std::string& fields) { return refused_fields(fields); });
   expect_cases("serve/refusals.txt", "fields of a query",
-               [](const std::string& fields) { return refusal_of("{}", fields); });
+               [](const std::string& fields) { return refused_fields("{}", fields); });
 }
 
 TEST(FeatureSchema, TakesRequestsInTheFormOfTheOtherSchema) {
@@ -250,12 +246,8 @@ TEST(FeatureSchema, FillsItsCountersIn) {
   rank(R"({"price": 7})");
   EXPECT_EQ(request.values, (Row{7.0F, 0.5F, 0.0F, 0.1F}));
   EXPECT_EQ(request.fields[0], 91.0F / 100.0F);
-  try {
-    rank(R"({"rate": 1})");
-    FAIL();
-  } catch (const ApiError& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with("The schema has no feature 'rate' that a document"));
-  }
+  EXPECT_TRUE(contains(refusal_text([&] { rank(R"({"rate": 1})"); }),
+                       "The schema has no feature 'rate' that a document"));
   EXPECT_TRUE(FeatureSchema::parse(price + rate, "s").takes_numbers());
   EXPECT_EQ(FeatureSchema::parse(rate, "s").fields_json({0.5F}, {}), "{}");
 }

@@ -14,6 +14,7 @@
 #include "core/io/atomic_file.h"
 #include "logs/log_view.h"
 #include "serve/list_import.h"
+#include "tests/serve/service_fixture.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
@@ -30,43 +31,6 @@ FeedbackRecord record_of(int number) {
   record.columns = 1;
   record.inputs = {static_cast<float>(number), 0.5F};
   return record;
-}
-
-std::vector<FeedbackRecord> read_all(const FileLog& log, std::int64_t position = 0) {
-  FileLog::Reader reader(log, position);
-  std::vector<FeedbackRecord> records;
-  for (std::string_view line; reader.next(line);) {
-    records.emplace_back();
-    EXPECT_FALSE(parse_record(line, records.back()));
-  }
-  return records;
-}
-
-void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-TEST(FileLog, KeepsRecordsInRoundOrder) {
-  const TemporaryFolder folder;
-  {
-    FileLog log(folder / "log", 10);
-    EXPECT_EQ(log.rounds(), 0U);
-    for (int number = 1; number <= 5; ++number)
-      EXPECT_EQ(log.append(record_of(number)), static_cast<std::uint64_t>(number));
-    EXPECT_EQ(log.rounds(), 5U);
-  }
-  FileLog log(folder / "log", 2);
-  EXPECT_EQ(log.rounds(), 5U);
-  const auto latest = read_all(log, log.latest_begin());
-  ASSERT_EQ(latest.size(), 2U);
-  EXPECT_EQ(latest.back().impression, "i-5");
-  EXPECT_EQ(log.append(record_of(6)), 6U);
-  const auto records = read_all(log);
-  ASSERT_EQ(records.size(), 6U);
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    EXPECT_EQ(records[i].round, i + 1);
-    EXPECT_EQ(records[i].inputs.front(), static_cast<float>(i + 1));
-  }
 }
 
 std::string lines_of(std::uint64_t first, std::uint64_t last) {
@@ -108,7 +72,7 @@ TEST(FileLog, CutsOffATornTailAtAnyByte) {
       ASSERT_TRUE(log.cut_to().empty());
     }
     ASSERT_EQ(log.append(record_of(9)), records + 1);
-    ASSERT_EQ(read_all(log).size(), records + 1);
+    ASSERT_EQ(records_of(log).size(), records + 1);
   }
 }
 
@@ -140,72 +104,56 @@ std::vector<Damage> damages() {
   flipped[flipped.size() / 2] ^= 4;
   std::string crlf;
   for (const char c : one + two + three) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  const auto loss = [&](const std::string& rest, const char* what) {
-    static std::vector<std::string> kept;  // the messages live as long as the test
-    kept.reserve(100);
-    kept.push_back(fmt::format("cuts {} bytes ({})", rest.size(), what));
-    return kept.back().c_str();
-  };
+  const char* const followed = "Record 2 is damaged or missing, but 1 valid record follows it";
+  const char* const no_log = "not a feedback log";
+  const char* const line = "0 valid records and 1 line that is none";
+  const char* const record = "1 valid record and 0 lines that are none";
+  const char* const both = "1 valid record and 1 line that is none";
   return {
-      {"middle", one + flipped + three, 1, "Record 2 is damaged or missing, but 1 valid record follows it",
-       loss(flipped + three, "1 valid record and 1 line that is none")},
-      {"last complete line", one + flipped, 1, "Record 2 is damaged: its checksum does not match",
-       loss(flipped, "0 valid records and 1 line that is none")},
-      {"missing record", one + three, 1, "begins with {\"round\":3 instead of {\"round\":2,",
-       loss(three, "1 valid record and 0 lines that are none")},
-      {"repeated record", one + one, 1, "begins with {\"round\":1 instead of {\"round\":2,",
-       loss(one, "1 valid record and 0 lines that are none")},
+      {"middle", one + flipped + three, 1, followed, both},
+      {"further from the end", one + flipped + three + lines_of(4, 4), 1, "but 2 valid records follow it",
+       "2 valid records and 1 line that is none"},
+      {"last complete line", one + flipped, 1, "Record 2 is damaged: its checksum does not match", line},
+      {"missing record", one + three, 1, "begins with {\"round\":3 instead of {\"round\":2,", record},
+      {"repeated record", one + one, 1, "begins with {\"round\":1 instead of {\"round\":2,", record},
       {"swapped records", one + three + two, 1, "begins with {\"round\":3 instead of {\"round\":2,",
-       loss(three + two, "2 valid records and 0 lines that are none")},
+       "2 valid records and 0 lines that are none"},
       {"lost its beginning", two + three, 0, "begins with {\"round\":2 instead of {\"round\":1,",
-       loss(two + three, "2 valid records and 0 lines that are none")},
-      {"converted to CRLF", crlf, 0, "ends in CR LF",
-       loss(crlf, "0 valid records and 3 lines that are none")},
-      {"somebody's text", "milk\neggs\n", 0, "not a feedback log",
-       loss("milk\neggs\n", "0 valid records and 2 lines that are none")},
-      {"somebody's line without an end", "milk", 0, "not a feedback log",
-       loss("milk", "0 valid records and 1 line that is none")},
+       "2 valid records and 0 lines that are none"},
+      {"converted to CRLF", crlf, 0, "ends in CR LF", "0 valid records and 3 lines that are none"},
+      {"somebody's text", "milk\neggs\n", 0, no_log, "0 valid records and 2 lines that are none"},
+      {"somebody's line without an end", "milk", 0, no_log, line},
       {"recorded feedback", "{\"qid\":\"1\",\"shown\":[1],\"clicks\":[0]}\n", 0,
-       "learn it with --import-log", "cuts 37 bytes"},
-      {"blank line", one + "\n" + two, 1, "Record 2 is damaged or missing, but 1 valid record follows it",
-       loss("\n" + two, "1 valid record and 1 line that is none")},
-      {"zeros in the middle", one + std::string(4096, '\0') + "\n" + three, 1, "damaged or missing",
-       loss(std::string(4096, '\0') + "\n" + three, "1 valid record and 1 line that is none")},
-      {"foreign end", one + "milk", 1, "is not a record",
-       loss("milk", "0 valid records and 1 line that is none")},
-  };
+       "learn it with --import-log", line},
+      {"blank line", one + "\n" + two, 1, followed, both},
+      {"zeros in the middle", one + std::string(4096, '\0') + "\n" + three, 1, "damaged or missing", both},
+      {"foreign end", one + "milk", 1, "is not a record", line}};
 }
 
-TEST(FileLog, RefusesAnythingButATornEndAndChangesNothing) {
+TEST(FileLog, RefusesAnythingButATornEndOrCutsWhatIsToldIfItsLossIsAccepted) {
   for (const Damage& damage : damages()) {
     SCOPED_TRACE(damage.name);
     const TemporaryFolder folder;
     write_bytes(folder / "log", damage.bytes);
+    const std::string kept = lines_of(1, damage.records);
+    const std::string cut = damage.bytes.substr(kept.size());
     try {
       FileLog log(folder / "log", 5);
       ADD_FAILURE() << "accepted";
     } catch (const DataError& error) {
       EXPECT_EQ(error.line(), static_cast<std::int64_t>(damage.records) + 1);
-      EXPECT_TRUE(contains(std::string(error.what()), damage.fault)) << error.what();
-      EXPECT_TRUE(contains(std::string(error.what()), damage.loss)) << error.what();
+      EXPECT_TRUE(contains(error.what(), damage.fault));
+      EXPECT_TRUE(contains(error.what(), fmt::format("cuts {} bytes ({})", cut.size(), damage.loss)));
     }
     EXPECT_EQ(read_file(folder / "log"), damage.bytes);
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-  }
-}
 
-TEST(FileLog, CutsDamageWhoseLossIsAccepted) {
-  for (const Damage& damage : damages()) {
-    SCOPED_TRACE(damage.name);
-    const TemporaryFolder folder;
-    write_bytes(folder / "log", damage.bytes);
     const ExpectedWarnings warnings;
     FileLog log(folder / "log", 5, true);
     EXPECT_EQ(read_file(folder / "log"), damage.bytes);
     log.begin_writing();
-    const std::string kept = lines_of(1, damage.records);
     EXPECT_EQ(read_file(folder / "log"), kept);
-    EXPECT_EQ(read_file(log.cut_to()), damage.bytes.substr(kept.size()));
+    EXPECT_EQ(read_file(log.cut_to()), cut);
     EXPECT_EQ(log.append(record_of(7)), damage.records + 1);
     ASSERT_EQ(warnings.messages().size(), 1U);
     EXPECT_TRUE(contains(warnings.messages()[0], std::string("--accept-loss ") + "cut "));
@@ -283,7 +231,7 @@ TEST(FileLog, GivesConcurrentWritersDistinctRounds) {
   EXPECT_EQ(rounds.size(), 200U);
   EXPECT_EQ(*rounds.rbegin(), 200U);
   std::set<std::string> impressions;
-  for (const auto& record : read_all(log)) impressions.insert(record.impression);
+  for (const auto& record : records_of(log)) impressions.insert(record.impression);
   EXPECT_EQ(impressions.size(), 200U);
 }
 
@@ -298,7 +246,7 @@ TEST(FileLog, IsReadWithoutAnyChange) {
     const std::string bytes = whole.substr(0, whole.size() - missing);
     write_file_atomically(folder / "log", bytes);
     FileLog log(folder / "log", 5, false, FileLog::Access::kRead);
-    EXPECT_EQ(read_all(log).size(), missing > 1 ? 2U : 3U);
+    EXPECT_EQ(records_of(log).size(), missing > 1 ? 2U : 3U);
     EXPECT_EQ(read_file(folder / "log"), bytes);
     const FileLog another(folder / "log", 5, false, FileLog::Access::kRead);
   }
@@ -323,7 +271,7 @@ TEST(FileLog, RecoversFromAFullDisk) {
   EXPECT_FALSE(log.is_failing());
   EXPECT_EQ(warnings.count("Feedback is rejected until there is space; ranking continues."), 1);
   EXPECT_EQ(warnings.count("Feedback is accepted again; 2 were rejected."), 1);
-  const auto records = read_all(log);
+  const auto records = records_of(log);
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[1].impression, "i-3");
 }
@@ -373,10 +321,10 @@ TEST(FileLogSegments, AreReadAsOneLogWhileTheyAreWritten) {
   }
   FileLog log(folder / "log", 20);
   EXPECT_EQ(log.rounds(), 60U);
-  EXPECT_EQ(read_all(log, log.latest_begin()).size(), 20U);
+  EXPECT_EQ(records_of(log, log.latest_begin()).size(), 20U);
   for (int number = 1; number <= 60; ++number) {
     ASSERT_EQ(log.line_before(ends[number]) + "\n", lines_of(number, number));
-    ASSERT_EQ(read_all(log, ends[number]).size(), 60U - number);
+    ASSERT_EQ(records_of(log, ends[number]).size(), 60U - number);
     ASSERT_EQ(log.line_before(ends[number] - 1), "");
   }
 }
@@ -389,7 +337,7 @@ TEST(FileLogSegments, AreCompressedAndReadToTheSameLines) {
   EXPECT_EQ(log.text()->segments().size(), 2U);
   EXPECT_EQ(log.bytes(), std::ssize(lines_of(1, 8)));
   EXPECT_EQ(log.append(record_of(9)), 9U);
-  EXPECT_EQ(read_all(log).size(), 9U);
+  EXPECT_EQ(records_of(log).size(), 9U);
   EXPECT_EQ(log.line_before(std::ssize(lines_of(1, 3))) + "\n", lines_of(3, 3));
   EXPECT_EQ(log.line_before(std::ssize(lines_of(1, 5))) + "\n", lines_of(5, 5));
 }
@@ -415,7 +363,7 @@ TEST(FileLogSegments, ThatAreCompressedTakeNoMemoryOnceTheyAreRead) {
   EXPECT_GT(resident_bytes(segment), 0);  // so that the test would see what the log leaves
   seen.leave_pages();
   FileLog log(folder / "log", 5);
-  EXPECT_EQ(read_all(log).size(), 3U);
+  EXPECT_EQ(records_of(log).size(), 3U);
   EXPECT_EQ(resident_bytes(segment), 0);
 }
 
@@ -427,7 +375,7 @@ TEST(FileLogSegments, AreWholeAfterAKillBetweenAnyTwoSteps) {
     FileLog log(folder / "log", 5);
     EXPECT_EQ(log.rounds(), 3U);
     log.begin_writing();
-    EXPECT_EQ(read_all(log).size(), 3U);
+    EXPECT_EQ(records_of(log).size(), 3U);
     EXPECT_EQ(files_of(folder), files);
   };
   const std::string segment = "log-000000000000000";
@@ -457,7 +405,7 @@ TEST(FileLogSegments, AreCutWithTheLog) {
       EXPECT_EQ(log.append(record_of(kept + 1)), kept + 1U);
     }
     FileLog log(folder / "log", 5);
-    EXPECT_EQ(read_all(log).size(), kept + 1U);
+    EXPECT_EQ(records_of(log).size(), kept + 1U);
   }
 }
 
@@ -481,7 +429,7 @@ TEST(FileLogSegments, ThatAreDamagedOrMissingAreRefusedUnlessTheirLossIsAccepted
     FileLog log(folder / "log", 5, true);
     log.begin_writing();
     EXPECT_EQ(log.append(record_of(4)), 4U);
-    EXPECT_EQ(read_all(log).size(), 4U);
+    EXPECT_EQ(records_of(log).size(), 4U);
     EXPECT_EQ(read_file(log.cut_to()), lines_of(7, 7));
     if (damage != std::string_view("the file")) {
       EXPECT_EQ(read_file(fmt::format("{}.cut-at-{}", second.path.string(), second.begin)), bytes);
@@ -506,7 +454,7 @@ TEST(FileLogSegments, AreDroppedOnceACheckpointHasLearnedThem) {
     EXPECT_EQ(dropped(7, "checkpoint"), 6U);
     EXPECT_EQ(dropped(100, "checkpoint"), 9U) << "the last segment stays";
     EXPECT_EQ(log.append(record_of(13)), 13U);
-    EXPECT_EQ(read_all(log, log.begin()).size(), 4U);
+    EXPECT_EQ(records_of(log, log.begin()).size(), 4U);
   }
   FileLog log(folder / "log", 5);
   EXPECT_EQ(log.dropped(), 9U);
@@ -532,10 +480,10 @@ TEST(FileLogSegments, StayAsTheyAreWhenTheDiskIsFull) {
   }
   EXPECT_FALSE(log.text()->segments()[0].compressed);
   EXPECT_EQ(log.append(record_of(10)), 10U);
-  EXPECT_EQ(read_all(log).size(), 10U);
+  EXPECT_EQ(records_of(log).size(), 10U);
   log.compact({});
   EXPECT_EQ(files_of(folder).size(), 3U);
-  EXPECT_EQ(read_all(log).size(), 10U);
+  EXPECT_EQ(records_of(log).size(), 10U);
 }
 
 TEST(LogKeep, IsRefusedWithWhatItMayBe) {

@@ -20,7 +20,6 @@
 
 #include "serve/access_log.h"
 #include "serve/listener.h"
-#include "serve/routes.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/cases.h"
 #include "tests/support/message_of.h"
@@ -93,7 +92,7 @@ std::string post(const std::string& path, const std::string& body, const std::st
 std::string get(const std::string& path, const std::string& headers = "") {
   return fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", path, headers);
 }
-int status_of(const std::string& answer) {
+int code_of(const std::string& answer) {
   return answer.size() > 12 ? std::stoi(answer.substr(9, 3)) : 0;
 }
 nlohmann::json body_of(const std::string& answer) {
@@ -110,26 +109,19 @@ const std::string kRank = R"({"query": "q", "docs": [{"id": "a", "features": [1,
 
 class HttpServerTest : public testing::Test {
  protected:
-  /// With limits that no test reaches on a busy machine; a test of a limit sets it.
-  static HttpSettings quick() {
+  void SetUp() override {
     HttpSettings settings;
     settings.port = 0;
     settings.connections = 4;
     settings.body_bytes = 4096;
-    settings.request = std::chrono::seconds(10);
-    settings.idle = std::chrono::seconds(20);
-    return settings;
-  }
-  void start(const HttpSettings& settings) {
     Listener listener(settings);
     port_ = listener.port();
     server_ = std::make_unique<HttpServer>(std::vector{Surface{"", &small_.service}}, settings, listener);
     thread_ = std::thread([this] { server_->run(); });
-    while (status_of(Client(port()).ask(get("/healthz"))) != 200)
+    while (code_of(Client(port()).ask(get("/healthz"))) != 200)
       std::this_thread::sleep_for(milliseconds(5));
   }
   void TearDown() override {
-    if (!server_) return;
     server_->stop();
     thread_.join();
   }
@@ -142,54 +134,49 @@ class HttpServerTest : public testing::Test {
 };
 
 TEST_F(HttpServerTest, AcceptsChunkedBodies) {
-  start(quick());
   Client client(port());
   const std::string body =
       fmt::format("{:x};name=\"a value\"\r\n{}\r\n0\r\nTrailer: x\r\n\r\n", kRank.size(), kRank);
-  EXPECT_EQ(status_of(client.ask(chunked(body))), 200);
+  EXPECT_EQ(code_of(client.ask(chunked(body))), 200);
   const std::string two =
       fmt::format("1\r\n{}\r\n{:x}\r\n{}\r\n0\r\n\r\n", kRank[0], kRank.size() - 1, kRank.substr(1));
-  EXPECT_EQ(status_of(client.ask(chunked(two))), 200);
-  EXPECT_EQ(status_of(client.ask(get("/healthz"))), 200);
+  EXPECT_EQ(code_of(client.ask(chunked(two))), 200);
+  EXPECT_EQ(code_of(client.ask(get("/healthz"))), 200);
 }
 
 TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
-  start(quick());
   Client client(port());
   client.send(get("/healthz") + post("/v1/rank", kRank) + get("/nowhere") + get("/healthz"));
   EXPECT_TRUE(body_of(client.receive()).contains("alive"));
   EXPECT_TRUE(body_of(client.receive()).contains("impression"));
-  EXPECT_EQ(status_of(client.receive()), 404);
+  EXPECT_EQ(code_of(client.receive()), 404);
   EXPECT_TRUE(client.is_closed());
 }
 
 TEST_F(HttpServerTest, AnswersOtherFormsOfRequests) {
-  start(quick());
   Client client(port());
-  EXPECT_EQ(status_of(client.ask(get("/healthz?full=1"))), 200);
-  EXPECT_EQ(status_of(client.ask(get("http://localhost:8080/healthz"))), 200);
+  EXPECT_EQ(code_of(client.ask(get("/healthz?full=1"))), 200);
+  EXPECT_EQ(code_of(client.ask(get("http://localhost:8080/healthz"))), 200);
   client.send("HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" + get("/v1/stats"));
   // One answer by its length, so the second one follows the first one's head.
   EXPECT_NE(client.receive().find("HTTP/1.1 200 OK", 1), std::string::npos);
-  EXPECT_EQ(status_of(Client(port()).ask("GET /healthz HTTP/1.0\r\n\r\n")), 200);
+  EXPECT_EQ(code_of(Client(port()).ask("GET /healthz HTTP/1.0\r\n\r\n")), 200);
   Client old(port());
-  EXPECT_EQ(status_of(old.ask("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")), 200);
-  EXPECT_EQ(status_of(old.ask("GET /healthz HTTP/1.0\r\n\r\n")), 200);
+  EXPECT_EQ(code_of(old.ask("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")), 200);
+  EXPECT_EQ(code_of(old.ask("GET /healthz HTTP/1.0\r\n\r\n")), 200);
   EXPECT_TRUE(old.is_closed());
 }
 
 TEST_F(HttpServerTest, AsksForAnExpectedBody) {
-  start(quick());
   Client client(port());
   const std::string request = post("/v1/rank", kRank, "Expect: 100-continue\r\n");
   const std::size_t head = request.find("\r\n\r\n") + 4;
-  EXPECT_EQ(status_of(client.ask(request.substr(0, head))), 100);
-  EXPECT_EQ(status_of(client.ask(request.substr(head))), 200);
-  EXPECT_EQ(status_of(Client(port()).ask(post("/v1/rank", kRank, "Expect: gold\r\n"))), 417);
+  EXPECT_EQ(code_of(client.ask(request.substr(0, head))), 100);
+  EXPECT_EQ(code_of(client.ask(request.substr(head))), 200);
+  EXPECT_EQ(code_of(Client(port()).ask(post("/v1/rank", kRank, "Expect: gold\r\n"))), 417);
 }
 
 TEST_F(HttpServerTest, SendsTheModelOnlyWhenItHasChanged) {
-  start(quick());
   Client client(port());
   const std::string whole = client.ask(get("/v1/model"));
   const std::size_t begin = whole.find("ETag: ") + 6;
@@ -197,7 +184,7 @@ TEST_F(HttpServerTest, SendsTheModelOnlyWhenItHasChanged) {
   EXPECT_EQ(tag.size(), 34);
   for (const std::string& given : {tag, "W/" + tag, "\"other\", " + tag, std::string("*")}) {
     const std::string answer = client.ask(get("/v1/model", "If-None-Match: " + given + "\r\n"));
-    EXPECT_EQ(status_of(answer), 304) << given;
+    EXPECT_EQ(code_of(answer), 304) << given;
     EXPECT_TRUE(answer.ends_with("\r\n\r\n"));
     EXPECT_TRUE(contains(answer, "ETag: " + tag));
   }
@@ -206,11 +193,10 @@ TEST_F(HttpServerTest, SendsTheModelOnlyWhenItHasChanged) {
 }
 
 TEST_F(HttpServerTest, RejectsWithAnErrorBody) {
-  start(quick());
   const auto outcome = [&](const std::string& bytes) {
     const std::string answer = Client(port()).ask(bytes);
     const std::size_t allowed = answer.find("Allow: ");
-    return fmt::format("{}{}{}", status_of(answer),
+    return fmt::format("{}{}{}", code_of(answer),
                        allowed == std::string::npos
                            ? ""
                            : ", " + answer.substr(allowed, answer.find('\r', allowed) - allowed),
@@ -228,14 +214,13 @@ TEST_F(HttpServerTest, RejectsWithAnErrorBody) {
 }
 
 TEST_F(HttpServerTest, RejectsMalformedRequestsAndCloses) {
-  start(quick());
   // Each is followed by a request that must not be answered.
   const auto outcome = [&](const std::string& bytes) {
     Client client(port());
     const std::string answer = client.ask(bytes + get("/healthz"));
     const bool is_told = answer.find("Connection: close\r\n") != std::string::npos;
     const bool has_error = body_of(answer).contains("error");
-    return fmt::format("{}{}{}", status_of(answer), is_told && client.is_closed() ? ", closed" : "",
+    return fmt::format("{}{}{}", code_of(answer), is_told && client.is_closed() ? ", closed" : "",
                        has_error ? " with an error" : "");
   };
   expect_cases("serve/http_server_test.txt", "malformed", outcome);
@@ -243,22 +228,21 @@ TEST_F(HttpServerTest, RejectsMalformedRequestsAndCloses) {
 }
 
 TEST_F(HttpServerTest, RejectsConnectionsBeyondTheLimit) {
-  start(quick());
   std::vector<std::unique_ptr<Client>> clients;
   for (int number = 0; number < 4; ++number) {
     clients.push_back(std::make_unique<Client>(port()));
-    EXPECT_EQ(status_of(clients.back()->ask(get("/v1/stats"))), 200);
+    EXPECT_EQ(code_of(clients.back()->ask(get("/v1/stats"))), 200);
   }
   const std::string answer = Client(port()).ask(get("/v1/stats"));
-  EXPECT_EQ(status_of(answer), 503);
+  EXPECT_EQ(code_of(answer), 503);
   EXPECT_TRUE(contains(answer, "Retry-After: 1\r\n"));
-  EXPECT_EQ(status_of(Client(port()).ask(get("/readyz"))), 200) << "health checks have room of their own";
-  EXPECT_EQ(status_of(clients.front()->ask(get("/v1/stats"))), 200);
+  EXPECT_EQ(code_of(Client(port()).ask(get("/readyz"))), 200) << "health checks have room of their own";
+  EXPECT_EQ(code_of(clients.front()->ask(get("/v1/stats"))), 200);
   clients.clear();
   int status = 0;
   for (int time = 0; time < 100 && status != 200; ++time) {
     std::this_thread::sleep_for(milliseconds(50));
-    status = status_of(Client(port()).ask(get("/v1/stats")));
+    status = code_of(Client(port()).ask(get("/v1/stats")));
   }
   EXPECT_EQ(status, 200);
 }

@@ -5,9 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -80,21 +78,7 @@ TEST_F(LearnerTest, MatchesARankerFedDirectly) {
   EXPECT_GT(moved, 0.1);
 }
 
-TEST_F(LearnerTest, LearnsTheSameLiveAndFromTheLog) {
-  Learner learner(make_served(), log, settings_in(folder, 7));
-  learner.start();
-  for (int number = 1; number <= kRounds; ++number) {
-    log.append(liked_first_feature(number));
-    if (number % 9 == 0) learner.write_checkpoint();
-    if (number % 5 == 0) learner.state();
-  }
-  wait_for_round(learner, kRounds);
-  const Learner::State state = learner.state();
-  EXPECT_EQ(state.round, static_cast<std::uint64_t>(kRounds));
-  EXPECT_EQ(state.fingerprint, uninterrupted(kRounds).fingerprint);
-}
-
-TEST(Learner, LearnsWhatClicksAreWorth) {
+TEST(Learner, LearnsWhatClicksAreWorthTheSameLiveAndFromTheLog) {
   const auto rewarded = [](int number) {
     FeedbackRecord record = liked_first_feature(number);
     if (number % 3 == 0) return record;  // what was done there is worth as much as clicks
@@ -110,7 +94,11 @@ TEST(Learner, LearnsWhatClicksAreWorth) {
       FileLog log(folder / "log", 1);
       Learner learner(make_served(kind), log, settings_in(folder, 7));
       learner.start();
-      for (int number = 1; number <= kRounds; ++number) log.append(rewarded(number));
+      for (int number = 1; number <= kRounds; ++number) {
+        log.append(rewarded(number));
+        if (number % 9 == 0) learner.write_checkpoint();
+        if (number % 5 == 0) learner.state();
+      }
       wait_for_round(learner, kRounds);
       live = learner.state();
     }
@@ -154,75 +142,19 @@ class WrappedRanker : public OnlineRanker {
   std::unique_ptr<OnlineRanker> ranker_ = make_served();
 };
 
-/// Cannot learn every tenth round.
-class StumblingRanker : public WrappedRanker {
- public:
-  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-    if (feedback.round % 10 == 0) throw NumericError("The loss is inf.");
-    return WrappedRanker::learn(context, feedback);
-  }
-};
-
-/// Takes 10 ms to copy, and as long to save.
-class LargeRanker : public WrappedRanker {
- public:
-  static constexpr std::chrono::milliseconds kTime{10};
-  static inline std::atomic<int> frozen = 0;
-  static inline std::atomic<int> saved = 0;
-
-  std::shared_ptr<const FrozenRanker> freeze() const override {
-    ++frozen;
-    std::this_thread::sleep_for(kTime);
-    return WrappedRanker::freeze();
-  }
-  void save(StateWriter& state) const override {
-    ++saved;
-    std::this_thread::sleep_for(kTime);
-    WrappedRanker::save(state);
-  }
-};
-
-TEST_F(LearnerTest, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
-  Learner learner(std::make_unique<LargeRanker>(), log, settings_in(folder, 1));
-  LargeRanker::frozen = LargeRanker::saved = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  learner.start();
-  for (int number = 1; number <= 100; ++number) {
-    fill(log, number, number);
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-  }
-  for (int time = 0; time < 2000 && LargeRanker::frozen < 2; ++time)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  const int frozen = LargeRanker::frozen;
-  const int saved = LargeRanker::saved;
-  const auto took = std::chrono::steady_clock::now() - begin;
-  // One at once, and then one in each tenfold of its time at most.
-  EXPECT_LE(frozen, 2 + took / (10 * LargeRanker::kTime));
-  EXPECT_LE(saved, 2 + took / (10 * LargeRanker::kTime));
-  EXPECT_GE(frozen, 2);
-  wait_for_round(learner, 100);
-  fill(log, 101, 101);
-  const std::uint64_t asked = learner.state().round;
-  EXPECT_GE(asked, 100U);
-  EXPECT_GE(learner.latest()->round,
-            asked);  // a state comes with its lists; the thread may be further by now
-  learner.stop(seconds(20));
-  EXPECT_EQ(learner.latest()->round, 101U);
-  Learner resumed(make_served(), log, settings_in(folder));
-  EXPECT_EQ(resumed.restored_round(), 101U);
-}
-
-/// Takes some time for each.
+/// Takes some time for each call, and may fail.
 class SlowRanker : public WrappedRanker {
  public:
   struct Times {
     std::chrono::milliseconds figures{0}, freeze{0}, save{0}, learn{0};
-    std::atomic<int> saved = 0, measured = 0;
+    std::atomic<int> saved = 0, measured = 0, frozen = 0;
     std::atomic<bool> freeze_fails = false;
+    bool stumbles = false;  // every tenth round
   };
   explicit SlowRanker(Times& times) : times_(&times) {}
 
   LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    if (times_->stumbles && feedback.round % 10 == 0) throw NumericError("The loss is inf.");
     std::this_thread::sleep_for(times_->learn);
     return WrappedRanker::learn(context, feedback);
   }
@@ -233,6 +165,7 @@ class SlowRanker : public WrappedRanker {
   }
   std::shared_ptr<const FrozenRanker> freeze() const override {
     if (times_->freeze_fails) throw NumericError("The copy is inf.");
+    ++times_->frozen;
     std::this_thread::sleep_for(times_->freeze);
     return WrappedRanker::freeze();
   }
@@ -245,6 +178,38 @@ class SlowRanker : public WrappedRanker {
  private:
   Times* times_;
 };
+
+TEST_F(LearnerTest, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
+  constexpr std::chrono::milliseconds kTime{10};
+  SlowRanker::Times times;
+  times.freeze = times.save = kTime;
+  Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder, 1));
+  times.frozen = times.saved = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  learner.start();
+  for (int number = 1; number <= 100; ++number) {
+    fill(log, number, number);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+  wait_until([&] { return times.frozen >= 2; });
+  const int frozen = times.frozen;
+  const int saved = times.saved;
+  const auto took = std::chrono::steady_clock::now() - begin;
+  // One at once, and then one in each tenfold of its time at most.
+  EXPECT_LE(frozen, 2 + took / (10 * kTime));
+  EXPECT_LE(saved, 2 + took / (10 * kTime));
+  EXPECT_GE(frozen, 2);
+  wait_for_round(learner, 100);
+  fill(log, 101, 101);
+  const std::uint64_t asked = learner.state().round;
+  EXPECT_GE(asked, 100U);
+  EXPECT_GE(learner.latest()->round,
+            asked);  // a state comes with its lists; the thread may be further by now
+  learner.stop(seconds(20));
+  EXPECT_EQ(learner.latest()->round, 101U);
+  Learner resumed(make_served(), log, settings_in(folder));
+  EXPECT_EQ(resumed.restored_round(), 101U);
+}
 
 // It has published by 10 times 20 ms, its figures are due after 50 times 30 ms, the next copy 10 times 20
 // ms after the first.
@@ -304,8 +269,7 @@ TEST_F(LearnerTest, SavesADueCheckpointThoughNoFeedbackFollows) {
   fill(log, 1, 1);
   wait_for_round(learner, 1);
   fill(log, 2, 2);
-  for (int time = 0; time < 1000 && times.saved < 2; ++time)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  wait_until([&] { return times.saved >= 2; });
   EXPECT_EQ(times.saved, 2);
 }
 
@@ -329,11 +293,13 @@ TEST_F(LearnerTest, SavesTheLastCheckpointThoughItCannotPublish) {
 TEST(Learner, SkipsAndCountsFeedbackThatCannotBeLearned) {
   const ExpectedWarnings warnings;
   const TemporaryFolder folder;
+  SlowRanker::Times times;
+  times.stumbles = true;
   Learner::State expected;
   {
     FileLog log(folder / "log", 1);
     fill(log, 1, kRounds);
-    Learner learner(std::make_unique<StumblingRanker>(), log, settings_in(folder));
+    Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
     learner.start();
     wait_for_round(learner, kRounds);
     EXPECT_FALSE(learner.failure());
@@ -344,7 +310,7 @@ TEST(Learner, SkipsAndCountsFeedbackThatCannotBeLearned) {
     EXPECT_EQ(warnings.count("The loss is inf."), 3) << "the 1st, the 2nd and the 4th are told";
   }
   FileLog log(folder / "log", 1);
-  Learner resumed(std::make_unique<StumblingRanker>(), log, settings_in(folder));
+  Learner resumed(std::make_unique<SlowRanker>(times), log, settings_in(folder));
   EXPECT_EQ(resumed.restored_round(), static_cast<std::uint64_t>(kRounds));
   EXPECT_EQ(resumed.state().skipped, 4U);
   EXPECT_EQ(resumed.state().fingerprint, expected.fingerprint);
@@ -430,9 +396,7 @@ TEST_F(LearnerTest, LeavesTheRestForTheNextStartAfterATimeout) {
   EXPECT_EQ(learner.state().fingerprint, uninterrupted(kRounds).fingerprint);
 }
 
-TEST(Learner, SaysAtItsEndThatTheCheckpointCouldNotBeSaved) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, SaysAtItsEndThatTheCheckpointCouldNotBeSaved) {
   fill(log, 1, 5);
   Learner learner(make_served(), log, settings_in(folder));
   learner.start();
@@ -446,9 +410,7 @@ TEST(Learner, SaysAtItsEndThatTheCheckpointCouldNotBeSaved) {
   EXPECT_EQ(warnings.count("Could not save the checkpoint of round 5."), 1);
 }
 
-TEST(Learner, TriesACheckpointAgainThatFailedWhenItWasAskedFor) {
-  const TemporaryFolder folder;
-  FileLog log(folder / "log", 1);
+TEST_F(LearnerTest, TriesACheckpointAgainThatFailedWhenItWasAskedFor) {
   fill(log, 1, 5);
   {
     Learner learner(make_served(), log, settings_in(folder));
@@ -463,37 +425,23 @@ TEST(Learner, TriesACheckpointAgainThatFailedWhenItWasAskedFor) {
   EXPECT_EQ(Learner(make_served(), log, settings_in(folder)).restored_round(), 5U);
 }
 
-TEST(Learner, RejectsCheckpointsOfAnotherServiceOrLog) {
-  const TemporaryFolder folder;
-  {
-    FileLog log(folder / "log", 1);
-    fill(log, 1, 5);
-    Learner learner(make_served(), log, settings_in(folder));
-    learner.learn_all();
-    learner.write_checkpoint();
-    LearnerSettings other = settings_in(folder);
-    other.identity = "another";
-    EXPECT_THROW(Learner(make_served(), log, other), IoError);
-  }
-  FileLog others(folder / "other", 1);
-  fill(others, 2, 6);
-  EXPECT_THROW(Learner(make_served(), others, settings_in(folder)), IoError);
-}
-
-/// The files of a folder and their bytes.
-std::map<std::string, std::string> files_in(const std::filesystem::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    files[entry.path().filename().string()] = read_file(entry.path());
-  return files;
-}
-
-void learn_with_checkpoint(const TemporaryFolder& folder, int first, int last) {
-  FileLog log(folder / "log", 1);
+void learn_with_checkpoint(FileLog& log, const TemporaryFolder& folder, int first, int last) {
   fill(log, first, last);
   Learner learner(make_served(), log, settings_in(folder));
   learner.learn_all();
   learner.write_checkpoint();
+}
+
+void learn_with_checkpoint(const TemporaryFolder& folder, int first, int last) {
+  FileLog log(folder / "log", 1);
+  learn_with_checkpoint(log, folder, first, last);
+}
+
+TEST_F(LearnerTest, RejectsACheckpointOfAnotherService) {
+  learn_with_checkpoint(log, folder, 1, 5);
+  LearnerSettings other = settings_in(folder);
+  other.identity = "another";
+  EXPECT_THROW(Learner(make_served(), log, other), IoError);
 }
 
 // The log was cut, or belongs to another service, though its records are valid.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "serve/api_error.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
@@ -26,20 +26,6 @@ FeedbackRecord list_of(std::vector<std::string> docs, std::int64_t time = 0) {
   list.time = time;
   for (auto& doc : docs) list.docs.push_back({doc, false});
   return list;
-}
-
-template <class Call>
-ApiError refusal_of(const Call& call) {
-  try {
-    call();
-  } catch (const ApiError& error) {
-    return error;
-  }
-  return {200, "", ""};
-}
-template <class Call>
-int status_of(const Call& call) {
-  return refusal_of(call).status();
 }
 
 /// Open lists with a log; time is told, not measured, and in milliseconds.
@@ -78,16 +64,25 @@ struct Answered {
   std::optional<FirstAnswers> lists;
 };
 
-TEST(FirstAnswersTest, AcceptsClicksByRankAndById) {
-  Answered answered;
+TEST(FirstAnswersTest, CountsClicksByRankAndByIdOnceAlsoAfterARestart) {
+  Answered answered({1, std::chrono::seconds(10)});
+  answered.add(answered.open(), {});
   const std::string id = answered.open();
   const auto outcome = answered.add(id, {{2, ""}, {-1, "a"}});
   EXPECT_FALSE(outcome.duplicate);
-  EXPECT_EQ(outcome.round, 1U);
+  EXPECT_EQ(outcome.round, 2U);
   EXPECT_EQ(outcome.clicks, (std::vector<std::uint8_t>{1, 0, 1}));
   EXPECT_EQ(answered.logged().impression, id);
   EXPECT_EQ(answered.logged().clicks, outcome.clicks);
   EXPECT_EQ(answered.lists->counts().open, 0U);
+  for (int start = 0; start < 2; ++start) {
+    const auto again = answered.add(id, {{-1, "c"}, {0, ""}});
+    EXPECT_TRUE(again.duplicate);
+    EXPECT_EQ(again.round, 2U);
+    EXPECT_EQ(status_of([&] { answered.add(id, {}); }), 409);
+    EXPECT_EQ(answered.log->rounds(), 2U);
+    answered.start();
+  }
 }
 
 TEST(FirstAnswersTest, AsksWhetherAnIntegerIsARankOrAnId) {
@@ -112,29 +107,6 @@ TEST(FirstAnswersTest, AsksWhetherAnIntegerIsARankOrAnId) {
   EXPECT_EQ(clicked({{-1, "1", "ids"}}), at(2));
   EXPECT_EQ(clicked({{4, "", "ranks"}}), "ranks[0]: Rank 4 was not shown; ranks go from 0 to 3.");
   EXPECT_EQ(clicked({{-1, "9", "ids"}}), "ids[0]: Document '9' was not shown in this impression.");
-}
-
-TEST(FirstAnswersTest, CountsFeedbackOnce) {
-  Answered answered;
-  answered.add(answered.open(), {});
-  const std::string id = answered.open();
-  answered.add(id, {{1, ""}});
-  // The same clicks, by ID instead of by rank.
-  const auto again = answered.add(id, {{-1, "b"}});
-  EXPECT_TRUE(again.duplicate);
-  EXPECT_EQ(again.round, 2U);
-  EXPECT_EQ(status_of([&] { answered.add(id, {}); }), 409);
-  EXPECT_EQ(answered.log->rounds(), 2U);
-}
-
-TEST(FirstAnswersTest, RemembersAnswersOfEarlierRuns) {
-  Answered answered;
-  const std::string id = answered.open();
-  answered.add(id, {{1, ""}});
-  answered.start();
-  const auto again = answered.add(id, {{1, ""}});
-  EXPECT_TRUE(again.duplicate);
-  EXPECT_EQ(again.round, 1U);
 }
 
 TEST(FirstAnswersTest, RejectsInvalidClicks) {
@@ -176,12 +148,6 @@ TEST(FirstAnswersTest, TellsBeingWrittenFromOtherClicks) {
   EXPECT_EQ(other.status(), 409);
   EXPECT_EQ(other.code(), "other_clicks_accepted");
   EXPECT_EQ(other.retry_after(), 0);
-}
-
-TEST(FirstAnswersTest, AnswersTheLastOneAtTheLimit) {
-  Answered one({1, std::chrono::seconds(10)});
-  const std::string id = one.open();
-  EXPECT_EQ(status_of([&] { one.add(id, {}); }), 200);
 }
 
 FeedbackRecord large_list(std::size_t docs, std::int64_t columns) {
@@ -280,7 +246,7 @@ TEST(FirstAnswersMemory, RejectsAListThatCannotFit) {
   const std::string small = answered.lists->open(large_list(2, 10), 2, 0);
   EXPECT_EQ(status_of([&] { answered.lists->open(large_list(1000, 100), 1000, 0); }), 413);
   EXPECT_EQ(status_of([&] { answered.add(small, {}); }), 200);
-  // What is being written cannot be forgotten.
+  // A list that is being written cannot be forgotten.
   Answered tight({100, std::chrono::seconds(10), 3'000});
   const auto open = [&] { return tight.lists->open(large_list(10, 10), 10, 0); };
   const std::string written = open();

@@ -1,8 +1,8 @@
-#include "serve/query_text.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "serve/requests.h"
 
 namespace olrank {
 namespace {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "core/io/atomic_file.h"
-#include "serve/api_error.h"
 #include "serve/document_store.h"
 #include "serve/model_follower.h"
 #include "serve/redis_lists.h"
 #include "serve/redis_log.h"
 #include "serve/service_identity.h"
 #include "tests/serve/service_fixture.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/cases.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
@@ -44,15 +44,6 @@ FeedbackRecord list_of(int number) {
   list.impression.clear();
   list.time = utc_milliseconds();
   return list;
-}
-
-int rejection_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ApiError& error) {
-    return error.status();
-  }
-  return 200;
 }
 
 TEST(RedisAddressTest, ReadsAddressesAndSaysWhatIsWrong) {
@@ -96,7 +87,7 @@ class RedisTest : public testing::Test {
   std::unique_ptr<RedisLog> log;
 };
 
-/// The same calls on a file's store and on this one give the same answers and the same records.
+/// A file's store and this one give the same answers and the same records to the same calls.
 TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
   const TemporaryFolder folder;
   FileLog file(folder / "log", 100);
@@ -111,7 +102,7 @@ TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
     const std::vector<Click> unknown = {{-1, "d4"}};
     for (ImpressionStore* store :
          {static_cast<ImpressionStore*>(&alone), static_cast<ImpressionStore*>(&shared)}) {
-      EXPECT_EQ(rejection_of([&] { store->add(id, unknown, {}); }), 422);
+      EXPECT_EQ(status_of([&] { store->add(id, unknown, {}); }), 422);
       const ImpressionStore::Outcome first = store->add(id, clicks, {});
       EXPECT_FALSE(first.duplicate);
       EXPECT_EQ(first.round, number);
@@ -119,9 +110,9 @@ TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
       const ImpressionStore::Outcome again = store->add(id, clicks, {});
       EXPECT_TRUE(again.duplicate);
       EXPECT_EQ(again.round, number);
-      EXPECT_EQ(rejection_of([&] { store->add(id, {}, {}); }), 409);
-      EXPECT_EQ(rejection_of([&] { store->add("ffffffffffffffff-99", clicks, {}); }), 410);
-      EXPECT_EQ(rejection_of([&] { store->add("nonsense", clicks, {}); }), 404);
+      EXPECT_EQ(status_of([&] { store->add(id, {}, {}); }), 409);
+      EXPECT_EQ(status_of([&] { store->add("ffffffffffffffff-99", clicks, {}); }), 410);
+      EXPECT_EQ(status_of([&] { store->add("nonsense", clicks, {}); }), 404);
     }
     bodies = log->read(0, 100, std::chrono::milliseconds(1));
     ASSERT_EQ(std::ssize(bodies), number);
@@ -140,11 +131,11 @@ TEST_F(RedisTest, UnknownListsHoldAFewThreadsAtMost) {
   };
   // This process knows that it has given no such ID, and asks once.
   int before = calls();
-  EXPECT_EQ(rejection_of([&] { lists.add(fmt::format("{}-2", kStart), {}, {}); }), 410);
+  EXPECT_EQ(status_of([&] { lists.add(fmt::format("{}-2", kStart), {}, {}); }), 410);
   EXPECT_EQ(calls() - before, 2);
   // Another process may have, and its list be on the way.
   before = calls();
-  EXPECT_EQ(rejection_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);
+  EXPECT_EQ(status_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);
   EXPECT_GT(calls() - before, 4);
   std::atomic<int> expired = 0;
   std::atomic<int> sent_away = 0;
@@ -152,7 +143,7 @@ TEST_F(RedisTest, UnknownListsHoldAFewThreadsAtMost) {
   constexpr int kThreads = 40;
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&] {
-      const int status = rejection_of([&] { lists.add("ffffffffffffffff-2", {}, {}); });
+      const int status = status_of([&] { lists.add("ffffffffffffffff-2", {}, {}); });
       expired += status == 410 ? 1 : 0;
       sent_away += status == 503 ? 1 : 0;
     });
@@ -161,7 +152,7 @@ TEST_F(RedisTest, UnknownListsHoldAFewThreadsAtMost) {
   EXPECT_EQ(expired + sent_away, kThreads);
   EXPECT_GE(expired, 8);
   EXPECT_GT(sent_away, 0);
-  EXPECT_EQ(rejection_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);  // there is room again
+  EXPECT_EQ(status_of([&] { lists.add("ffffffffffffffff-2", {}, {}); }), 410);  // there is room again
 }
 
 TEST_F(RedisTest, FeedbackGoesToAnyProcessAndCountsOnceEverywhere) {
@@ -201,16 +192,13 @@ TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
   const ImpressionStore::Outcome cart = first.add(id, {}, std::vector{Event{{-1, "d0"}, "cart", 0}});
   EXPECT_EQ(cart.clicks, (std::vector<std::uint8_t>{1, 0, 1}));
   EXPECT_FALSE(cart.round.has_value());
-  EXPECT_EQ(rejection_of([&] { first.add(id, {}, std::vector{Event{{2, ""}, "wish", 0}}); }), 422);
+  EXPECT_EQ(status_of([&] { first.add(id, {}, std::vector{Event{{2, ""}, "wish", 0}}); }), 422);
   const std::string refusal = message_of<InvalidArgument>(
       [&] { RedisLists::require_types(*client, EventTypes::parse("click=1")); });
   EXPECT_TRUE(contains(refusal, "of types that this start does not name: cart (1)."));
   RedisLists::require_types(*client, settings.types);
   std::size_t closed = 0;
-  for (int time = 0; time < 1000 && closed < 2; ++time) {
-    closed += first.close_due().size() + second.close_due().size();
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  wait_until([&] { return (closed += first.close_due().size() + second.close_due().size()) >= 2; });
   EXPECT_EQ(closed, 2U);
   EXPECT_EQ(log->rounds(), 2U);
   const std::vector<std::string> bodies = log->read(0, 10, std::chrono::milliseconds(1));
@@ -272,11 +260,10 @@ TEST_F(RedisTest, AServerWithoutMemoryLosesNoList) {
   RedisLists lists(*log, {}, kStart);
   const std::vector<Click> clicks = {{1, ""}};
   const std::string id = lists.open(list_of(1), 3);
-  EXPECT_EQ(rejection_of([&] { lists.add(id, clicks, {}); }), 503);
+  EXPECT_EQ(status_of([&] { lists.add(id, clicks, {}); }), 503);
   EXPECT_EQ(warnings.count("Lists wait in this process"), 1);
   client->call({"CONFIG", "SET", "maxmemory", "0"});
-  for (int time = 0; time < 500 && lists.counts().open > 0; ++time)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  wait_until([&] { return lists.counts().open == 0; });
   EXPECT_EQ(lists.add(id, clicks, {}).round, 1U);
   EXPECT_EQ(warnings.count("takes lists again"), 1);
 }
@@ -290,7 +277,7 @@ TEST_F(RedisTest, AServerThatLostItsDataAcknowledgesNothing) {
   const std::string other = lists.open(list_of(2), 3);
   lists.keep_open();
   const std::vector<Click> clicks = {{1, ""}};
-  EXPECT_EQ(rejection_of([&] { lists.add(id, clicks, {}); }), 410);
+  EXPECT_EQ(status_of([&] { lists.add(id, clicks, {}); }), 410);
   EXPECT_TRUE(contains(message_of<RedisError>([&] { lists.add(other, clicks, {}); }), "has lost its data"));
   // Replicas keep what they have, so that this is not as if the settings were replaced.
   EXPECT_TRUE(contains(message_of<IoError>([&] { log->poll(); }), "has lost its data"));
@@ -431,20 +418,8 @@ std::string answer_list(RedisLists& lists, int number) {
 /// The lists of an archive, in order.
 std::vector<std::string> archived_lists(const FileLog& file) {
   std::vector<std::string> ids;
-  FileLog::Reader reader(file, 0);
-  FeedbackRecord record;
-  for (std::string_view line; reader.next(line);) {
-    EXPECT_FALSE(parse_record(line, record));
-    ids.push_back(record.impression);
-  }
+  for (const FeedbackRecord& record : records_of(file)) ids.push_back(record.impression);
   return ids;
-}
-
-template <class Condition>
-void wait_until(const Condition& holds) {
-  for (int time = 0; time < 2000 && !holds(); ++time)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  ASSERT_TRUE(holds());
 }
 
 /// Feedback is refused until the server has its records back.
@@ -459,26 +434,41 @@ std::uint64_t round_of_retried(RedisLists& lists, const std::string& id, int num
   return 0;
 }
 
-TEST_F(RedisTest, RecordsThatTheServerLostAreSentAgainWithTheirRounds) {
+/// A log that has begun, with its lists and the folders of its learners.
+class ArchiveTest : public RedisTest {
+ protected:
+  void SetUp() override {
+    RedisTest::SetUp();
+    if (!log) return;
+    log->begin(some_settings(), false);
+    lists.emplace(*log, RedisLists::Settings{}, kStart);
+  }
+  /// Shows and answers lists; their IDs.
+  std::vector<std::string> answer(int first, int last) {
+    std::vector<std::string> ids;
+    for (int number = first; number <= last; ++number) ids.push_back(answer_list(*lists, number));
+    return ids;
+  }
+
   const ExpectedWarnings warnings;
   const TemporaryFolder folder;
-  log->begin(some_settings(), false);
-  RedisLists lists(*log, {}, kStart);
+  std::optional<RedisLists> lists;
+};
+
+TEST_F(ArchiveTest, RecordsThatTheServerLostAreSentAgainWithTheirRounds) {
   Process process(folder, "learner", *log);
-  std::vector<std::string> ids;
-  for (int number = 1; number <= 30; ++number) {
-    if (number == 21) server->keep();
-    ids.push_back(answer_list(lists, number));
-  }
+  std::vector<std::string> ids = answer(1, 20);
+  server->keep();
+  for (const std::string& id : answer(21, 30)) ids.push_back(id);
   wait_until([&] { return process.file.rounds() == 30; });
   server->set_back();
   for (int number = 31; number <= 40; ++number) {
-    ids.push_back(lists.open(list_of(number), 5));
-    EXPECT_EQ(round_of_retried(lists, ids.back(), number), number);
+    ids.push_back(lists->open(list_of(number), 5));
+    EXPECT_EQ(round_of_retried(*lists, ids.back(), number), number);
   }
   // Acknowledged feedback stays acknowledged, though the server had forgotten it.
-  EXPECT_TRUE(lists.add(ids[24], liked_clicks(25), {}).duplicate);
-  EXPECT_EQ(lists.add(ids[24], liked_clicks(25), {}).round, 25U);
+  EXPECT_TRUE(lists->add(ids[24], liked_clicks(25), {}).duplicate);
+  EXPECT_EQ(lists->add(ids[24], liked_clicks(25), {}).round, 25U);
   wait_until([&] { return process.file.rounds() == 40; });
   EXPECT_EQ(archived_lists(process.file), ids);
   wait_for_round(process.learner, 40);
@@ -490,20 +480,19 @@ TEST_F(RedisTest, RecordsThatTheServerLostAreSentAgainWithTheirRounds) {
 
 /// A process that has seen no more may use the lost rounds before the learner is back. Nothing is lost: the
 /// learner's records come behind, and its archive is taken up where the two still agree.
-TEST_F(RedisTest, RoundsThatWereUsedAgainAreToldAndNoRecordIsLost) {
-  const ExpectedWarnings warnings;
-  const TemporaryFolder folder;
-  log->begin(some_settings(), false);
+TEST_F(ArchiveTest, RoundsThatWereUsedAgainAreToldAndNoRecordIsLost) {
   std::vector<std::string> ids;
+  const auto answer_more = [&](RedisLists& to, int first, int last) {
+    for (int number = first; number <= last; ++number) ids.push_back(answer_list(to, number));
+  };
   {
-    RedisLists lists(*log, {}, kStart);
     Process process(folder, "learner", *log);
-    for (int number = 1; number <= 20; ++number) ids.push_back(answer_list(lists, number));
-    ids.push_back(lists.open(list_of(21), 5));
-    lists.keep_open();
+    answer_more(*lists, 1, 20);
+    ids.push_back(lists->open(list_of(21), 5));
+    lists->keep_open();
     server->keep();
-    lists.add(ids.back(), liked_clicks(21), {});
-    for (int number = 22; number <= 30; ++number) ids.push_back(answer_list(lists, number));
+    lists->add(ids.back(), liked_clicks(21), {});
+    answer_more(*lists, 22, 30);
     wait_until([&] { return process.file.rounds() == 30; });
   }
   server->set_back();
@@ -511,9 +500,9 @@ TEST_F(RedisTest, RoundsThatWereUsedAgainAreToldAndNoRecordIsLost) {
   RedisLog fresh(fresh_client, {});
   fresh.begin(some_settings(), false);
   fresh.poll();
-  RedisLists lists(fresh, {}, "fedcba9876543210");
-  for (int number = 31; number <= 34; ++number) ids.push_back(answer_list(lists, number));
-  EXPECT_EQ(lists.add(ids[20], liked_clicks(21), {}).round, 25U);  // its user repeats it
+  RedisLists later(fresh, {}, "fedcba9876543210");
+  answer_more(later, 31, 34);
+  EXPECT_EQ(later.add(ids[20], liked_clicks(21), {}).round, 25U);  // its user repeats it
   for (int time = 0; time < 2; ++time) {
     try {
       Process(folder, "learner", fresh);
@@ -540,13 +529,9 @@ TEST_F(RedisTest, RoundsThatWereUsedAgainAreToldAndNoRecordIsLost) {
 }
 
 /// A learner that runs while its records are replaced stops publishing, and says so.
-TEST_F(RedisTest, ALearnerWithOtherRecordsStopsPublishing) {
-  const ExpectedWarnings warnings;
-  const TemporaryFolder folder;
-  log->begin(some_settings(), false);
-  RedisLists lists(*log, {}, kStart);
+TEST_F(ArchiveTest, ALearnerWithOtherRecordsStopsPublishing) {
   Process process(folder, "learner", *log);
-  for (int number = 1; number <= 30; ++number) answer_list(lists, number);
+  answer(1, 30);
   wait_until([&] { return log->model_round() == 30; });
   client->call({"EVAL",
                 R"lua(
@@ -563,7 +548,7 @@ redis.call('HSET', 'olrank:chain', 'round', '28', 'hash', 'other'))lua",
   EXPECT_NE(log->fault()->find("From record 28 on"), std::string::npos) << *log->fault();
   EXPECT_EQ(warnings.count("It publishes no more models"), 1);
   EXPECT_EQ(warnings.count("was sent to the server again, as record"), 3);
-  EXPECT_EQ(answer_list(lists, 32).size(), 19U);  // others go on
+  EXPECT_EQ(answer_list(*lists, 32).size(), 19U);  // others go on
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(process.file.rounds(), 30U);
   EXPECT_EQ(log->model_round(), 30);
@@ -572,26 +557,21 @@ redis.call('HSET', 'olrank:chain', 'round', '28', 'hash', 'other'))lua",
 }
 
 /// Records that nobody has archived are lost with the server's disk: they are named, and feedback goes on.
-TEST_F(RedisTest, RecordsThatNobodyHasAreGivenUp) {
-  const ExpectedWarnings warnings;
-  const TemporaryFolder folder;
-  log->begin(some_settings(), false);
-  RedisLists lists(*log, {}, kStart);
-  for (int number = 1; number <= 30; ++number) {
-    if (number == 21) server->keep();
-    answer_list(lists, number);
-  }
+TEST_F(ArchiveTest, RecordsThatNobodyHasAreGivenUp) {
+  answer(1, 20);
+  server->keep();
+  answer(21, 30);
   server->set_back();
   RedisClient fresh_client(server->settings());
   RedisLog fresh(fresh_client, {});
   fresh.begin(some_settings(), false);
   RedisLists later(fresh, {}, "fedcba9876543210");
   const std::string id = later.open(list_of(31), 5);
-  const std::string other = lists.open(list_of(32), 5);
+  const std::string other = lists->open(list_of(32), 5);
   later.keep_open();
-  lists.keep_open();
+  lists->keep_open();
   // A process that has seen 30 acknowledges nothing, and tells those that have not.
-  for (auto [store, list] : {std::pair{&lists, other}, std::pair{&later, id}})
+  for (auto [store, list] : {std::pair{&*lists, other}, std::pair{&later, id}})
     EXPECT_TRUE(
         contains(message_of<RedisError>([&, store = store, list = list] { store->add(list, {}, {}); }),
                  "fewer records than were acknowledged"));
@@ -599,32 +579,25 @@ TEST_F(RedisTest, RecordsThatNobodyHasAreGivenUp) {
   EXPECT_EQ(round_of_retried(later, id, 31), 21U);
   log->poll();
   EXPECT_EQ(log->rounds(), 21U);
-  EXPECT_EQ(round_of_retried(lists, other, 32), 22U);
+  EXPECT_EQ(round_of_retried(*lists, other, 32), 22U);
   EXPECT_EQ(warnings.count("Records 21 to 30 were acknowledged"), 1);
   wait_for_round(process.learner, 22);
 }
 
-TEST_F(RedisTest, ALearnerRestoresTheCounter) {
-  const ExpectedWarnings warnings;
-  const TemporaryFolder folder;
-  log->begin(some_settings(), false);
-  RedisLists lists(*log, {}, kStart);
+TEST_F(ArchiveTest, ALearnerRestoresTheCounter) {
   Process process(folder, "learner", *log);
-  for (int number = 1; number <= 10; ++number) answer_list(lists, number);
+  answer(1, 10);
   wait_until([&] { return process.file.rounds() == 10; });
   client->call({"DEL", "olrank:rounds"});
-  const std::string id = lists.open(list_of(11), 5);
-  EXPECT_EQ(round_of_retried(lists, id, 11), 11U);
+  const std::string id = lists->open(list_of(11), 5);
+  EXPECT_EQ(round_of_retried(*lists, id, 11), 11U);
   // The learner tells of it after the counter is back.
   wait_until([&] { return warnings.count("olrank:rounds, was missing. Restored it to 10") == 1; });
   EXPECT_FALSE(log->fault().has_value());
 }
 
 /// An earlier version appends without the hash, and a new chain begins after its records.
-TEST_F(RedisTest, RecordsOfEarlierVersionsAreArchived) {
-  const TemporaryFolder folder;
-  log->begin(some_settings(), false);
-  RedisLists lists(*log, {}, kStart);
+TEST_F(ArchiveTest, RecordsOfEarlierVersionsAreArchived) {
   const auto append_as_before = [&](int number) {
     FeedbackRecord record = liked_first_feature(number);
     const std::string round = fmt::format("{}-0", client->call({"INCR", "olrank:rounds"}).number);
@@ -633,11 +606,11 @@ TEST_F(RedisTest, RecordsOfEarlierVersionsAreArchived) {
   append_as_before(1);
   for (int start = 0; start < 2; ++start) {
     Process process(folder, "learner", *log);
-    answer_list(lists, 10 * start + 2);
+    answer_list(*lists, 10 * start + 2);
     append_as_before(10 * start + 3);
     append_as_before(10 * start + 4);
-    answer_list(lists, 10 * start + 5);
-    answer_list(lists, 10 * start + 6);
+    answer_list(*lists, 10 * start + 5);
+    answer_list(*lists, 10 * start + 6);
     wait_until([&] { return process.file.rounds() == 6U + 5U * start; });
     wait_for_round(process.learner, 6 + 5 * start);
   }
@@ -645,6 +618,7 @@ TEST_F(RedisTest, RecordsOfEarlierVersionsAreArchived) {
   // A standby that comes later compares all of it.
   Process standby(folder, "standby", *log);
   wait_until([&] { return standby.file.rounds() == 11; });
+  EXPECT_TRUE(warnings.messages().empty());
 }
 
 TEST_F(RedisTest, AStartWaitsForAServerThatBlinks) {
@@ -672,33 +646,25 @@ TEST_F(RedisTest, NothingFollowsAScriptThatDidNothing) {
 }
 
 /// Learners archive the same stream to the same bytes and the same state; each publishes what it knows.
-TEST_F(RedisTest, TwoLearnersArchiveAndLearnTheSame) {
-  log->begin(some_settings(), false);
-  const TemporaryFolder folder;
-  RedisLists lists(*log, {}, kStart);
+TEST_F(ArchiveTest, TwoLearnersArchiveAndLearnTheSame) {
   RedisClient second_client(server->settings());
   RedisLog second_log(second_client, {});
   second_log.begin(some_settings(), false);
   {
     Process first(folder, "first", *log);
-    for (int number = 1; number <= 20; ++number) answer_list(lists, number);
+    answer(1, 20);
     wait_for_round(first.learner, 20);
     Process second(folder, "second", second_log);
-    for (int number = 21; number <= 40; ++number) answer_list(lists, number);
+    answer(21, 40);
     wait_for_round(first.learner, 40);
     wait_for_round(second.learner, 40);
     EXPECT_EQ(first.learner.state().fingerprint, second.learner.state().fingerprint);
-    for (int time = 0; time < 500 && log->model_round() < 40; ++time)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_EQ(log->model_round(), 40);
+    wait_until([&] { return log->model_round() == 40; });
     first.archive.require_running();
   }
-  const auto bytes_of = [&](const std::string& name) {
-    std::ifstream file(folder / name);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  EXPECT_EQ(bytes_of("first.log"), bytes_of("second.log"));
-  EXPECT_FALSE(bytes_of("first.log").empty());
+  EXPECT_EQ(read_file(folder / "first.log"), read_file(folder / "second.log"));
+  EXPECT_FALSE(read_file(folder / "first.log").empty());
+  EXPECT_TRUE(warnings.messages().empty());
 }
 
 TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
@@ -752,15 +718,8 @@ struct Documents {
         }()) {}
 
   static constexpr std::chrono::hours kNever{24};
-  static StoredDocument document(const std::string& id, float value, std::int64_t version = 0) {
-    StoredDocument one;
-    one.id = {id, false};
-    one.version = version;
-    one.columns = {value};
-    return one;
-  }
   std::int64_t put(const std::string& id, float value, std::int64_t version = 0) {
-    return store.put({document(id, value, version)}).front();
+    return store.put({stored_document(id, version, {value})}).front();
   }
   /// "a 2 0.5, b 1 3": what has been taken so far.
   std::string known(const std::vector<std::string>& ids) const {
@@ -790,10 +749,10 @@ TEST_F(RedisTest, DocumentsAreThoseOfAllProcesses) {
   EXPECT_EQ(other.put("a", 2.0F), 2);  // has caught up before it counted
   EXPECT_EQ(one.known({"a"}), "a 1 0.5, ");
   EXPECT_EQ(one.put("a", 0.5F), 3);  // not what it still has
-  EXPECT_EQ(rejection_of([&] { other.put("a", 7.0F, 2); }), 409);
+  EXPECT_EQ(status_of([&] { other.put("a", 7.0F, 2); }), 409);
   other.put("b", 3.0F, 9);
   EXPECT_EQ(one.store.remove(std::vector<std::string>{"b", "none"}), 1);
-  one.store.put({Documents::document("c", 1.0F), Documents::document(",\"more\":7", 2.0F)});
+  one.store.put({stored_document("c", 0, {1.0F}), stored_document(",\"more\":7", 0, {2.0F})});
   Documents late(*server);
   other.store.catch_up();
   for (const Documents* process : {&one, &other, &late}) {
@@ -855,7 +814,7 @@ TEST_F(RedisTest, DocumentsThatTheServerLostAreSentAgain) {
   server->set_back();
   learner->client.probe();
   replica.client.probe();
-  EXPECT_EQ(rejection_of([&] { replica.put("a", 3.0F); }), 503);
+  EXPECT_EQ(status_of([&] { replica.put("a", 3.0F); }), 503);
   EXPECT_EQ(replica.known({"a", "d"}), "a 2 2, d 1 2, ");
   learner->store.catch_up();
   EXPECT_EQ(warnings.count("sending it the others"), 1);
@@ -878,7 +837,7 @@ TEST_F(RedisTest, DocumentsWaitForALearnerToBegin) {
   { Documents(*server, folder / "learner").put("a", 1.0F); }
   server = std::make_unique<RedisServer>();  // which a learner has not reached yet
   Documents replica(*server);
-  EXPECT_EQ(rejection_of([&] { replica.put("a", 3.0F); }), 503);
+  EXPECT_EQ(status_of([&] { replica.put("a", 3.0F); }), 503);
   const ExpectedWarnings warnings;
   Documents learner(*server, folder / "learner");
   learner.store.send_missing();
@@ -897,9 +856,9 @@ TEST_F(RedisTest, ReplicasGiveUpDocumentsThatNoLearnerHas) {
   server->set_back();
   replica.client.probe();
   patient.client.probe();
-  EXPECT_EQ(rejection_of([&] { replica.put("b", 3.0F); }), 503);
+  EXPECT_EQ(status_of([&] { replica.put("b", 3.0F); }), 503);
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  EXPECT_EQ(rejection_of([&] { replica.put("b", 3.0F); }), 503);  // perhaps a learner starts that has them
+  EXPECT_EQ(status_of([&] { replica.put("b", 3.0F); }), 503);  // perhaps a learner starts that has them
   replica.log.trim("learner", {0, 2}, 5, replica.log.server_milliseconds() + 60'000);
   EXPECT_EQ(replica.put("b", 3.0F), 1);
   EXPECT_EQ(replica.known({"a", "b"}), "a 1 1, b 1 3, ");
@@ -933,7 +892,7 @@ TEST_F(RedisTest, ALearnerKeepsALineThatIsNoDocumentOutOfItsLog) {
   const TemporaryFolder folder;
   Documents learner(*server, folder / "learner");
   learner.put("a", 1.0F);
-  StoredDocument wide = Documents::document("b", 1.0F, 1);
+  StoredDocument wide = stored_document("b", 1, {1.0F});
   wide.columns.push_back(2.0F);
   learner.shared.append(learner.shared.chain(), {{"b", document_body(wide, 0)}}, false);
   const std::string before = text_of_lines(folder / "learner");
@@ -945,11 +904,11 @@ TEST_F(RedisTest, TheNewestDocumentsAreThoseOfTheLastLines) {
   Documents replica(*server);
   replica.put("a", 1.0F);
   const RecordChain now = replica.shared.chain();
-  const std::string newer = document_body(Documents::document("a", 9.0F, 3), 0);
+  const std::string newer = document_body(stored_document("a", 3, {9.0F}), 0);
   EXPECT_TRUE(replica.shared.set_newest(now, {{"a", newer}}));
-  EXPECT_TRUE(replica.shared.set_newest(now, {{"a", document_body(Documents::document("a", 5.0F, 2), 0)}}));
+  EXPECT_TRUE(replica.shared.set_newest(now, {{"a", document_body(stored_document("a", 2, {5.0F}), 0)}}));
   EXPECT_EQ(client->call({"HGET", "olrank:documents-newest", "a"}).text, newer);
-  StoredDocument removed = Documents::document("a", 0.0F, 3);
+  StoredDocument removed = stored_document("a", 3, {0.0F});
   removed.is_deleted = true;
   EXPECT_TRUE(replica.shared.set_newest(now, {{"a", document_body(removed, 0)}}));
   EXPECT_TRUE(replica.shared.set_newest(now, {{"a", newer}}));
@@ -961,8 +920,8 @@ TEST_F(RedisTest, TheNewestDocumentsAreThoseOfTheLastLines) {
 TEST_F(RedisTest, OneRequestDoesNotHoldUpTheServer) {
   Documents replica(*server);
   std::vector<StoredDocument> many;
-  for (int i = 0; i <= 20'000; ++i) many.push_back(Documents::document(fmt::format("d{}", i), 1.0F));
-  EXPECT_EQ(rejection_of([&] { replica.store.put(many); }), 413);
+  for (int i = 0; i <= 20'000; ++i) many.push_back(stored_document(fmt::format("d{}", i), 0, {1.0F}));
+  EXPECT_EQ(status_of([&] { replica.store.put(many); }), 413);
   many.pop_back();
   EXPECT_EQ(replica.store.put(many).size(), 20'000U);
 }

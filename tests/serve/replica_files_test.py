@@ -3,20 +3,17 @@ templates use little of Go's language, and by Helm itself where `helm_python` of
 kubernetes-validate where that is), compose-replicas.yaml with its proxy, and the metrics that alerts and dashboard ask for. Redis, a
 learner and a replica start with the very commands of the compose file."""
 
-import contextlib
 import json
-import os
 import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 
-from running_service import Client, Users, wait_until
+from running_service import PROGRAM, Client, Users, free_port, wait_until
 
 try:
     import yaml
@@ -24,7 +21,6 @@ except ImportError:
     print("python3-yaml is not installed")
     sys.exit(77)
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
 CHART = pathlib.Path("deploy/helm/olrank")
 COMPOSE = yaml.safe_load(pathlib.Path("deploy/compose-replicas.yaml").read_text(encoding="utf-8"))
 HELP = subprocess.run([PROGRAM, "serve", "--help"], capture_output=True, text=True, check=True).stdout
@@ -153,8 +149,7 @@ class Compose(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         for name in ("token", "redis-password"):
             (self.folder / name).write_text(f"the-{name}\n")
-        with contextlib.ExitStack() as sockets:
-            self.ports = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(4)]
+        self.ports = [free_port() for _ in range(4)]
 
     def start(self, words, port=None):
         """A command of the file, with this folder's files and loopback's ports."""

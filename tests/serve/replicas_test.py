@@ -16,15 +16,9 @@ import unittest
 import urllib.error
 import urllib.request
 
-from running_service import Client, RunningService, ServiceError, ServiceTest, Users, learned_state, logged, olrank, wait_until
+from running_service import Client, RunningService, ServiceError, ServiceTest, Users, free_port, learned_state, logged, olrank, wait_until
 
 SETTINGS = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 class Redis:

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "core/error.h"
-#include "serve/api_error.h"
 #include "serve/listener.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/cases.h"
 
 namespace olrank {
@@ -35,15 +35,9 @@ RequestHead head_of(const std::string& text) {
   return head;
 }
 
-/// The status of the error that `check` throws; 0 without one.
 template <class Check>
-std::string rejection_status(const Check& check) {
-  try {
-    check();
-    return "0";
-  } catch (const ApiError& error) {
-    return fmt::format("{}", error.status());
-  }
+std::string status_text(const Check& check) {
+  return fmt::format("{}", status_of(check));
 }
 
 template <class Outcome>
@@ -82,7 +76,7 @@ TEST(RequestHeadTest, SplitsTargets) {
 
 TEST(RequestHeadTest, AcceptsOneFraming) {
   const auto framing = [](const std::string& text) {
-    return rejection_status([&] { check_framing(head_of(text)); });
+    return status_text([&] { check_framing(head_of(text)); });
   };
   expect_heads("framing", framing);
   EXPECT_EQ(framing("GET /" + std::string(9000, 'x') + "\nHost: a"), "414");
@@ -94,7 +88,7 @@ TEST(RequestHeadTest, LimitsBodies) {
   for (const bool needed : {true, false}) {
     expect_heads(needed ? "bodies of at most 100 bytes" : "bodies that need not be",
                  [&](const std::string& text) {
-                   return rejection_status([&] { check_body(head_of(text), settings, needed); });
+                   return status_text([&] { check_body(head_of(text), settings, needed); });
                  });
   }
 }
@@ -102,7 +96,7 @@ TEST(RequestHeadTest, LimitsBodies) {
 TEST(RequestHeadTest, GivesAccessToLocalRequestsOrThoseWithTheToken) {
   HttpSettings settings;
   const auto access = [&](const std::string& text) {
-    return rejection_status([&] { check_access(head_of(text), settings); });
+    return status_text([&] { check_access(head_of(text), settings); });
   };
   expect_heads("access without a token", access);
   settings.token = "secret";

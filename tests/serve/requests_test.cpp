@@ -2,11 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <utility>
 
-#include "serve/api_error.h"
 #include "serve/requests.h"
 #include "serve/search_response.h"
+#include "tests/support/api_refusal.h"
 #include "tests/support/cases.h"
 
 namespace olrank {
@@ -14,19 +13,8 @@ namespace {
 
 const RequestLimits kLimits{3, 2, 10, 8};
 
-/// "status field: message" of the error.
-template <class Parse>
-std::string error_of(const Parse& parse) {
-  try {
-    parse();
-  } catch (const ApiError& error) {
-    return fmt::format("{} {}: {}", error.status(), error.field(), error.what());
-  }
-  return "none";
-}
-
 std::string rank_error(const std::string& body, const RequestLimits& limits = kLimits) {
-  return error_of([&] {
+  return refusal_text([&] {
     RankRequest request;
     parse_rank_request(body, limits, request);
   });
@@ -96,18 +84,9 @@ TEST(RankRequest, TakesTheOrderOfAnIncumbent) {
   EXPECT_EQ(request.incumbent, (std::vector<DocId>{{"7", true}, {"a", false}}));
 }
 
-TEST(RankRequest, EnforcesTheDocumentLimit) {
-  std::string docs;
-  for (int doc = 0; doc < 4; ++doc)
-    docs +=
-        (doc > 0 ? "," : "") + std::string(R"({"features": [1, 2], "id": )") + std::to_string(doc) + "}";
-  EXPECT_TRUE(rank_error(R"({"query": "q", "docs": [)" + docs + "]}").starts_with("413 docs[3]: "));
-}
-
 // A sparse document of a few bytes has as many features in memory as a full one.
-TEST(RankRequest, LimitsTheFeaturesOfAllDocuments) {
-  RequestLimits limits;
-  limits.features = 1000;
+TEST(RankRequest, LimitsTheDocumentsAndTheFeaturesOfAll) {
+  RequestLimits limits{3, 1000, 10, 8};
   limits.values = 2500;
   const auto parse = [&](int docs) {
     std::string body;
@@ -118,7 +97,10 @@ TEST(RankRequest, LimitsTheFeaturesOfAllDocuments) {
     return request.values.size();
   };
   EXPECT_EQ(parse(2), 2000U);
-  EXPECT_TRUE(error_of([&] { parse(3); }).starts_with("413 docs[2].features: "));
+  EXPECT_TRUE(refusal_text([&] { parse(3); }).starts_with("413 docs[2].features: "));
+  limits.values = 1'000'000;
+  EXPECT_EQ(parse(3), 3000U);
+  EXPECT_TRUE(refusal_text([&] { parse(4); }).starts_with("413 docs[3]: "));
 }
 
 TEST(FeedbackRequest, AcceptsRanksAndIds) {
@@ -149,7 +131,7 @@ TEST(FeedbackRequest, NamedListsSayWhatIntegersAre) {
 
 TEST(FeedbackRequest, ErrorsNameTheField) {
   expect_requests("feedback", [](const std::string& body) {
-    return error_of([&] { parse_feedback_request(body, kLimits); });
+    return refusal_text([&] { parse_feedback_request(body, kLimits); });
   });
 }
 
@@ -177,7 +159,7 @@ std::string request_of(const std::string& hits, const std::string& more = R"("qu
 }
 
 std::string rerank_error(const std::string& body, const RequestLimits& limits) {
-  return error_of([&] {
+  return refusal_text([&] {
     RankRequest request;
     parse_rerank_request(body, limits, request);
   });

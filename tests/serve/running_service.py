@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,12 @@ class ServiceTest(InFolder):
         self.services = []
         self.addCleanup(lambda: [service.kill() for service in self.services if not service.process.stdout.closed])
 
+    def token(self):
+        """A file with the token of a service."""
+        file = self.folder / "token"
+        file.write_text("the token\n")
+        return file
+
     def start(self, *arguments, state=None, **options):
         self.services.append(RunningService(state or self.state, *arguments, **options))
         return self.services[-1]
@@ -123,6 +130,11 @@ def learned_state(state):
                                   "--learn-only", "--json"))
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
 def logged(state):
     with open(pathlib.Path(state) / "feedback.jsonl", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
@@ -134,7 +146,7 @@ def resident_bytes(process):
 
 
 def processor_seconds(process):
-    """Of all threads."""
+    """Returns the seconds that all threads have taken."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -156,7 +156,7 @@ class SchemaChange(ServiceTest):
                 first = logged(self.state)[0]
                 self.assertEqual(first["feature_names"], ["price", "age", "stock"])
 
-                # What a schema does not say stops the start, and changes nothing.
+                # A schema that does not say enough stops the start, and changes nothing.
                 lacking = self.schema("[[feature]]\nname = \"cost\"\nlog1p = true\nwas = [\"price\"]\n[[feature]]\nname = \"age\"\n")
                 self.assertIn("The log has the feature 'stock', which the schema lacks", self.refused("--schema", lacking))
                 other = self.schema(PRICES.replace("log1p = true\n", ""))
@@ -322,7 +322,8 @@ class SchemaChange(ServiceTest):
 
     def test_a_log_without_names_takes_its_first_schema_by_position(self):
         service = self.start(*RANKER, "--features", "3")
-        self.play_positions(service)
+        self.play(service, 15, features=3)
+        self.assertEqual(service.stop(), 0)
         fingerprint = json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"]
         self.assertNotIn("feature_names", (self.state / "feedback.jsonl").read_text())
         two = self.schema("[[feature]]\nname = \"a\"\n[[feature]]\nname = \"b\"\n")
@@ -336,10 +337,6 @@ class SchemaChange(ServiceTest):
                             fingerprint)
         back = json.loads(succeed("serve", "--state", self.state, "--schema", self.schema(three), "--learn-only", "--json"))
         self.assertEqual(back["fingerprint"], fingerprint)
-
-    def play_positions(self, service):
-        self.play(service, 15, features=3)
-        self.assertEqual(service.stop(), 0)
 
 
 if __name__ == "__main__":

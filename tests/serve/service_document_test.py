@@ -7,20 +7,18 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from running_service import PROGRAM, free_port
+
 for command in ("curl", "bash"):
     if not shutil.which(command):
         print(f"{command} is not installed")
         sys.exit(77)
 
-with socket.socket() as free:  # another service may use the documented port
-    free.bind(("127.0.0.1", 0))
-    port = str(free.getsockname()[1])
+port = str(free_port())  # another service may use the documented one
 document = pathlib.Path("docs", sys.argv[1]).read_text(encoding="utf-8")
 expected = sys.argv[2].split(",")  # in runs/ at the end
 sections = [re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL) for section in re.split(r"^###? ", document, flags=re.MULTILINE)]

@@ -6,12 +6,17 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/io/atomic_file.h"
 #include "models/ranker_factory.h"
+#include "serve/document_store.h"
 #include "serve/learner.h"
 #include "serve/open_lists.h"
 #include "serve/service.h"
@@ -48,11 +53,48 @@ inline FeedbackRecord liked_first_feature(int number, std::size_t docs = 5) {
   return record;
 }
 
+inline void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// The files of a folder and their bytes.
+inline std::map<std::string, std::string> files_in(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files[entry.path().filename().string()] = read_file(entry.path());
+  return files;
+}
+
+inline StoredDocument stored_document(const std::string& id, std::int64_t version,
+                                      std::vector<float> columns) {
+  StoredDocument one;
+  one.id = {id, false};
+  one.version = version;
+  one.columns = std::move(columns);
+  return one;
+}
+
+/// Waits for what another thread does.
+template <class Condition>
+void wait_until(const Condition& holds) {
+  for (int time = 0; time < 2000 && !holds(); ++time)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_TRUE(holds());
+}
+
 /// Feedback is learned by another thread, some time after it is logged.
 inline void wait_for_round(const Learner& learner, std::uint64_t round) {
-  for (int time = 0; time < 2000 && learner.latest()->round < round; ++time)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  ASSERT_GE(learner.latest()->round, round);
+  wait_until([&] { return learner.latest()->round >= round; });
+}
+
+/// The records of a log, in order.
+inline std::vector<FeedbackRecord> records_of(const FileLog& log, std::int64_t position = 0) {
+  std::vector<FeedbackRecord> records;
+  FileLog::Reader reader(log, position);
+  for (std::string_view line; reader.next(line);) {
+    EXPECT_FALSE(parse_record(line, records.emplace_back()));
+  }
+  return records;
 }
 
 /// Limits this process's file size, which looks like a full disk.

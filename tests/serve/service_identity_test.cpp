@@ -5,7 +5,6 @@
 #include <cmath>
 #include <fstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"

@@ -10,9 +10,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-PROGRAM = os.environ["OLRANK_PROGRAM"]
+from running_service import PROGRAM, free_port, wait_until
+
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/usr/local/sbin"])
 SETTINGS = """
@@ -56,12 +56,6 @@ PartitionName=all Nodes=localhost Default=YES MaxTime=INFINITE State=UP
 """
 
 
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in sockets]
-
-
 def call(*arguments, **variables):
     environment = {**os.environ, "PATH": PATH, **variables}
     done = subprocess.run([str(word) for word in arguments], capture_output=True, text=True, timeout=900, env=environment)
@@ -69,20 +63,12 @@ def call(*arguments, **variables):
     return done.stdout
 
 
-def until(condition, what, seconds=600):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} within {seconds} s"
-        time.sleep(0.2)
-
-
 @contextlib.contextmanager
 def slurm(folder):
     """Starts Slurm, and gives the environment in which its commands find it."""
-    controller, node = free_ports(2)
     configuration = folder / "slurm.conf"
     configuration.write_text(
-        SLURM.format(controller=controller, node=node, folder=folder, user=getpass.getuser(), host=socket.gethostname(), cpus=os.cpu_count())
+        SLURM.format(controller=free_port(), node=free_port(), folder=folder, user=getpass.getuser(), host=socket.gethostname(), cpus=os.cpu_count())
     )
     for name in ("state", "spool"):
         (folder / name).mkdir()
@@ -103,8 +89,8 @@ def slurm(folder):
             environment = {**os.environ, "PATH": PATH, **variables}
             started.append(subprocess.Popen([str(word) for word in commands[name]], stdout=log, stderr=log, env=environment))
             if name == "munged":
-                until(lambda: (folder / "munge.socket").exists(), "munged listens")
-        until(lambda: "idle" in subprocess.run(["sinfo", "-h", "-o", "%T"], capture_output=True, text=True, env={**os.environ, **variables}).stdout,
+                wait_until(lambda: (folder / "munge.socket").exists(), "munged listens")
+        wait_until(lambda: "idle" in subprocess.run(["sinfo", "-h", "-o", "%T"], capture_output=True, text=True, env={**os.environ, **variables}).stdout,
               "the node is idle")
         yield variables
     except BaseException:
@@ -137,7 +123,7 @@ def main():
         with slurm(folder) as variables:
             flags = ["--parsable", "--array=0-2", "--cpus-per-task=1", "--mem=0", f"--output={folder}/task-%a.log"]
             job = call("sbatch", *flags, "deploy/experiment.slurm", config, out, OLRANK=PROGRAM, **variables).strip()
-            until(lambda: not call("squeue", "-h", "-j", job, **variables).strip(), "the array ends", 120)
+            wait_until(lambda: not call("squeue", "-h", "-j", job, **variables).strip(), "the array ends", 120)
         logs = {task: (folder / f"task-{task}.log").read_text() for task in range(3)}
         for task, trials in enumerate((3, 3, 2)):
             assert f"Running {trials} trials of 30 rounds (shard {task} of 3)" in logs[task], logs

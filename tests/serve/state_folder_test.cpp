@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <fstream>
 #include <optional>
 #include <string>
 
@@ -36,17 +35,13 @@ std::ptrdiff_t entries(const fs::path& folder) {
   return std::distance(fs::directory_iterator(folder), {});
 }
 
-void write(const fs::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 TEST(StateFolder, LeavesNothingOfAStartThatIsNotAccepted) {
   const TemporaryFolder folder;
   { const StateFolder state(folder / "new" / "state"); }
   EXPECT_EQ(entries(folder.path()), 0);
 
   fs::create_directory(folder / "there");
-  write(folder / "there" / "lock", "4711");
+  write_bytes(folder / "there" / "lock", "4711");
   {
     const StateFolder state(folder / "there");
     EXPECT_EQ(read_file(folder / "there" / "lock"), fmt::format("{}", ::getpid()));
@@ -68,10 +63,10 @@ TEST(StateFolder, IsForItsOwnerOnly) {
     EXPECT_EQ(mode_of(folder / "parent" / "state" / file), 0600U) << file;
   EXPECT_NE(mode_of(folder / "parent"), 0700U);
 
-  // What an earlier version left open to others.
+  // An earlier version left these open to others.
   fs::permissions(folder / "parent" / "state", fs::perms(0755));
   fs::permissions(folder / "parent" / "state" / "feedback.jsonl", fs::perms(0644));
-  write(folder / "parent" / "state" / ".checkpoint.tmp-12-0", "left by a killed process");
+  write_bytes(folder / "parent" / "state" / ".checkpoint.tmp-12-0", "left by a killed process");
   {
     StateFolder state(folder / "parent" / "state");
     EXPECT_EQ(mode_of(folder / "parent" / "state"), 0755U);
@@ -86,7 +81,7 @@ TEST(StateFolder, IsForItsOwnerOnly) {
 TEST(StateFolder, LeavesAFolderOfOthersOpen) {
   const TemporaryFolder folder;
   fs::permissions(folder.path(), fs::perms(0755));
-  write(folder / "thesis.txt", "");
+  write_bytes(folder / "thesis.txt", "");
   fs::permissions(folder / "thesis.txt", fs::perms(0644));
   StateFolder state(folder.path());
   state.begin(small_identity(), "");
@@ -102,7 +97,7 @@ TEST(StateFolder, RefusesAnythingButRegularFiles) {
     const TemporaryFolder folder;
     fs::create_directory(folder / "state");
     const fs::path file = folder / "state" / name;
-    write(folder / "theirs", "theirs");
+    write_bytes(folder / "theirs", "theirs");
     const auto refused = [&] { EXPECT_THROW(StateFolder(folder / "state"), IoError); };
     fs::create_symlink(folder / "theirs", file);
     EXPECT_TRUE(
@@ -190,12 +185,12 @@ struct BackedUp {
 TEST(StateBackup, CopiesWhatIsNewFromALogThatIsWritten) {
   BackedUp state;
   state.append(1, 3);
-  write(state.from / "checkpoint", "three");
-  write(state.from / "events-000001.jsonl", "one\ntwo\nthr");  // it is being written
-  write(state.from / "late.jsonl", "late\n");
-  write(state.from / "impressions-000001.bin", "lists");
-  write(state.from / "feedback.jsonl.cut-at-7", "old");
-  write(state.from / "notes.txt", "mine");
+  write_bytes(state.from / "checkpoint", "three");
+  write_bytes(state.from / "events-000001.jsonl", "one\ntwo\nthr");  // it is being written
+  write_bytes(state.from / "late.jsonl", "late\n");
+  write_bytes(state.from / "impressions-000001.bin", "lists");
+  write_bytes(state.from / "feedback.jsonl.cut-at-7", "old");
+  write_bytes(state.from / "notes.txt", "mine");
   const StateBackup first = back_up_state(state.from, state.to);
   EXPECT_EQ(first.records, 3U);
   EXPECT_EQ(first.new_records, 3U);
@@ -210,7 +205,7 @@ TEST(StateBackup, CopiesWhatIsNewFromALogThatIsWritten) {
   const std::int64_t before = state.log->bytes();
   state.append(4, 5);
   fs::remove(state.from / "events-000001.jsonl");
-  write(state.from / "events-000002.jsonl", "four\n");
+  write_bytes(state.from / "events-000002.jsonl", "four\n");
   const StateBackup second = back_up_state(state.from, state.to);
   EXPECT_EQ(second.records, 5U);
   EXPECT_EQ(second.new_records, 2U);
@@ -302,7 +297,7 @@ TEST(StateBackup, CopiesNoDamagedRecord) {
   const std::size_t second = lines.find('\n') + 1;
   lines.replace(lines.find("\"clicks\":[", second) + 10, 1, "7");
   state.log.reset();
-  write(state.from / "feedback.jsonl", lines);
+  write_bytes(state.from / "feedback.jsonl", lines);
   EXPECT_TRUE(contains(message_of<DataError>([&] { back_up_state(state.from, state.to); }),
                        "feedback.jsonl:2:1: The record is damaged"));
 }

@@ -55,29 +55,20 @@ class Refusals(StateTest):
         self.log.write_bytes(change(lines))
         return lines
 
-    def cut_as_told(self, message, kept, cut):
-        """Starts with --accept-loss; checks the numbers of the message against what happened."""
-        told = re.search(r"cuts (\d+) bytes? \((\d+) valid records? and (\d+) lines? that (?:is|are) none\) after record (\d+) and "
-                         r"keeps them in (\S+)\.", message)
-        self.assertTrue(told, message)
-        self.assertEqual((int(told[1]), int(told[4])), (len(cut), len(kept)))
-        self.assertEqual(int(told[2]) + int(told[3]), len(cut.splitlines()))
-        service = self.start("--accept-loss")
-        self.assertIn(f"--accept-loss cut {told[1]} bytes", service.messages())
-        self.assertEqual(self.lines(), kept)
-        self.assertEqual(pathlib.Path(told[5]).read_bytes(), cut)
-        self.play(service, 2)
-        service.kill()
-        self.assertEqual([line["round"] for line in logged(self.state)], list(range(1, len(kept) + 3)))
-        return service
-
-    def test_a_damaged_line_in_the_middle(self):
+    def test_a_loss_that_is_accepted_is_the_one_that_was_told(self):
         self.played(5, stop=False)
         lines = self.damage(lambda lines: lines[0] + lines[1].replace(b'"clicks":[', b'"clicks":[1,', 1) + b"".join(lines[2:]))
+        cut = b"".join(self.lines()[1:])
         message = self.refused()
         self.assertEqual(self.refused("--learn-only"), message)
-        self.assertIn("feedback.jsonl:2:1: Record 2 is damaged or missing, but 3 valid records follow it. Nothing was changed", message)
-        self.cut_as_told(message, lines[:1], b"".join(self.lines()[1:]))
+        told = re.search(rf"Record 2 is damaged.* cuts {len(cut)} bytes .* after record 1 and keeps them in (\S+)\.", message)
+        self.assertTrue(told, message)
+        service = self.start("--accept-loss")
+        self.assertIn(f"--accept-loss cut {len(cut)} bytes", service.messages())
+        self.assertEqual((self.lines(), pathlib.Path(told[1]).read_bytes()), (lines[:1], cut))
+        self.play(service, 2)
+        service.kill()
+        self.assertEqual([line["round"] for line in logged(self.state)], [1, 2, 3])
 
     def test_a_backup_under_load_is_a_service_that_learned_the_same_lists(self):
         """Three copies while clients send feedback; a service starts on the last one, with the state of a fresh learner of its log."""
@@ -131,6 +122,16 @@ class Refusals(StateTest):
         self.assertEqual(service.stop(), 0)
         self.assertEqual(self.lines(), lines[:4])
 
+    def test_a_return_to_an_earlier_round_takes_up_no_later_list(self):
+        service = self.start(*RANKER)
+        self.play(service, 5)
+        with service.client() as client:
+            later = client.rank("q", Users(2, 6).queries[0])["impression"]
+        service.kill()
+        with self.start("--to-round", 3).client() as client, self.assertRaises(ServiceError) as refused:
+            client.feedback(later, [])
+        self.assertEqual(refused.exception.status, 410)
+
     def test_a_damaged_checkpoint_and_other_damaged_files(self):
         self.played(5)
         whole = {path: path.read_bytes() for path in (self.checkpoint, self.state / "service.toml")}
@@ -144,7 +145,6 @@ class Refusals(StateTest):
             self.refused(code=1 if path == self.checkpoint else 2)
             path.write_bytes(whole[path])
         self.assertEqual(self.start().stop(), 0)
-
 
 
 class Ownership(StateTest):

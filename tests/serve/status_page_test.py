@@ -4,7 +4,6 @@ import base64
 import hashlib
 import html.parser
 import json
-import random
 import re
 import unittest
 import urllib.error
@@ -32,18 +31,10 @@ def sha256(text):
 
 
 class PageTest(ServiceTest):
-    def token(self):
-        file = self.folder / "token"
-        file.write_text("the token\n")
-        return "--token-file", file
-
     def play(self, service, rounds, token=None):
-        users, draw = Users(2, 6), random.Random(1)
+        super().play(service, rounds, token=token)
         with service.client(token=token) as client:
-            for _ in range(rounds):
-                client.feedback(*users.ask(client, draw))
-            client.rank(MARKUP, users.queries[0], k=15)
-            client.wait_until_learned()
+            client.rank(MARKUP, Users(2, 6).queries[0], k=15)
 
     def get(self, url, **headers):
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=900) as answer:
@@ -69,7 +60,7 @@ class Document(PageTest):
         self.assertEqual(set(re.findall(r"fetch\(([^,)]*)", script)), {"'v1/overview'", "'v1/features'"})
 
     def test_holds_no_data_and_needs_no_token(self):
-        service = self.start(*RANKER, *self.token())
+        service = self.start(*RANKER, "--token-file", self.token())
         self.play(service, 3, "the token")
         _, page = self.get(service.url + "/")
         self.assertNotIn("olranknet", page)
@@ -149,7 +140,7 @@ class InABrowser(PageTest):
             self.assertEqual(tab.problems, [])
 
     def test_asks_for_the_token(self):
-        service = self.start(*RANKER, *self.token())
+        service = self.start(*RANKER, "--token-file", self.token())
         self.play(service, 4, "the token")
 
         def enter(text):

@@ -79,21 +79,13 @@ TEST(UserCoinsTest, AreThoseOfBuiltInUsers) {
 /// All that a trial of "mine" leaves: its curve and its state.
 std::string played(const std::vector<UserSettings>& users, std::uint64_t seed) {
   const TrialData data = small_trial_data("synth:small?queries=12&test_queries=5");
-  const TrialKeys keys = TrialKeys::of(seed, 1, "mine");
-  const UniformQueries queries(keys.key(Purpose::kQuery), data.train.queries());
-  const auto clicks = make_user("mine", {}, users, data.max_grade);
   StubRanker ranker(data.train.features());
-  ExecutionContext execution;
-  Trial trial({.rounds = 60, .cutoff = 10, .eval_every = 8}, data,
-              {.queries = &queries, .clicks = clicks.get()}, keys, ranker, execution);
-  std::string left;
-  while (!trial.finished()) {
-    trial.play_round();
-    if (trial.evaluation_due()) left += curve_line(trial.evaluate(), nullptr);
-  }
-  StateWriter state;
-  trial.save(state);
-  return left + state.fingerprint().hex();
+  TrialStage stage({.rounds = 60, .cutoff = 10, .eval_every = 8}, data, ranker, seed, "mine", 1, {}, users);
+  std::vector<std::string> lines;
+  stage.play_to(60, true, lines);
+  std::string left = stage.state();
+  for (const std::string& line : lines) left += line;
+  return left;
 }
 
 TEST(ExternalUserTest, ABuiltInUserWrittenAgainPlaysTheSameTrial) {

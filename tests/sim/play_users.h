@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -48,7 +47,7 @@ inline void play(const ClickModel& user, const std::vector<std::uint8_t>& grades
   }
 }
 
-/// What a log looked like, as one number: two bits a rank, the one of least weight for rank 0's click.
+/// Returns a log's pattern as one number: two bits a rank, the one of least weight for rank 0's click.
 inline std::size_t pattern_of(const ClickLog& log) {
   std::size_t pattern = 0;
   for (std::size_t rank = 0; rank < log.clicks.size(); ++rank) {

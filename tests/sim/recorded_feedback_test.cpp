@@ -155,7 +155,7 @@ std::string compressed(const std::string& bytes, Compression compression) {
   return result;
 }
 
-/// What was shown and clicked comes back, however many blocks and lines it takes.
+/// All that was shown and clicked comes back, however many blocks and lines it takes.
 TEST(RecordedFeedbackTest, LongRecordingRoundTripsThroughEveryCompression) {
   constexpr std::uint32_t kRounds = 40'000;
   const std::vector<std::int64_t> docs_of = {3, 2, 3};

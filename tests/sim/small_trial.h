@@ -1,12 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/data/normaliser.h"
@@ -14,8 +12,8 @@
 #include "core/online/online_ranker.h"
 #include "sim/trial.h"
 #include "sim/trial_settings.h"
-#include "sim/users.h"
 #include "tests/support/saved_state.h"
+#include "tests/support/slow_ndcg.h"
 
 namespace olrank {
 
@@ -33,12 +31,15 @@ inline TrialData small_trial_data(const std::string& source) {
 /// A trial with everything around it but the ranker.
 struct TrialStage {
   TrialStage(const TrialSettings& settings, const TrialData& data, OnlineRanker& ranker,
-             std::uint64_t seed = 1, const std::string& user = "navigational", int threads = 1)
+             std::uint64_t seed = 1, const std::string& user = "navigational", int threads = 1,
+             const ClickSettings& of_clicks = ClickSettings::defaults(ProtocolName::kRecommended),
+             const std::vector<UserSettings>& users = {}, const TrialFairness* fairness = nullptr)
       : keys(TrialKeys::of(seed, 1, user)),
         execution(threads),
         queries(keys.key(Purpose::kQuery), data.train.queries()),
-        clicks(make_user(user, ClickSettings::defaults(ProtocolName::kRecommended), {}, data.max_grade)),
-        trial(settings, data, {.queries = &queries, .clicks = clicks.get()}, keys, ranker, execution) {}
+        clicks(make_user(user, of_clicks, users, data.max_grade)),
+        trial(settings, data, {.queries = &queries, .clicks = clicks.get(), .fairness = fairness}, keys,
+              ranker, execution) {}
 
   /// Plays until `rounds` are played, and evaluates on the way what is due, at the end only if `last`.
   void play_to(std::int64_t rounds, bool last, std::vector<std::string>& lines) {
@@ -171,19 +172,5 @@ class StubRanker : public OnlineRanker {
   std::vector<PreferencePair> pairs_;
   std::vector<double> steps_;
 };
-
-/// NDCG@k of a list of grades by its textbook formula; 0 without a relevant document.
-inline double slow_ndcg(const std::vector<int>& grades_in_order, std::size_t cutoff) {
-  const auto dcg = [&](const std::vector<int>& grades) {
-    double sum = 0.0;
-    for (std::size_t rank = 0; rank < std::min(cutoff, grades.size()); ++rank) {
-      sum += (std::pow(2.0, grades[rank]) - 1.0) / std::log2(static_cast<double>(rank) + 2.0);
-    }
-    return sum;
-  };
-  std::vector<int> ideal = grades_in_order;
-  std::sort(ideal.rbegin(), ideal.rend());
-  return dcg(ideal) > 0.0 ? dcg(grades_in_order) / dcg(ideal) : 0.0;
-}
 
 }  // namespace olrank

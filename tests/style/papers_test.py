@@ -124,7 +124,7 @@ class Papers(unittest.TestCase):
                                               for file in sorted((self.folder / "out").glob("trials/*/*/*/*/summary.json"))]})
         found = papers.differences(trials, "perfect", "offline", "a", "b")
         self.assertEqual([round(value, 5) for value in found], [0.051, 0.052])
-        # Of two values the half-width is t · s/√2 = 12.7062 · (0.001/√2)/√2.
+        # With two values the half-width is t · s/√2 = 12.7062 · (0.001/√2)/√2.
         self.assertAlmostEqual(papers.half_width(found), 12.7062 * 0.0005)
         self.assertEqual(papers.judged(papers.BETTER, found, "offline"), ("+.0515 ± .0064", True))
         self.assertEqual(papers.judged(papers.BETTER, [-value for value in found], "offline")[1], False)

@@ -9,24 +9,25 @@ import re
 import subprocess
 import sys
 
-# The goal of each folder stands beside its limit: limits only fall, and what a later change adds is paid for here.
+# The goal of each folder stands beside its limit: limits only fall, and what a later change adds is paid for here. The goals are those
+# from before schemas, documents, windows, vectors and wheels, which were allowed 11,000 lines of product in sum.
 BUDGET = {
-    "core": 27_598,  # goal 26,000
-    "models": 21_949,  # goal 21,400
-    "serve": 17_810,  # goal 10,600
-    "cuda": 12_554,  # goal 13,000
-    "jobs": 9_763,  # goal 8,700
-    "report": 7_667,  # goal 7,700
-    "recommend": 7_626,  # goal 7,400
-    "bench": 6_169,  # goal 6,000
-    "apps": 5_136,  # goal 5,800
-    "python": 5_145,  # goal 4,100
-    "logs": 4_727,  # goal 3,200
+    "core": 27_470,  # goal 26,000
+    "models": 21_708,  # goal 21,400
+    "serve": 17_696,  # goal 10,600
+    "cuda": 12_255,  # goal 13,000
+    "jobs": 9_657,  # goal 8,700
+    "report": 7_603,  # goal 7,700
+    "recommend": 7_448,  # goal 7,400
+    "bench": 6_125,  # goal 6,000
+    "apps": 5_099,  # goal 5,800
+    "python": 5_079,  # goal 4,100
+    "logs": 4_688,  # goal 3,200
     "scripts": 2_343,  # goal 1,900
-    "evidence": 2_577,  # goal 2,000
-    "sim": 3_094,
-    "library": 2_467,  # goal 2,200
-    "studies": 1_951,  # goal 1,700
+    "evidence": 2_562,  # goal 2,000
+    "sim": 3_070,
+    "library": 2_458,  # goal 2,200
+    "studies": 1_912,  # goal 1,700
     "examples": 646,
     "clients": 341,
     "(root)": 162,
@@ -34,10 +35,10 @@ BUDGET = {
     ".ci": 55,
     "deploy": 53,
 }
-PRODUCT_LINES = 139_981  # goal 126,000
-TEST_LINES = 71_750  # goal 64,000
-FILES = 1_467  # goal 1,500
-PRODUCT_CPP_FILES = 706  # goal 650
+PRODUCT_LINES = 138_578  # goal 126,000
+TEST_LINES = 65_788  # goal 64,000
+FILES = 1_382  # goal 1,500
+PRODUCT_CPP_FILES = 643  # goal 650
 SETTINGS = 196
 PAIR_LINES = 500
 # Pairs of a header and a source that are longer. Each is one class or one algorithm, whose parts call each other.
@@ -54,7 +55,6 @@ LONG_PAIRS = {
     "cuda/ops/inverse_factor": "one factor: its rows, the newest of them, and what is multiplied by them",
     "bench/device/covariance_cases": "one table of cases",
     "core/data/normaliser": "every normalisation, fitted and applied",
-    "jobs/covariance/covariance_study": "one study: its rankers, its run and its table",
     "jobs/job_folder": "the files of one job, written, checked and resumed",
     "jobs/experiment": "one class",
     "jobs/experiment_setup": "the checks of a plan, in the order of its tables",

@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// What message_of() returns when the action throws nothing.
+/// message_of() returns this when the action throws nothing.
 inline const std::string kNoError = "no error";
 
 /// The message of the Exception that the action throws. Any other exception leaves the test.

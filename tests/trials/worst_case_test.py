@@ -14,7 +14,7 @@ DATA = "synth:mslr-like?queries=200&features=25&noise=2"
 
 class WorstCase(unittest.TestCase):
     def below_random(self, *settings):
-        """Of 20 trials, those that end below a random order."""
+        """Counts those of 20 trials that end below a random order."""
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([PROGRAM, "run", "--data", DATA, "--data-normalise", "none", "--ranker", "pairrank", "--clicks",
                             "informational", "--rounds", "1000", "--seeds", "1-20", "--protocol-eval-every", "500",

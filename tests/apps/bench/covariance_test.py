@@ -1,19 +1,18 @@
-"""olrank bench covariance as a process: the paired intervals recomputed from curve.jsonl, calibration, resuming, shards,
-errors."""
+"""olrank bench covariance as a process: the paired intervals recomputed from curve.jsonl, calibration; commands/run.test has how a
+study is repeated, continued and sharded."""
 
 import csv
-import functools
-import io
 import json
 import math
 import pathlib
 import re
+import statistics
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from command_line import olrank, succeed  # noqa: E402
+from command_line import olrank, succeed, trial_of  # noqa: E402
 
 SEEDS = [1, 2, 3]
 STUDY = ("--data", "synth:small?queries=40", "--fold", 1, "--rounds", 60, "--protocol-eval-every", 10, "--seeds", "1-3",
@@ -29,30 +28,20 @@ def study(out, *arguments):
 
 
 def curve(out, ranker, user, seed):
-    return [json.loads(line) for line in (out / f"trials/{ranker}/{user}/fold1/seed{seed}/curve.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (trial_of(out, ranker, user, seed) / "curve.jsonl").read_text().splitlines()]
 
 
-@functools.cache
+def table(file):
+    return list(csv.DictReader(file.read_text().splitlines()))
+
+
 def t_quantile(freedom):
-    """The 97.5 % quantile of Student's t, by bisection over the integral of its density."""
-    constant = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
-
-    def upper_half(t, steps=4000):
-        h = t / steps
-        density = [constant * (1 + (i * h) ** 2 / freedom) ** (-(freedom + 1) / 2) for i in range(steps + 1)]
-        return h / 3 * (density[0] + density[-1] + 4 * sum(density[1:-1:2]) + 2 * sum(density[2:-1:2]))
-
-    low, high = 0.0, 50.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if upper_half(middle) < 0.475 else (low, middle)
-    return low
+    """The 97.5 % quantile of Student's t with one and two degrees of freedom, in closed form."""
+    return {1: math.tan(0.475 * math.pi), 2: 0.95 * math.sqrt(2 / (1 - 0.95 ** 2))}[freedom]
 
 
-def interval(values):
-    mean = sum(values) / len(values)
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    return mean, t_quantile(len(values) - 1) * deviation / math.sqrt(len(values))
+def half_width(values):
+    return t_quantile(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def pooled(points, key):
@@ -122,12 +111,11 @@ class BenchCovariance(unittest.TestCase):
         if len(values) < 2:
             self.assertIsNone(told["high"])
             return
-        _, half = interval(values)
+        half = half_width(values)
         self.assertAlmostEqual(told["high"] - told["mean"], half, delta=1e-6 * max(1, half))
 
     def test_the_figures_of_queries_have_the_mean_of_the_curve(self):
-        rows = list(csv.DictReader(io.StringIO(
-            (self.out / "trials/full-m4-L2/perfect/fold1/seed1/queries.csv").read_text())))
+        rows = table(trial_of(self.out, "full-m4-L2") / "queries.csv")
         last = curve(self.out, "full-m4-L2", "perfect", 1)[-1]["offline"]["ndcg@10"]
         self.assertAlmostEqual(sum(float(row["ndcg@10"]) for row in rows) / len(rows), last, delta=1e-12)
 
@@ -142,8 +130,8 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(self.result("perfect", "ensemble-2-m4-L2-nu0.1")["width_ratios"], [])
 
     def test_table_and_csv_agree(self):
-        rows = list(csv.DictReader(io.StringIO((self.out / "study.csv").read_text())))
-        row = next(row for row in rows if (row["clicks"], row["ranker"], row["figure"]) == ("perfect", "diagonal-m8-L2", "offline-ndcg"))
+        row = next(row for row in table(self.out / "study.csv")
+                   if (row["clicks"], row["ranker"], row["figure"]) == ("perfect", "diagonal-m8-L2", "offline-ndcg"))
         against = self.result("perfect", "diagonal-m8-L2")["figures"]["offline-ndcg"]["minus_full"]
         self.assertEqual(float(row["difference"]), against["mean"])
         self.assertEqual(float(row["t_p_holm"]), against["t_p_holm"])
@@ -174,47 +162,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertLessEqual({"study-minus-full-offline-ndcg-perfect.svg", "study-cost-faithfulness-perfect.svg",
                               "study-minus-full-certain-share-informational-dark.svg",
                               "study-over-full-milliseconds-perfect.svg"}, drawn)
-
-    def test_run_repeats_the_study(self):
-        again = olrank("run", self.out / "config.toml", "--resume")
-        self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("Skipped 48 trials that had already finished", again.stderr)
-
-    def test_its_configuration_repeats_the_study(self):
-        file = self.out / "study.toml"
-        before = file.read_text()
-        again = olrank("bench", "covariance", file, "--resume")
-        self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("Skipped 48 trials that had already finished", again.stderr)
-        self.assertEqual(file.read_text(), before)
-
-    def test_ensembles_may_have_their_own_ranker(self):
-        with tempfile.TemporaryDirectory() as folder:
-            file = pathlib.Path(folder) / "study.toml"
-            network = '[[ranker]]\nname = "net"\nkind = "olranknet"\nlambda = 3.0\n'
-            study_of = lambda rankers: '[study]\nstructures = ["full", "ensemble-2"]\nwidths = [4]\n' + rankers
-
-            def lambdas(rankers):
-                file.write_text(study_of(rankers))
-                printed = succeed("bench", "covariance", file, "--print-config")
-                return [line for line in printed.splitlines() if line.startswith("lambda = ")]
-
-            self.assertEqual(lambdas(network), ["lambda = 3.0", "lambda = 3.0"])
-            own = '[[ranker]]\nname = "votes"\nkind = "p2neurrank"\n'
-            self.assertEqual(lambdas(network + own), ["lambda = 3.0", "lambda = 20.0"])
-            self.assertEqual(lambdas(own + network), ["lambda = 3.0", "lambda = 20.0"])
-            for rankers in (own, network + network.replace('"net"', '"other"'), network + own + own.replace("votes", "more")):
-                file.write_text(study_of(rankers))
-                refused = olrank("bench", "covariance", file, "--print-config")
-                self.assertEqual(refused.returncode, 2, refused.stderr)
-                self.assertIn("A study requires exactly one [[ranker]]", refused.stderr)
-
-    def test_draws_cost_against_faithfulness(self):
-        self.assertIn("Cost against faithfulness", (self.out / "report.html").read_text())
-        figures = self.folder / "figures"
-        succeed("report", self.out, "--figures", figures)
-        rows = {row["ranker"]: row for row in csv.DictReader(io.StringIO(
-            (figures / "study-cost-faithfulness-perfect.csv").read_text()))}
+        rows = {row["ranker"]: row for row in table(figures / "study-cost-faithfulness-perfect.csv")}
         self.assertEqual(sorted(rows), sorted(f"{name}, m = {width}" for name in ("full", "diagonal") for width in (4, 8)))
         self.assertEqual(float(rows["full, m = 8"]["width / exact width"]), 1.0)
         diagonal, last = rows["diagonal, m = 8"], self.result("perfect", "diagonal-m8-L2")["width_ratios"][-1]
@@ -222,35 +170,6 @@ class BenchCovariance(unittest.TestCase):
             self.assertAlmostEqual(float(diagonal[column]), last[key], delta=1e-9)
         cost = self.result("perfect", "diagonal-m8-L2")["figures"]["milliseconds"]["mean"]
         self.assertAlmostEqual(float(diagonal["milliseconds per round"]), cost, delta=1e-9 * cost)
-
-    def test_a_second_run_needs_resume(self):
-        refused = study(self.out)
-        self.assertEqual(refused.returncode, 2)
-        before = (self.out / "study.json").read_text()
-        resumed = study(self.out, "--resume")
-        self.assertEqual(resumed.returncode, 0, resumed.stderr)
-        self.assertEqual((self.out / "study.json").read_text(), before)
-        # Another width can be added.
-        printed = olrank("bench", "covariance", *STUDY, "--print-config")
-        self.assertIn("[study]", printed.stdout)
-        self.assertIn("widths = [4, 8]", printed.stdout)
-
-    def test_shards_give_the_same_study(self):
-        out = self.folder / "sharded"
-        for shard in range(2):
-            part = study(out, "--shard", f"{shard}/2")
-            self.assertEqual(part.returncode, 0, part.stderr)
-        sharded = json.loads((out / "study.json").read_text())
-
-        def without_times(found):
-            for user in found["users"]:
-                for one in user["results"]:
-                    one["milliseconds_by_stage"] = None
-                    for slug in ("milliseconds", "rounds-per-second", "peak-memory-bytes"):
-                        one["figures"].pop(slug)
-            return found
-
-        self.assertEqual(without_times(sharded), without_times(json.loads((self.out / "study.json").read_text())))
 
     def test_calibrates_matched_alpha_on_the_validation_set(self):
         out = self.folder / "matched"

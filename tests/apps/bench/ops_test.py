@@ -6,11 +6,10 @@ import math
 import pathlib
 import re
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from command_line import olrank, succeed  # noqa: E402
+from command_line import succeed  # noqa: E402
 
 OPERATIONS = pathlib.Path("core/ops")
 SMALL = ("--pairs", 300, "--docs", 40, "--width", 16, "--features", 46)
@@ -25,10 +24,6 @@ def functions_of(header):
     return set(DECLARED.findall(header.read_text()))
 
 
-def bench(*arguments):
-    return olrank("bench", *arguments)
-
-
 def measured(*arguments):
     return json.loads(succeed("bench", *arguments, "--json"))
 
@@ -36,11 +31,7 @@ def measured(*arguments):
 class BenchOps(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        cls.file = cls.folder / "ops.json"
-        cls.ran = bench("ops", *SMALL, "--json", cls.file)
-        assert cls.ran.returncode == 0, cls.ran.stderr
-        cls.measured = json.loads(cls.file.read_text())
+        cls.measured = measured("ops", *SMALL)
 
     def test_measures_some_of_every_header(self):
         declared = {header.stem: functions_of(header) for header in OPERATIONS.glob("*.h")}
@@ -67,23 +58,6 @@ class BenchOps(unittest.TestCase):
             if one["ceiling"]["name"] != "memory":
                 self.assertGreater(one["operations"], 0)
 
-    def test_comparison_finds_slower_operations(self):
-        before = json.loads(self.file.read_text())
-        for one in before["measurements"]:
-            one["share"] *= 100
-        doctored = self.folder / "before.json"
-        doctored.write_text(json.dumps(before))
-        slower = bench("ops", *SMALL, "--only", "pair_width", "--compare", doctored)
-        self.assertEqual(slower.returncode, 1, slower.stderr)
-        self.assertIn("SLOWER", slower.stdout)
-        allowed = bench("ops", *SMALL, "--only", "pair_width", "--compare", doctored, "--factor", 1e6)
-        self.assertEqual(allowed.returncode, 0, allowed.stderr)
-        self.assertNotIn("another machine", allowed.stderr)
-        before["machine"]["processor"] = "an abacus"
-        doctored.write_text(json.dumps(before))
-        elsewhere = bench("ops", *SMALL, "--only", "pair_width", "--compare", doctored, "--factor", 1e6)
-        self.assertIn("another machine", elsewhere.stderr)
-
 
 class BenchRound(unittest.TestCase):
     def test_stages_add_up_to_the_round(self):
@@ -98,13 +72,6 @@ class BenchRound(unittest.TestCase):
             self.assertLessEqual(sum(stage["min"] for stage in by_name.values()), total["max"])
             self.assertEqual(total["repeats"], 5)
 
-    def test_measures_every_number_of_pairs(self):
-        found = measured("round", "--structure", "ensemble-2", "--pairs", "20,40", "--docs", 12, "--width", 8, "--features", 10,
-                         "--rounds", 3)
-        self.assertIn("--pairs 20,40", found["command"])
-        totals = [one for one in found["measurements"] if one["name"] == "round/ensemble-2/total"]
-        self.assertEqual([(one["parameters"]["n"], one["device"]) for one in totals], [(20, "cpu"), (40, "cpu")])
-
     def test_plays_from_one_training_on_the_history_to_the_next(self):
         """5 % of 1,000 pairs are 50, and a round brings 5: two such spans of ten rounds are at least 11."""
         found = measured("round", "--structure", "none", "--retrain", "growth", "--pairs", 1000, "--docs", 30, "--width", 8, "--features",
@@ -115,18 +82,9 @@ class BenchRound(unittest.TestCase):
         self.assertEqual((found["unit"]["name"], found["unit"]["side"]), ("gemm float", 1000))
         self.assertGreater(found["unit"]["seconds"], 0)
 
-    def test_fits_an_exponent(self):
-        ran = bench("round", "--over", "V", "--values", "20,40", "--pairs", 50, "--width", 8, "--features", 10, "--rounds", 3)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertIn("total: time ~ V^", ran.stderr)
-        self.assertEqual(sum("total" in line for line in ran.stdout.splitlines()), 2)
-
     def test_fits_over_the_actual_number_of_parameters(self):
-        out = pathlib.Path(tempfile.mkdtemp()) / "scale.json"
-        ran = bench("round", "--over", "p", "--values", "90,170,400", "--depth", 3, "--docs", 20, "--pairs", 50, "--features",
-                    10, "--rounds", 3, "--json", out)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        found = json.loads(out.read_text())
+        found = measured("round", "--over", "p", "--values", "90,170,400", "--depth", 3, "--docs", 20, "--pairs", 50, "--features", 10,
+                         "--rounds", 3)
         totals = [one for one in found["measurements"] if one["name"].endswith("/total")]
         # p = 10 m + m² + m: 102 for m = 6, 152 for 8, 432 for 16.
         self.assertEqual([(one["parameters"]["m"], one["parameters"]["p"]) for one in totals], [(6, 102), (8, 152), (16, 432)])
@@ -139,11 +97,8 @@ class BenchRound(unittest.TestCase):
         self.assertIsNone(told["last_half"])  # 432 is more than twice the others
 
     def test_fits_the_last_half(self):
-        ran = bench("round", "--over", "n", "--values", "20,40,80", "--structure", "none", "--docs", 12, "--width", 8, "--features",
-                    10, "--rounds", 3, "--json")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertIn("over the last half", ran.stderr)
-        found = json.loads(ran.stdout)
+        found = measured("round", "--over", "n", "--values", "20,40,80", "--structure", "none", "--docs", 12, "--width", 8, "--features", 10,
+                         "--rounds", 3)
         times = [one["seconds"]["median"] for one in found["measurements"] if one["name"].endswith("/total")]
         told = {one["stage"]: one["last_half"] for one in found["exponents"]}["total"]
         self.assertAlmostEqual(told, math.log2(times[2] / times[1]), delta=1e-9)
@@ -154,11 +109,6 @@ class BenchRound(unittest.TestCase):
         inspect = {one["name"]: one for one in found["measurements"]}["data/inspect"]
         self.assertEqual(inspect["ceiling"]["name"], "from_chars")
         self.assertGreaterEqual(inspect["share"], 0.7)
-
-    def test_measures_data(self):
-        found = measured("data", "--source", "synth:small")
-        self.assertEqual([one["name"] for one in found["measurements"]],
-                         ["data/parse", "data/inspect", "data/read_copy", "data/evaluate", "data/rank_text", "data/rank_binary"])
 
 
 if __name__ == "__main__":

@@ -1,18 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
-#include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
-#include "bench/device/bench_device.h"
-#include "bench/device/bench_tensors.h"
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
+#include "bench/device/libtorch_forms.h"
 #include "core/error.h"
 #include "tests/cuda/emulation/device_work.h"
 #include "tests/support/message_of.h"

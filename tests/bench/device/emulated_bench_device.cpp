@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/device/bench_device.h"
-#include "bench/device/bench_tensors.h"
+#include "bench/device/device_case.h"
+#include "bench/device/libtorch_forms.h"
 #include "tests/cuda/emulation/device_memory.h"
 
 // A device that is the CPU and the kernels' own source, at tiny sizes. Its times mean nothing.

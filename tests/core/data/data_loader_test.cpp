@@ -200,6 +200,7 @@ TEST(DataLoader, GivesTheSameBitsInMemoryAndInFiles) {
   EXPECT_EQ(fingerprints(3), dense);  // the copy of the test part is memory of its own file
   settings.source = "synth:small";
   settings.max_memory = "auto";
+  EXPECT_THROW(load_parts(settings, 2, context), InvalidArgument);
   const std::vector<std::string> generated = fingerprints(0);
   settings.max_memory = "3kB";
   EXPECT_EQ(fingerprints(4), generated);
@@ -226,17 +227,6 @@ TEST(DataLoader, ReadsTheWeightsOfTheTrainingPartWhereTheyAreAskedFor) {
   }
   settings.weights = false;
   EXPECT_TRUE(load_parts(settings, 1, context).train.contents().weights.empty());
-}
-
-TEST(DataLoader, GeneratesSyntheticData) {
-  ExecutionContext context;
-  DataSettings settings;
-  settings.source = "synth:small?seed=3";
-  const DataParts parts = load_parts(settings, 1, context);
-  EXPECT_GT(parts.train.docs(), 0);
-  EXPECT_EQ(parts.test.features(), parts.train.features());
-  EXPECT_EQ(count_shared_queries(parts.test.contents().qids, parts.train.contents().qids), 0);
-  EXPECT_THROW(load_parts(settings, 2, context), InvalidArgument);
 }
 
 TEST(Join, EqualsReadingConcatenatedTexts) {
@@ -277,31 +267,6 @@ TEST(RealData, FoldsHavePublishedCounts) {
       EXPECT_EQ(std::max({parts.train.max_grade(), parts.vali->max_grade(), parts.test.max_grade()}),
                 set.max_grade);
     }
-  }
-}
-
-std::string with_crlf(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\n') out += '\r';
-    out += c;
-  }
-  return out;
-}
-
-TEST(RealData, EveryFileFormHasTheSameFingerprint) {
-  OLRANK_NEED_REAL_DATA();
-  ExecutionContext context(2);
-  const std::string folder = real_data_folder() + "/mq2008";
-  const DataParts parts = load_parts(settings_of(folder), 1, context);
-  EXPECT_EQ(parts.train.doc_name(0), "GX008-86-4444840");
-  std::string text;
-  for (const std::string& file : find_part_files(folder, 1).train)
-    text += decompressed_text(read_file(file));
-  for (const std::string& form : {text, with_crlf(text)}) {
-    EXPECT_TRUE(same_content(read_text(form), parts.train));
-    EXPECT_TRUE(same_content(read_text(compressed(form, Compression::kGzip), {}, 2), parts.train));
-    EXPECT_TRUE(same_content(read_text(compressed(form, Compression::kZstd), {}, 2), parts.train));
   }
 }
 

@@ -104,7 +104,6 @@ TEST(DatasetFile, DetectsEveryDamagedByte) {
   EXPECT_THROW(read_binary(whole + std::string(1, '\0'), pool), DataError);
 }
 
-/// Damage by somebody who recomputes the header's checksum: sizes that wrap around must not be believed.
 TEST(DatasetFile, RefusesHostileSizes) {
   const TemporaryFolder folder;
   ThreadPool pool(1);

@@ -27,20 +27,12 @@ inline std::string compressed(std::string_view bytes, Compression compression) {
   return out;
 }
 
-inline std::string decompressed_text(std::string_view bytes) {
-  const auto stream = decompressed(memory_source(bytes), compression_of(bytes));
-  std::string out;
-  char piece[1 << 16];
-  while (const std::size_t count = stream->read(piece)) out.append(piece, count);
-  return out;
-}
-
 inline void write_file(const std::filesystem::path& path, std::string_view bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-/// The same bits everywhere, names and fingerprint included.
+/// Tells whether both have the same bits everywhere, names and fingerprint included.
 inline bool same_content(const Dataset& a, const Dataset& b) {
   if (a.docs() != b.docs() || a.queries() != b.queries() || a.features() != b.features()) return false;
   if (!(a.fingerprint() == b.fingerprint()) || a.contents().weights != b.contents().weights) return false;

@@ -14,10 +14,10 @@
 #include "core/data/doc_table.h"
 #include "core/data/join.h"
 #include "core/data/letor_stream.h"
-#include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "tests/core/data/letor_support.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -44,42 +44,45 @@ double raw(const Dataset& data, std::int64_t doc, std::int64_t feature) {
 }
 
 constexpr std::int64_t kCosines = 3;
+constexpr Normalisation kKinds[] = {Normalisation::kNone, Normalisation::kQueryMinmax,
+                                    Normalisation::kZscore, Normalisation::kLog1pZscore};
 
 bool is_constant(std::int64_t feature) {
   return feature == 2 || feature == 5;
-}
-
-TEST(Normaliser, NoneLeavesDataUnchanged) {
-  ExecutionContext context;
-  const Dataset data = random_data(5, 0);
-  const FittedNormaliser fitted = fit_normaliser(Normalisation::kNone, data, false, context);
-  EXPECT_TRUE(same_content(fitted.apply(data, context), data));
 }
 
 TEST(Normaliser, RefusesInputsThatWouldOverflow) {
   ExecutionContext context;
   const Dataset good = read_text("1 qid:a 1:1e12 2:3\n0 qid:b 1:-1e12 2:4\n");
   const Dataset bad = read_text("1 qid:a 1:1 2:3\n0 qid:b 1:2 2:4\n0 qid:b 1:2 2:-1.1e12\n");
-  for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax}) {
-    const FittedNormaliser fitted = fit_normaliser(kind, good, false, context);
-    EXPECT_EQ(fitted.apply(good, context).docs(), 2);
-    if (kind == Normalisation::kQueryMinmax) {
-      EXPECT_EQ(fitted.apply(bad, context).docs(), 3);
-      continue;
+  for (const std::int64_t cosines : {std::int64_t{0}, kCosines}) {
+    for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax}) {
+      FittedNormaliser fitted = fit_normaliser(kind, good, false, context);
+      fitted.cosines = cosines;
+      EXPECT_EQ(fitted.apply(good, context).docs(), 2);
+      if (kind == Normalisation::kQueryMinmax) {
+        EXPECT_EQ(fitted.apply(bad, context).docs(), 3);
+        continue;
+      }
+      EXPECT_EQ(message_of<InvalidArgument>([&] { fitted.apply(bad, context); }),
+                "Feature 2 of document 2 of query b gives the input -1.1e+12, beyond the limit of ±1e+12: "
+                "scores would overflow. Use normalise = \"query-minmax\", or correct the value.");
     }
-    EXPECT_EQ(message_of<InvalidArgument>([&] { fitted.apply(bad, context); }),
-              "Feature 2 of document 2 of query b gives the input -1.1e+12, beyond the limit of ±1e+12: "
-              "scores would overflow. Use normalise = \"query-minmax\", or correct the value.");
+    FittedNormaliser fitted;
+    fitted.features = 2;
+    fitted.kept = {1};
+    fitted.cosines = cosines;
+    std::vector<float> inputs(2 * fitted.inputs(), 1.0F);
+    inputs.end()[-2] = std::nanf("");  // of the first document without cosines
+    const auto found = fitted.find_bad_input(inputs.data(), 2);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->doc, cosines > 0 ? 1 : 0);
+    EXPECT_EQ(found->feature, 1);
   }
   // A z-score is unbounded where the training part was nearly constant.
   const Dataset narrow = read_text("1 qid:a 1:0 2:3\n0 qid:b 1:1e-9 2:4\n");
   const FittedNormaliser fitted = fit_normaliser(Normalisation::kZscore, narrow, false, context);
   EXPECT_THROW(fitted.apply(read_text("1 qid:a 1:1e6 2:3\n"), context), InvalidArgument);
-  const std::vector<float> inputs = {0.0F, 1.0F, std::nanf(""), 0.0F};
-  const auto found = fitted.find_bad_input(inputs.data(), 2);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->doc, 1);
-  EXPECT_EQ(found->feature, 0);
 }
 
 // So that a query's least value is one number, in whatever order it is found.
@@ -160,8 +163,7 @@ TEST(Normaliser, DropsAndRecordsConstantFeatures) {
   const Dataset train = random_data(20, 4);
   const Dataset test = random_data(20, 5);
   EXPECT_EQ(constant_features(train, context), (std::vector<std::int64_t>{2, 5}));
-  for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax,
-                                   Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+  for (const Normalisation kind : kKinds) {
     const FittedNormaliser all = fit_normaliser(kind, train, false, context);
     const FittedNormaliser fewer = fit_normaliser(kind, train, true, context);
     EXPECT_EQ(fewer.kept, (std::vector<std::int64_t>{0, 1, 3, 4, 6}));
@@ -183,8 +185,7 @@ TEST(Normaliser, DropsAndRecordsConstantFeatures) {
 TEST(Normaliser, AppliesToOneQueryInPlaceWithSameBits) {
   ExecutionContext context;
   const Dataset train = random_data(20, 6);
-  for (const Normalisation kind :
-       {Normalisation::kQueryMinmax, Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+  for (const Normalisation kind : kKinds) {
     for (const std::int64_t cosines : {std::int64_t{0}, kCosines}) {
       FittedNormaliser fitted = fit_normaliser(kind, train, true, context);
       fitted.cosines = cosines;
@@ -205,8 +206,7 @@ TEST(Normaliser, AppliesToOneQueryInPlaceWithSameBits) {
 TEST(Normaliser, CosinesAreThoseOfInputsScaledInEachQuery) {
   ExecutionContext context(2);
   const Dataset data = random_data(20, 8);
-  for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax,
-                                   Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+  for (const Normalisation kind : kKinds) {
     const FittedNormaliser plain = fit_normaliser(kind, data, true, context);
     FittedNormaliser fitted = plain;
     fitted.cosines = kCosines;
@@ -230,33 +230,10 @@ TEST(Normaliser, CosinesAreThoseOfInputsScaledInEachQuery) {
   }
 }
 
-TEST(Normaliser, CosinesHideNoInputThatWouldOverflow) {
-  ExecutionContext context;
-  const Dataset bad = read_text("1 qid:a 1:1 2:3\n0 qid:b 1:2 2:4\n0 qid:b 1:2 2:-1.1e12\n");
-  for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax}) {
-    FittedNormaliser fitted = fit_normaliser(kind, bad, false, context);
-    fitted.cosines = kCosines;
-    const bool refuses = kind == Normalisation::kNone;
-    EXPECT_EQ(refuses, message_of<InvalidArgument>([&] {
-                         fitted.apply(bad, context);
-                       }).find("Feature 2 of document 2 of query b gives the input -1.1e+12,") == 0);
-  }
-  FittedNormaliser fitted;
-  fitted.features = 2;
-  fitted.kept = {1};
-  fitted.cosines = kCosines;
-  const std::vector<float> inputs = {0.0F, 1.0F, 1.0F, 1.0F, 0.0F, 1.0F, std::nanf(""), 1.0F};
-  const auto found = fitted.find_bad_input(inputs.data(), 2);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->doc, 1);
-  EXPECT_EQ(found->feature, 1);
-}
-
 TEST(Normaliser, GivesSameBitsOnAnyThreads) {
   const Dataset train = random_data(200, 7);
   ExecutionContext one;
-  for (const Normalisation kind :
-       {Normalisation::kQueryMinmax, Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+  for (const Normalisation kind : kKinds) {
     const Dataset expected = fit_normaliser(kind, train, true, one).apply(train, one);
     for (const int threads : {2, 4}) {
       ExecutionContext context(threads);
@@ -279,40 +256,16 @@ TEST(NormaliserText, EveryKindRoundTripsExactly) {
       EXPECT_EQ(read.means, fitted.means);
       EXPECT_EQ(read.scales, fitted.scales);
       EXPECT_TRUE(same_content(read.apply(data, context), fitted.apply(data, context))) << name;
+      if (kind != Normalisation::kNone || drop_constant) continue;
+      EXPECT_TRUE(same_content(read.apply(data, context), data));
     }
   }
 }
 
 TEST(NormaliserText, RefusesInvalidText) {
-  for (const auto& [text, sentence] : std::vector<std::pair<std::string, std::string>>{
-           {"", "It is not a JSON object."},
-           {"[]", "It is not a JSON object."},
-           {R"({"features":2})", "Its 'kind' is missing or not a string."},
-           {R"({"kind":"rank","features":2})", "Its kind 'rank' is unknown."},
-           {R"({"kind":"none"})", "Its 'features' is missing or not a valid number of features."},
-           {R"({"kind":"none","features":0})",
-            "Its 'features' is missing or not a valid number of features."},
-           {R"({"kind":"none","features":-1})",
-            "Its 'features' is missing or not a valid number of features."},
-           {R"({"kind":"none","features":2,"kept":[]})",
-            "Its 'kept' must be a non-empty array of increasing feature indices."},
-           {R"({"kind":"none","features":2,"kept":[2]})",
-            "Its 'kept' must be a non-empty array of increasing feature indices."},
-           {R"({"kind":"none","features":2,"kept":[1,0]})",
-            "Its 'kept' must be a non-empty array of increasing feature indices."},
-           {R"({"kind":"none","features":2,"means":[1,2]})", "Its 'means' must be 0 finite numbers."},
-           {R"({"kind":"zscore","features":2,"means":[1,2]})", "Its 'scales' must be 2 finite numbers."},
-           {R"({"kind":"zscore","features":2,"means":[1],"scales":[1,2]})",
-            "Its 'means' must be 2 finite numbers."},
-           {R"({"kind":"zscore","features":2,"means":[1,null],"scales":[1,2]})",
-            "Its 'means' must be 2 finite numbers."}}) {
-    try {
-      parse_normaliser(text, "m.safetensors");
-      ADD_FAILURE() << text;
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.what(), "m.safetensors: Its normalisation is invalid. " + sentence) << text;
-    }
-  }
+  expect_cases("core/refusals.txt", "normalisations", [](const std::string& text) {
+    return message_of<DataError>([&] { parse_normaliser(text, "m.safetensors"); });
+  });
 }
 
 /// Queries of 1 to 12 documents with a few of 200 features: some negative, some 0 by name, column 7 in

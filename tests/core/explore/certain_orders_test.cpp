@@ -96,38 +96,21 @@ TEST(CertainOrdersTest, ByWidthMatchesTheDefinition) {
   EXPECT_LT(too_close, (certain + uncertain) / 8);
 }
 
-TEST(CertainOrdersTest, AnyDifferenceIsCertainWithoutWidth) {
-  const std::vector<float> scores = {std::numeric_limits<float>::denorm_min(), 0.0F, -0.0F};
-  const std::vector<std::int32_t> by_score = {0, 1, 2};
-  const std::vector<double> width_sq(9, 0.0);
+// tests/core/math says which differences and widths are certain; here they meet the rule, tie and all.
+TEST(CertainOrdersTest, ByWidthKeepsToItsRuleAtTheEdges) {
+  const std::vector<float> scores = {1.0F, 0.75F, 0.5F, 0.0F, -0.0F};
+  const std::vector<std::int32_t> by_score = {0, 1, 2, 3, 4};
   OrderBits orders;
-  certain_by_width({0.1, 0.0}, scores, by_score, width_sq, orders);
-  EXPECT_TRUE(orders.certain(0, 1));
-  EXPECT_TRUE(orders.certain(0, 2));
-  EXPECT_FALSE(orders.certain(1, 2));
-}
-
-TEST(CertainOrdersTest, NanWidthsMakeNothingCertain) {
-  const std::vector<float> scores = {100.0F, 0.0F};
-  const std::vector<std::int32_t> by_score = {0, 1};
+  const auto certain = [&](double least, double width_sq) {
+    certain_by_width({0.1, least}, scores, by_score, std::vector<double>(25, width_sq), orders);
+    return std::vector{orders.certain(0, 1), orders.certain(0, 2), orders.certain(2, 3),
+                       orders.certain(3, 4)};
+  };
+  EXPECT_EQ(certain(0.0, 0.0), (std::vector{true, true, true, false}));
+  EXPECT_EQ(certain(0.25, 0.0), (std::vector{false, true, true, false}));
   for (const double wrong :
-       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-    OrderBits orders;
-    certain_by_width({0.1, 0.0}, scores, by_score, std::vector<double>(4, wrong), orders);
-    EXPECT_FALSE(orders.certain(0, 1)) << wrong;
-  }
-}
-
-TEST(CertainOrdersTest, DifferencesWithinRoundingAreUncertain) {
-  const std::vector<float> scores = {1.0F, 0.75F, 0.5F, 0.0F};
-  const std::vector<std::int32_t> by_score = {0, 1, 2, 3};
-  const std::vector<double> width_sq(16, 0.0);
-  OrderBits orders;
-  certain_by_width({0.1, 0.25}, scores, by_score, width_sq, orders);
-  EXPECT_FALSE(orders.certain(0, 1));
-  EXPECT_FALSE(orders.certain(1, 2));
-  EXPECT_TRUE(orders.certain(0, 2));
-  EXPECT_TRUE(orders.certain(2, 3));
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    EXPECT_EQ(certain(0.0, wrong), std::vector<bool>(4, false));
 }
 
 TEST(CertainOrdersTest, ByVoteRequiresUnanimity) {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <fstream>
 
 #include "core/data/synthetic.h"
@@ -97,18 +96,6 @@ TEST(DatasetGroups, GeneratedGroupsHaveTheirShareAndGap) {
     const auto& b = rule.of_train().summaries.at(1);
     EXPECT_NEAR(static_cast<double>(a.docs) / static_cast<double>(train.docs()), share, 0.02);
     EXPECT_NEAR(a.mean_grade - b.mean_grade, gap, 0.08);
-  }
-}
-
-TEST(DatasetGroups, GroupsChangeNoOtherColumn) {
-  ExecutionContext context(1);
-  const Dataset plain = make_synthetic("synth:small?queries=20", context).train;
-  const Dataset grouped = make_synthetic("synth:small?queries=20&group_share=0.3", context).train;
-  ASSERT_EQ(grouped.features(), plain.features() + 1);
-  for (std::int64_t doc = 0; doc < plain.docs(); ++doc) {
-    ASSERT_EQ(grouped.all_grades()[doc], plain.all_grades()[doc]);
-    for (std::int64_t column = 0; column < plain.features(); ++column)
-      ASSERT_EQ(grouped.all_features().doc(doc)[column], plain.all_features().doc(doc)[column]);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "core/fair/fair_swap.h"
 #include "core/fair/many_groups.h"
 #include "core/random/rng_stream.h"
+#include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {
@@ -115,25 +116,6 @@ inline bool is_permutation_of_places(std::vector<std::int32_t> list, std::int64_
   return std::ssize(list) == docs;
 }
 
-TEST(TemplateTable, GainsAreTheLedgers) {
-  const ExposureRule rule = rule_of(7, {1.3}, 1.0);
-  const TemplateTable table(rule, 7);
-  for (TemplatePattern pattern = 0; pattern < table.size(); ++pattern) {
-    std::vector<DocGroup> groups;
-    std::vector<std::int32_t> shown;
-    for (int place = 0; place < 7; ++place) {
-      groups.push_back((pattern >> place & 1U) != 0 ? DocGroup::kA : DocGroup::kB);
-      shown.push_back(place);
-    }
-    ExposureLedger ledger;
-    ledger.observe(rule, groups, shown);
-    ASSERT_EQ(ledger.unfairness()[0], table.gain(pattern));
-  }
-  // Eq. (3.1.2)'s example AABAB: A has P(1) + P(2) + P(4), B has P(3) + P(5).
-  const auto& p = rule.examination;
-  EXPECT_NEAR(TemplateTable(rule, 5).gain(0b01011), p[0] + p[1] + p[3] - 1.3 * (p[2] + p[4]), 1e-15);
-}
-
 TEST(ExposureLedger, CountsWhatWasExamined) {
   const ExposureRule rule = rule_of(3, {2.0}, 1.0);
   ExposureLedger ledger;
@@ -148,36 +130,6 @@ TEST(ExposureLedger, CountsWhatWasExamined) {
   EXPECT_EQ(ledger.of(DocGroup::kA), 1.0);
   EXPECT_EQ(ledger.fair_rounds(), 1);
   EXPECT_EQ(ledger.rounds(), 2);
-}
-
-TEST(FairList, StaysWithinEpsilonWhereverAListCan) {
-  for (const TemplateSearch search : {TemplateSearch::kFairSwap, TemplateSearch::kExact}) {
-    const int rounds = search == TemplateSearch::kExact ? 300 : 5000;
-    const ExposureRule rule = rule_of(6, {1.2}, 0.5);
-    FairList lists(search, choice_key());
-    ExposureLedger ledger;
-    std::int64_t unrealisable = 0;
-    for (int round = 1; round <= rounds; ++round) {
-      const FairWorld world =
-          FairWorld::random(2 + round % 23, 0.02 * (round % 40), round % 50 == 0 ? 0.0 : 0.45, round);
-      const FairRound fair{world.groups, &rule, ledger.unfairness()};
-      std::vector<std::int32_t> list;
-      const FairList::Choice choice = lists.make(world.blocks(round % 2 == 0), fair, round, 6, list);
-      ASSERT_TRUE(is_permutation_of_places(list, std::ssize(world.by_score)));
-      ASSERT_EQ(choice.violated, slow_violated(world.orders, list));
-      ASSERT_FALSE(choice.search_gave_up);
-      std::vector<std::int32_t> shown;
-      for (std::size_t rank = 0; rank < std::min<std::size_t>(6, list.size()); ++rank)
-        shown.push_back(world.by_score[list[rank]]);
-      ledger.observe(rule, world.groups, shown);
-      ASSERT_EQ(ledger.unfairness()[0], choice.unfairness);
-      ASSERT_EQ(std::abs(ledger.unfairness()[0]) <= rule.epsilon, choice.realisable);
-      unrealisable += choice.realisable ? 0 : 1;
-    }
-    EXPECT_EQ(ledger.rounds() - ledger.fair_rounds(), unrealisable);
-    EXPECT_GT(unrealisable, 0) << "queries of one group have no fair list";
-    EXPECT_LT(unrealisable, rounds / 2);
-  }
 }
 
 TEST(FairList, WithoutATemplateWithinEpsilonTakesTheClosest) {
@@ -295,13 +247,12 @@ TEST(FairSwap, InListsWithOrdersTakesDocumentsAsTheListDoes) {
   EXPECT_EQ(swap.swap(pattern("ABA"), 3), 0);
 }
 
-// χ² over the documents that can take the place; 11 degrees of freedom, false alarm below 1e-5.
+// χ² over the documents that can take the place.
 TEST(FairSwap, FetchesAndPlacesUniformly) {
   const FairWorld world = FairWorld::of_blocks({2, 12}, {A, A, B, B, B, B, B, B, B, B, B, B, B, B});
-  std::map<std::int32_t, int> fetched;
-  std::map<std::int32_t, int> second;
-  constexpr int kRounds = 6000;
-  for (std::uint32_t round = 1; round <= kRounds; ++round) {
+  std::map<std::int32_t, std::int64_t> fetched;
+  std::map<std::int32_t, std::int64_t> second;
+  for (std::uint32_t round = 1; round <= 6000; ++round) {
     FairSwap swap(swap_key());
     swap.prepare(world.blocks(), round);
     swap.swap(pattern("ABBA"), 4);
@@ -310,10 +261,9 @@ TEST(FairSwap, FetchesAndPlacesUniformly) {
   }
   for (const auto& counts : {fetched, second}) {
     ASSERT_EQ(counts.size(), 12U);
-    double chi = 0.0;
-    for (const auto& [place, count] : counts)
-      chi += (count - kRounds / 12.0) * (count - kRounds / 12.0) / (kRounds / 12.0);
-    EXPECT_LT(chi, 45.1);
+    std::vector<std::int64_t> seen;
+    for (const auto& [place, count] : counts) seen.push_back(count);
+    EXPECT_TRUE(counts_are_even(seen));
   }
 }
 
@@ -451,20 +401,6 @@ Found try_all(const FairWorld& world, const ExposureRule& rule, const std::vecto
   return found;
 }
 
-TEST(ExposureRule, ThePairsOfThreeGroupsAreTransitive) {
-  const ExposureRule rule = rule_of(4, {2.0, 0.5}, 1.0);
-  EXPECT_DOUBLE_EQ(rule.beta_of(0, 1) * rule.beta_of(1, 2), rule.beta_of(0, 2));
-  ExposureLedger ledger;
-  ledger.observe(rule, std::vector{DocGroup::kB, static_cast<DocGroup>(2), DocGroup::kA},
-                 std::vector<std::int32_t>{0, 1, 2});
-  const auto& p = rule.examination;
-  EXPECT_DOUBLE_EQ(ledger.unfairness()[pair_of(0, 1)], p[2] - 2.0 * p[0]);
-  EXPECT_DOUBLE_EQ(ledger.unfairness()[pair_of(0, 2)], p[2] - 0.5 * p[1]);
-  EXPECT_DOUBLE_EQ(ledger.unfairness()[pair_of(1, 2)], p[0] - 0.25 * p[1]);
-  EXPECT_EQ(rule.farthest(ledger.unfairness()), p[2] - 2.0 * p[0]);
-  EXPECT_EQ(ledger.fair_rounds(), 0);
-}
-
 TEST(ManyGroups, ChooseTheBestOfAllTemplates) {
   ManyGroups search(choice_key());
   std::int64_t fair = 0;
@@ -552,27 +488,52 @@ TEST(ManyGroups, TwoGroupsHaveTheListOfFairSwap) {
   }
 }
 
-TEST(ManyGroups, StayWithinEpsilonWhereverAListCan) {
-  for (const std::size_t groups : {3, 4, 6}) {
-    const ExposureRule rule = rule_of(10, std::vector<double>(groups - 1, 1.1), 1.0);
-    FairList lists(TemplateSearch::kFairSwap, choice_key());
+TEST(FairList, StaysWithinEpsilonWhereverAListCan) {
+  const struct {
+    TemplateSearch search;
+    std::size_t groups;
+    std::uint32_t rounds;
+    double epsilon;
+    std::int64_t most_unfair;
+    std::int64_t most_given_up;
+  } cases[] = {{TemplateSearch::kFairSwap, 2, 5000, 0.5, 2500, 0},
+               {TemplateSearch::kExact, 2, 300, 0.5, 150, 0},
+               {TemplateSearch::kFairSwap, 3, 300, 1.0, 19, 0},
+               {TemplateSearch::kFairSwap, 4, 300, 1.0, 19, 0},
+               {TemplateSearch::kFairSwap, 6, 60, 1.0, 14, 60}};
+  for (const auto& [search, groups, rounds, epsilon, most_unfair, most_given_up] : cases) {
+    const int length = groups == 2 ? 6 : 10;
+    const ExposureRule rule =
+        rule_of(length, std::vector<double>(groups - 1, groups == 2 ? 1.2 : 1.1), epsilon);
+    FairList lists(search, choice_key());
     ExposureLedger ledger;
+    std::int64_t unrealisable = 0;
     std::int64_t gave_up = 0;
-    const std::uint32_t rounds = groups == 6 ? 60 : 300;
     for (std::uint32_t round = 1; round <= rounds; ++round) {
-      const FairWorld world = world_of(groups, 10 + round % 50, 0.02 * (round % 40), round);
+      const double width = 0.02 * (round % 40);
+      const FairWorld world =
+          groups == 2 ? FairWorld::random(2 + round % 23, width, round % 50 == 0 ? 0.0 : 0.45, round)
+                      : world_of(groups, 10 + round % 50, width, round);
       const FairRound fair{world.groups, &rule, ledger.unfairness()};
       std::vector<std::int32_t> list;
-      const FairChoice choice = lists.make(world.blocks(round % 2 == 0), fair, round, 10, list);
+      const FairChoice choice = lists.make(world.blocks(round % 2 == 0), fair, round, length, list);
+      ASSERT_TRUE(is_permutation_of_places(list, std::ssize(world.by_score)));
+      ASSERT_EQ(choice.violated, slow_violated(world.orders, list));
       std::vector<std::int32_t> shown;
-      for (std::size_t rank = 0; rank < 10; ++rank) shown.push_back(world.by_score[list[rank]]);
+      for (std::size_t rank = 0; rank < std::min<std::size_t>(length, list.size()); ++rank)
+        shown.push_back(world.by_score[list[rank]]);
       ledger.observe(rule, world.groups, shown);
       ASSERT_EQ(rule.farthest(ledger.unfairness()), choice.unfairness);
       ASSERT_EQ(std::abs(choice.unfairness) <= rule.epsilon, choice.realisable);
+      unrealisable += choice.realisable ? 0 : 1;
       gave_up += choice.search_gave_up ? 1 : 0;
     }
-    EXPECT_GT(ledger.fair_rounds(), groups == 6 ? 45 : 280) << groups;
-    EXPECT_LE(gave_up, groups == 6 ? 60 : 0) << groups;
+    EXPECT_EQ(ledger.rounds() - ledger.fair_rounds(), unrealisable);
+    EXPECT_LE(unrealisable, most_unfair) << groups;
+    EXPECT_LE(gave_up, most_given_up) << groups;
+    if (groups == 2) {
+      EXPECT_GT(unrealisable, 0) << "queries of one group have no fair list";
+    }
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -54,7 +53,7 @@ Enumerated enumerate(const Examination& habits, const std::vector<double>& attra
   return sum;
 }
 
-/// The same if they look at each rank with a probability of its own.
+/// Enumerates the looks of users who look at each rank with a probability of its own.
 Enumerated enumerate_by_ranks(const Examination& habits, const std::vector<double>& attraction,
                               const std::vector<std::uint8_t>& clicks) {
   const std::size_t shown = clicks.size();
@@ -118,31 +117,6 @@ TEST(ExaminationTest, IsWhatAllStopPointsSay) {
   }
 }
 
-TEST(ExaminationTest, FindsHowUsersRead) {
-  // After a click nine of ten users stop; all others read on, and look at every second document
-  // of rank 3.
-  constexpr double kGoesOnAfterClick = 0.1;
-  constexpr double kLooks = 0.5;
-  Examination habits;
-  RngStream draws(make_key({.seed = 4, .purpose = Purpose::kProbe}), 0);
-  Examination::Reading reading;
-  // What a document without a click says of a look depends on how much it attracts.
-  const std::vector<double> attraction = {0.3, 0.3, 0.9, 0.3};
-  for (int list = 0; list < 20'000; ++list) {
-    std::vector<std::uint8_t> clicks(4, 0);
-    for (std::size_t rank = 0; rank < 4; ++rank) {
-      if (rank == 2 && draws.uniform() >= kLooks) continue;
-      clicks[rank] = draws.uniform() < attraction[rank] ? 1 : 0;
-      if (clicks[rank] != 0 && draws.uniform() >= kGoesOnAfterClick) break;
-    }
-    habits.learn(attraction, clicks, reading);
-  }
-  EXPECT_NEAR(habits.goes_on(true), kGoesOnAfterClick, 0.05);
-  EXPECT_GT(habits.goes_on(false), 0.9);
-  EXPECT_NEAR(habits.looks(2), kLooks, 0.1);
-  EXPECT_GT(habits.looks(1), 0.9);
-}
-
 TEST(ExaminationTest, FindsWhetherUsersReadByRanks) {
   const std::vector<double> attraction = {0.4, 0.6, 0.5, 0.7};
   for (const bool by_ranks : {false, true}) {
@@ -199,7 +173,7 @@ TEST(ExaminationTest, HasTheSameBitsOnAnyCpuIfAskedFor) {
   own_functions = false;
 }
 
-TEST(ExaminationTest, StaysFiniteWithLongLists) {
+TEST(ExaminationTest, StaysFiniteWithLongListsAndTakesEmptyOnes) {
   Examination habits;
   Examination::Reading reading;
   const std::vector<double> attraction(2000, 0.999);
@@ -208,11 +182,6 @@ TEST(ExaminationTest, StaysFiniteWithLongLists) {
     EXPECT_TRUE(std::isfinite(reading.log_likelihood));
     for (const double examined : reading.examined) ASSERT_TRUE(examined >= 0.0 && examined <= 1.0);
   }
-}
-
-TEST(ExaminationTest, TakesEmptyLists) {
-  Examination habits;
-  Examination::Reading reading;
   habits.learn({}, {}, reading);
   EXPECT_EQ(reading.log_likelihood, 0.0);
   EXPECT_TRUE(reading.examined.empty());

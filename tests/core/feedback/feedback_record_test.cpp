@@ -82,16 +82,6 @@ TEST(FeedbackRecord, RoundTripsExactly) {
   FeedbackRecord expected = record;
   expected.round = 5;
   EXPECT_EQ(read(without_newline(record_line(5, record_body(record)))), expected);
-  std::uint32_t bits = 12345;
-  for (int time = 0; time < 2000; ++time) {
-    for (float& value : record.inputs) {
-      bits = bits * 1664525U + 1013904223U;
-      const std::uint32_t finite = bits & ~(time % 2 == 0 ? 0x40000000U : 0x00800000U);
-      std::memcpy(&value, &finite, sizeof value);
-    }
-    expected.inputs = record.inputs;
-    ASSERT_EQ(read(without_newline(record_line(5, record_body(record)))), expected);
-  }
 }
 
 TEST(FeedbackRecord, KeepsHowTheListWasShown) {

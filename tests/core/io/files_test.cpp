@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -32,20 +31,6 @@ namespace {
 
 std::size_t entries(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
-}
-
-TEST(AtomicFileTest, AppearsOnlyOnCommit) {
-  const TemporaryFolder folder;
-  const auto target = folder / "result.json";
-  {
-    AtomicFile file(target);
-    file.write("hello ");
-    file.write(std::string(100'000, 'x'));
-    EXPECT_FALSE(std::filesystem::exists(target));
-    file.commit();
-  }
-  EXPECT_EQ(read_file(target), "hello " + std::string(100'000, 'x'));
-  EXPECT_EQ(entries(folder.path()), 1U);
 }
 
 TEST(ReadFileTest, ReadsNoMoreThanAllowed) {
@@ -89,16 +74,19 @@ TEST(AtomicFileTest, LeavesDevicesPipesAndLinksInPlace) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
-TEST(AtomicFileTest, ConcurrentWritersDoNotConflict) {
+TEST(AtomicFileTest, AppearsOnlyOnCommitAndConcurrentWritersDoNotConflict) {
   const TemporaryFolder folder;
   const auto target = folder / "result.json";
   AtomicFile one(target);
   AtomicFile two(target);
   one.write("one");
-  two.write("two");
+  two.write("hello ");
+  two.write(std::string(100'000, 'x'));
+  EXPECT_FALSE(std::filesystem::exists(target));
   one.commit();
+  EXPECT_EQ(read_file(target), "one");
   two.commit();
-  EXPECT_EQ(read_file(target), "two");
+  EXPECT_EQ(read_file(target), "hello " + std::string(100'000, 'x'));
   EXPECT_EQ(entries(folder.path()), 1U);
 }
 
@@ -128,44 +116,21 @@ TEST(AtomicFileTest, ReportsFullDisk) {
   EXPECT_EQ(entries(folder.path()), 1U);
 }
 
-/// Sets an environment variable for one test.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    if (value != nullptr)
-      setenv(name, value, 1);
-    else
-      unsetenv(name);
-  }
-  ~Environment() {
-    if (before_)
-      setenv(name_, before_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
 TEST(CacheFolderTest, FollowsXdgBaseDirectorySpecification) {
-  const Environment home("HOME", "/home/u");
-  {
-    const Environment cache("XDG_CACHE_HOME", "/c");
-    EXPECT_EQ(user_cache_folder(), "/c/olrank");
-  }
-  {
-    const Environment cache("XDG_CACHE_HOME", "relative");
-    EXPECT_EQ(user_cache_folder(), "/home/u/.cache/olrank");
-  }
-  const Environment cache("XDG_CACHE_HOME", nullptr);
-  EXPECT_EQ(user_cache_folder(), "/home/u/.cache/olrank");
-  const Environment homeless("HOME", nullptr);
-  EXPECT_EQ(user_cache_folder(), "");
+  const auto folder_with = [](const char* home, const char* cache) {
+    // The child process sets the variables, so that this one keeps its own.
+    return [=] {
+      for (const auto& [name, value] : {std::pair{"HOME", home}, std::pair{"XDG_CACHE_HOME", cache}})
+        value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
+      std::fputs(user_cache_folder().c_str(), stderr);
+      std::exit(0);
+    };
+  };
+  const auto none = static_cast<const char*>(nullptr);
+  EXPECT_EXIT(folder_with("/home/u", "/c")(), testing::ExitedWithCode(0), "^/c/olrank$");
+  for (const char* cache : {"relative", none})
+    EXPECT_EXIT(folder_with("/home/u", cache)(), testing::ExitedWithCode(0), "^/home/u/.cache/olrank$");
+  EXPECT_EXIT(folder_with(none, none)(), testing::ExitedWithCode(0), "^$");
 }
 
 namespace fs = std::filesystem;
@@ -219,20 +184,7 @@ TEST(FolderTest, FollowsNoSymbolicLinkWhenItRemoves) {
 using Mode = FileLock::Mode;
 using Outcome = FileLock::Outcome;
 
-TEST(FileLockTest, OneHolderAtATimeAndNoFileAfterTheLast) {
-  const TemporaryFolder folder;
-  const auto file = folder / "lock";
-  FileLock one;
-  FileLock two;
-  EXPECT_EQ(one.take(file, Mode::kAlone, "process 1"), Outcome::kTaken);
-  EXPECT_EQ(two.take(file, Mode::kAlone, "process 2"), Outcome::kHeld);
-  EXPECT_EQ(two.holder(), "process 1");
-  one.release();
-  EXPECT_FALSE(std::filesystem::exists(file));
-  EXPECT_EQ(two.take(file, Mode::kAlone, "process 2"), Outcome::kTaken);
-}
-
-TEST(FileLockTest, EqualNotesShare) {
+TEST(FileLockTest, EqualNotesShareAndNoFileIsLeftAfterTheLast) {
   const TemporaryFolder folder;
   const auto file = folder / "lock";
   FileLock one;
@@ -250,7 +202,8 @@ TEST(FileLockTest, EqualNotesShare) {
   EXPECT_FALSE(std::filesystem::exists(file));
   EXPECT_EQ(whole.take(file, Mode::kAlone, "process 1"), Outcome::kTaken);
   EXPECT_EQ(one.take(file, Mode::kShared, "2 shards"), Outcome::kHeld);
-  EXPECT_EQ(one.holder(), "process 1");
+  EXPECT_EQ(two.take(file, Mode::kAlone, "process 2"), Outcome::kHeld);
+  EXPECT_EQ(two.holder(), "process 1");
 }
 
 TEST(FileLockTest, ManyShareAndLeaveAtOnce) {
@@ -370,7 +323,7 @@ TEST(JsonStreamTest, NumbersAreTheNearestDoublesAndThoseAsFloats) {
   EXPECT_EQ(handler.numbers, 8 * kTimes);
 }
 
-/// The examples of the format's own description.
+/// The examples of the format's own description, and varints of every length.
 TEST(ProtobufMessage, WritesDocumentedExamples) {
   ProtobufMessage number;
   number.put_number(1, 150);
@@ -380,16 +333,12 @@ TEST(ProtobufMessage, WritesDocumentedExamples) {
   EXPECT_EQ(text.bytes(), std::string("\x12\x07testing"));
   ProtobufMessage nested;
   nested.put_message(3, number);
-  EXPECT_EQ(nested.bytes(), std::string("\x1a\x03\x08\x96\x01"));
-}
-
-TEST(ProtobufMessage, WritesVarintsOfEveryLength) {
-  ProtobufMessage message;
-  message.put_number(1, 0);
-  message.put_number(16, 127);
-  message.put_number(1, -1);
-  EXPECT_EQ(message.bytes(),
-            std::string("\x08\x00\x80\x01\x7F\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 16));
+  nested.put_number(1, 0);
+  nested.put_number(16, 127);
+  nested.put_number(1, -1);
+  EXPECT_EQ(nested.bytes(), std::string("\x1a\x03\x08\x96\x01"
+                                        "\x08\x00\x80\x01\x7F\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",
+                                        21));
 }
 
 std::string example_zip() {
@@ -414,12 +363,9 @@ TEST(StoredZip, EntriesAreAlignedAndUnchanged) {
   EXPECT_NE(bytes.find(known, first + 1), std::string::npos);
 }
 
-TEST(FingerprintTest, IsXxh128) {
+TEST(FingerprintTest, IsXxh128OfAnyPieces) {
   // The published value of XXH3-128 for empty input.
   EXPECT_EQ(fingerprint_of("").hex(), "99aa06d3014798d86001c324468d497f");
-}
-
-TEST(FingerprintTest, IndependentOfPieces) {
   const std::string text(10'000, 'q');
   Fingerprinter whole;
   whole.add(text);

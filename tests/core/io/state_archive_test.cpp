@@ -31,35 +31,48 @@ StateWriter example_state() {
   return state;
 }
 
-/// Reads the first `entries` of what example_state() holds.
-void read_example(StateReader& reader, int entries = 7) {
-  if (entries > 0) {
-    EXPECT_EQ(reader.get_one<std::int64_t>("round"), -7);
-  }
-  if (entries > 1) {
-    const auto theta = reader.get<double>("theta");
-    ASSERT_EQ(theta.size(), 3U);
-    EXPECT_EQ(theta[0], 0.1);
-    EXPECT_TRUE(theta[1] == 0.0 && std::signbit(theta[1]));
-    EXPECT_EQ(theta[2], 1e-310);
-  }
-  if (entries > 2) {
-    EXPECT_EQ(reader.get<float>("weights"), (std::vector<float>{1.5F, -2.5F}));
-  }
-  if (entries > 3) {
-    std::vector<std::uint8_t> bytes(2);
-    reader.get_into("bytes", std::span(bytes));
-    EXPECT_EQ(bytes, (std::vector<std::uint8_t>{0, 255}));
-  }
-  if (entries > 4) {
-    EXPECT_TRUE(reader.get<double>("nothing").empty());
-  }
-  if (entries > 5) {
-    EXPECT_EQ(reader.get_text("recipe"), "α = 0.1\n");
-  }
-  if (entries > 6) {
-    EXPECT_EQ(reader.get_one<std::uint64_t>("count"), std::uint64_t{1} << 63);
-  }
+/// An entry of example_state(): what a file says of it, and how it is read under a name.
+struct Entry {
+  const char* name;
+  const char* dtype;
+  std::int64_t count;
+  std::size_t item_size;
+  std::function<void(StateReader&, const std::string&)> get;
+};
+
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> entries = {
+      {"round", "I64", 1, 8,
+       [](StateReader& r, const std::string& name) { EXPECT_EQ(r.get_one<std::int64_t>(name), -7); }},
+      {"theta", "F64", 3, 8,
+       [](StateReader& r, const std::string& name) {
+         const auto theta = r.get<double>(name);
+         EXPECT_EQ(theta, (std::vector<double>{0.1, 0.0, 1e-310}));
+         EXPECT_TRUE(std::signbit(theta.at(1)));
+       }},
+      {"weights", "F32", 2, 4,
+       [](StateReader& r, const std::string& name) {
+         EXPECT_EQ(r.get<float>(name), (std::vector<float>{1.5F, -2.5F}));
+       }},
+      {"bytes", "U8", 2, 1,
+       [](StateReader& r, const std::string& name) {
+         std::vector<std::uint8_t> bytes(2);
+         r.get_into(name, std::span(bytes));
+         EXPECT_EQ(bytes, (std::vector<std::uint8_t>{0, 255}));
+       }},
+      {"nothing", "F64", 0, 8,
+       [](StateReader& r, const std::string& name) { EXPECT_TRUE(r.get<double>(name).empty()); }},
+      {"recipe", "I8", 9, 1,
+       [](StateReader& r, const std::string& name) { EXPECT_EQ(r.get_text(name), "α = 0.1\n"); }},
+      {"count", "U64", 1, 8, [](StateReader& r, const std::string& name) {
+         EXPECT_EQ(r.get_one<std::uint64_t>(name), std::uint64_t{1} << 63);
+       }}};
+  return entries;
+}
+
+/// Reads the first `count` of what example_state() holds.
+void read_example(StateReader& reader, std::size_t count = 7) {
+  for (std::size_t entry = 0; entry < count; ++entry) entries()[entry].get(reader, entries()[entry].name);
 }
 
 constexpr std::string_view kRestart = "start over";
@@ -85,18 +98,14 @@ TEST(StateArchiveTest, FingerprintsKeepTheirBits) {
 TEST(StateArchiveTest, IsASafetensorsFile) {
   const std::string bytes = example_state().bytes();
   const SafetensorsView view = view_safetensors(bytes, "there");
-  const std::vector<std::string> names = {"round",   "theta",  "weights", "bytes",
-                                          "nothing", "recipe", "count"};
-  const std::vector<std::string> dtypes = {"I64", "F64", "F32", "U8", "F64", "I8", "U64"};
-  const std::vector<std::int64_t> counts = {1, 3, 2, 2, 0, 9, 1};
-  const std::vector<std::size_t> item_sizes = {8, 8, 4, 1, 8, 1, 8};
-  ASSERT_EQ(view.tensors.size(), names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    EXPECT_EQ(view.tensors[i].name, names[i]);
-    EXPECT_EQ(view.tensors[i].dtype, dtypes[i]);
-    EXPECT_EQ(view.tensors[i].shape, std::vector<std::int64_t>{counts[i]});
+  ASSERT_EQ(view.tensors.size(), entries().size());
+  for (std::size_t i = 0; i < entries().size(); ++i) {
+    EXPECT_EQ(view.tensors[i].name, entries()[i].name);
+    EXPECT_EQ(view.tensors[i].dtype, entries()[i].dtype);
+    EXPECT_EQ(view.tensors[i].shape, std::vector<std::int64_t>{entries()[i].count});
     // Libraries that map the file need aligned values.
-    EXPECT_EQ(static_cast<std::size_t>(view.tensors[i].bytes.data() - bytes.data()) % item_sizes[i], 0U);
+    EXPECT_EQ(
+        static_cast<std::size_t>(view.tensors[i].bytes.data() - bytes.data()) % entries()[i].item_size, 0U);
   }
   EXPECT_EQ(view.tensors[5].bytes, "α = 0.1\n");
   EXPECT_EQ(view.metadata,
@@ -134,87 +143,63 @@ TEST(StateArchiveTest, SkipsToAName) {
             "there: The state ends where 'counts' is expected: it belongs to another ranker or version.");
 }
 
-TEST(StateArchiveTest, RefusesEveryFieldUnderAnotherName) {
-  const std::vector<std::string> names = {"round",   "theta",  "weights", "bytes",
-                                          "nothing", "recipe", "count"};
-  const std::vector<std::string> dtypes = {"I64", "F64", "F32", "U8", "F64", "I8", "U64"};
-  const std::vector<std::function<void(StateReader&, const std::string&)>> gets = {
-      [](StateReader& r, const std::string& name) { r.get_one<std::int64_t>(name); },
-      [](StateReader& r, const std::string& name) { r.get<double>(name); },
-      [](StateReader& r, const std::string& name) { r.get<float>(name); },
-      [](StateReader& r, const std::string& name) { r.get<std::uint8_t>(name); },
-      [](StateReader& r, const std::string& name) { r.get<double>(name); },
-      [](StateReader& r, const std::string& name) { r.get_text(name); },
-      [](StateReader& r, const std::string& name) { r.get_one<std::uint64_t>(name); }};
-  for (std::size_t entry = 0; entry < names.size(); ++entry) {
-    for (const std::string& wrong : {std::string("other"), names[entry] + "s", std::string()}) {
+TEST(StateArchiveTest, RefusesEveryFieldUnderAnotherNameAndWhatIsLeft) {
+  for (std::size_t entry = 0; entry < entries().size(); ++entry) {
+    const auto& [name, dtype, count, item_size, get] = entries()[entry];
+    for (const std::string& wrong : {std::string("other"), name + std::string("s"), std::string()}) {
       StateReader reader = reader_of(example_state());
-      read_example(reader, static_cast<int>(entry));
-      EXPECT_EQ(message_of<IoError>([&] { gets[entry](reader, wrong); }),
+      read_example(reader, entry);
+      EXPECT_EQ(message_of<IoError>([&, &get = get] { get(reader, wrong); }),
                 fmt::format("there: The state has '{}' ({}) where '{}' ({}) is expected: it belongs to "
                             "another ranker or version.",
-                            names[entry], dtypes[entry], wrong, dtypes[entry]));
+                            name, dtype, wrong, dtype));
     }
-  }
-}
-
-template <class T>
-void expect_type_refused(int entry, const std::string& name, const std::string& found,
-                         const std::string& expected) {
-  StateReader reader = reader_of(example_state());
-  read_example(reader, entry);
-  EXPECT_EQ(message_of<IoError>([&] { reader.get<T>(name); }),
-            fmt::format("there: The state has '{0}' ({1}) where '{0}' ({2}) is expected: it belongs to "
-                        "another ranker or version.",
-                        name, found, expected));
-}
-
-TEST(StateArchiveTest, RefusesEveryFieldAsAnotherType) {
-  expect_type_refused<std::uint64_t>(0, "round", "I64", "U64");
-  expect_type_refused<double>(0, "round", "I64", "F64");
-  expect_type_refused<std::int32_t>(0, "round", "I64", "I32");
-  expect_type_refused<float>(1, "theta", "F64", "F32");
-  expect_type_refused<std::int64_t>(1, "theta", "F64", "I64");
-  expect_type_refused<double>(2, "weights", "F32", "F64");
-  expect_type_refused<std::int8_t>(3, "bytes", "U8", "I8");
-  expect_type_refused<std::uint16_t>(3, "bytes", "U8", "U16");
-  expect_type_refused<float>(4, "nothing", "F64", "F32");
-  expect_type_refused<std::int32_t>(5, "recipe", "I8", "I32");
-  expect_type_refused<std::int64_t>(6, "count", "U64", "I64");
-}
-
-TEST(StateArchiveTest, RefusesEveryFieldWithAnotherCount) {
-  const auto shape = [&](int entry, const std::string& name, auto value, std::size_t found,
-                         std::size_t asked) {
     StateReader reader = reader_of(example_state());
     read_example(reader, entry);
-    std::vector<decltype(value)> values(asked);
-    EXPECT_EQ(message_of<IoError>([&] { reader.get_into(name, std::span(values)); }),
-              fmt::format("there: The state has {} values of '{}' instead of {}: it belongs to another "
-                          "shape.",
-                          found, name, asked));
-  };
-  shape(0, "round", std::int64_t{}, 1, 2);
-  shape(0, "round", std::int64_t{}, 1, 0);
-  shape(1, "theta", double{}, 3, 2);
-  shape(1, "theta", double{}, 3, 1);
-  shape(2, "weights", float{}, 2, 3);
-  shape(3, "bytes", std::uint8_t{}, 2, 0);
-  shape(4, "nothing", double{}, 0, 1);
-  shape(6, "count", std::uint64_t{}, 1, 3);
-}
-
-TEST(StateArchiveTest, RefusesUnreadEntries) {
-  const std::vector<std::string> names = {"round",   "theta",  "weights", "bytes",
-                                          "nothing", "recipe", "count"};
-  for (int entries = 0; entries < 7; ++entries) {
-    StateReader reader = reader_of(example_state());
-    read_example(reader, entries);
     EXPECT_EQ(message_of<IoError>([&] { reader.require_end(); }),
               fmt::format("there: The state has '{}', which this ranker does not know: it belongs to "
                           "another ranker or version.",
-                          names[entries]));
+                          name));
   }
+}
+
+/// An entry read as so many values of another type, or as another number of its own.
+template <class T>
+void expect_refused(std::size_t entry, const std::string& type, std::size_t asked) {
+  const Entry& read = entries()[entry];
+  StateReader reader = reader_of(example_state());
+  read_example(reader, entry);
+  std::vector<T> values(asked);
+  const std::string message = message_of<IoError>([&] { reader.get_into(read.name, std::span(values)); });
+  EXPECT_EQ(message, type != read.dtype
+                         ? fmt::format("there: The state has '{0}' ({1}) where '{0}' ({2}) is expected: it "
+                                       "belongs to another ranker or version.",
+                                       read.name, read.dtype, type)
+                         : fmt::format("there: The state has {} values of '{}' instead of {}: it belongs "
+                                       "to another shape.",
+                                       read.count, read.name, asked));
+}
+
+TEST(StateArchiveTest, RefusesEveryFieldAsAnotherTypeOrCount) {
+  expect_refused<std::uint64_t>(0, "U64", 1);
+  expect_refused<double>(0, "F64", 1);
+  expect_refused<std::int32_t>(0, "I32", 1);
+  expect_refused<float>(1, "F32", 3);
+  expect_refused<std::int64_t>(1, "I64", 3);
+  expect_refused<double>(2, "F64", 2);
+  expect_refused<std::int8_t>(3, "I8", 2);
+  expect_refused<std::uint16_t>(3, "U16", 2);
+  expect_refused<float>(4, "F32", 0);
+  expect_refused<std::int32_t>(5, "I32", 9);
+  expect_refused<std::int64_t>(6, "I64", 1);
+  expect_refused<std::int64_t>(0, "I64", 2);
+  expect_refused<std::int64_t>(0, "I64", 0);
+  expect_refused<double>(1, "F64", 2);
+  expect_refused<double>(1, "F64", 1);
+  expect_refused<float>(2, "F32", 3);
+  expect_refused<std::uint8_t>(3, "U8", 0);
+  expect_refused<double>(4, "F64", 1);
+  expect_refused<std::uint64_t>(6, "U64", 3);
 }
 
 TEST(StateArchiveTest, RefusesAStateThatEndsEarly) {
@@ -282,38 +267,22 @@ TEST(StateArchiveTest, RefusesOtherFilesAndVersionsWithAWayOut) {
             "the olrank that wrote it, or start over.");
 }
 
-// A history, an alarm and habits of reading, written when classes still saved and loaded in two functions.
-constexpr std::string_view kWritten =
-    "c0020000000000007b225f5f6d657461646174615f5f223a7b226f6c72616e6b5f7374617465223a2232222c22636865"
-    "636b73756d223a223164393462666363343032613639353265656335363131333734336131303138227d2c2268697374"
-    "6f72792e6665617475726573223a7b226474797065223a22493634222c227368617065223a5b315d2c22646174615f6f"
-    "666673657473223a5b302c385d7d2c22686973746f72792e6f62736572766564223a7b226474797065223a2249363422"
-    "2c227368617065223a5b315d2c22646174615f6f666673657473223a5b382c31365d7d2c22686973746f72792e646f63"
-    "73223a7b226474797065223a22493634222c227368617065223a5b325d2c22646174615f6f666673657473223a5b3136"
-    "2c33325d7d2c22686973746f72792e636f756e74223a7b226474797065223a22463634222c227368617065223a5b315d"
-    "2c22646174615f6f666673657473223a5b33322c34305d7d2c22686973746f72792e66697273745f77696e73223a7b22"
-    "6474797065223a22463634222c227368617065223a5b315d2c22646174615f6f666673657473223a5b34302c34385d7d"
-    "2c22686973746f72792e726f7773223a7b226474797065223a22463634222c227368617065223a5b325d2c2264617461"
-    "5f6f666673657473223a5b34382c36345d7d2c22616c61726d223a7b226474797065223a22463634222c227368617065"
-    "223a5b365d2c22646174615f6f666673657473223a5b36342c3131325d7d2c22612e6578616d696e6174696f6e223a7b"
-    "226474797065223a22463634222c227368617065223a5b385d2c22646174615f6f666673657473223a5b3131322c3137"
-    "365d7d2c22612e6578616d696e6174696f6e5f62795f72616e6b223a7b226474797065223a22463634222c2273686170"
-    "65223a5b355d2c22646174615f6f666673657473223a5b3137362c3231365d7d7d202020202020200200000000000000"
-    "0300000000000000070000000000000008000000000000000000000000000840000000000000f03f000000000000e83f"
-    "000000000000f8bf000000000000f03f000000000000f03f00000000000059402ac9408c99c5debf701e69144497cd3f"
-    "0000000000000000000000000000f03f000000000000f03f0000000000001440000000000000f03f0000000000001440"
-    "000000000000e03f0000000000001440000000000000e03f106a9c3ec88ad6bf00000000000031400000000000000000"
-    "00000000000022400000000000002040";
-
-std::string written() {
-  std::string bytes;
-  for (std::size_t at = 0; at < kWritten.size(); at += 2)
-    bytes += static_cast<char>(std::stoi(std::string(kWritten.substr(at, 2)), nullptr, 16));
-  return bytes;
-}
-
+// A history, an alarm and habits of reading as versions wrote them whose classes still saved and loaded in
+// two functions.
 TEST(StateFieldsTest, ReadsAndWritesTheBytesOfEarlierVersions) {
-  StateReader reader(written(), "there");
+  StateWriter written;
+  written.put("history.features", std::int64_t{2});
+  written.put("history.observed", std::int64_t{3});
+  written.put("history.docs", std::vector<std::int64_t>{7, 8});
+  written.put("history.count", std::vector{3.0});
+  written.put("history.first_wins", std::vector{1.0});
+  written.put("history.rows", std::vector{0.75, -1.5});
+  written.put("alarm", std::vector{1.0, 1.0, 100.0, -0.48081053444470234, 0.23117877003300036, 0.0});
+  written.put("a.examination", std::vector{1.0, 1.0, 5.0, 1.0, 5.0, 0.5, 5.0, 0.5});
+  written.put("a.examination_by_rank", std::vector{-0.35222059358935187, 17.0, 0.0, 9.0, 8.0});
+  EXPECT_EQ(written.fingerprint().hex(), "1d94bfcc402a6952eec56113743a1018");
+  EXPECT_EQ(fingerprint_of(written.bytes()).hex(), "410a6610e71999ec1a97a30ad30add31");  // of the file
+  StateReader reader = reader_of(written);
   PairHistory history(2, 2);
   ChangeAlarm alarm;
   Examination habits;
@@ -327,7 +296,7 @@ TEST(StateFieldsTest, ReadsAndWritesTheBytesOfEarlierVersions) {
   history.save(writer);
   save_fields(alarm, writer, "alarm");
   save_fields(habits, writer, "a.");
-  EXPECT_EQ(writer.bytes(), written());
+  EXPECT_EQ(writer.bytes(), written.bytes());
 }
 
 /// One field of each kind.

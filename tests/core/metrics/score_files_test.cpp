@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <sstream>
@@ -17,7 +16,6 @@
 #include "core/metrics/evaluator.h"
 #include "core/metrics/list_metrics.h"
 #include "core/metrics/metric_options.h"
-#include "core/metrics/named_values.h"
 #include "tests/core/metrics/small_data.h"
 #include "tests/support/cases.h"
 #include "tests/support/message_of.h"
@@ -88,8 +86,6 @@ TEST(ScoreFiles, AreReadOnlyAsFarAsTheyCanBeRight) {
                "is already on line 1."));
 }
 
-constexpr double kMissing = -std::numeric_limits<double>::infinity();
-
 std::string about_qrels(const std::string& text) {
   return message_of<DataError>([&] { read_qrels(TextLines::of_memory(text, "q.txt")); });
 }
@@ -118,7 +114,7 @@ TEST(JudgedRun, AddsUnjudgedDocumentsAndIgnoresOtherQueries) {
   EXPECT_EQ(run.data.docs_of(0), 3);
   EXPECT_EQ(run.data.doc_name(2), "x");
   EXPECT_EQ(run.data.grades_of(0)[2], 0);
-  EXPECT_EQ(run.scores.scores, (std::vector<double>{8, kMissing, 9, 3.5, kMissing}));
+  EXPECT_EQ(run.scores.scores, (std::vector<double>{8, kNoScore, 9, 3.5, kNoScore}));
   EXPECT_EQ(run.scores.retrieved, (std::vector<std::int64_t>{2, 1, 0}));
   EXPECT_EQ(run.scores.missing_docs, 2);
   EXPECT_EQ(run.scores.missing_queries, 1);

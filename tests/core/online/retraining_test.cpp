@@ -32,18 +32,14 @@ TEST(RetrainingScheduleTest, ATenthOfNewTermsMakesATrainingDue) {
   EXPECT_EQ(schedule.extent({1000, 300}), TrainingExtent::kSample);
   EXPECT_EQ(schedule.extent({1050, 329}), TrainingExtent::kSample);
   EXPECT_EQ(schedule.extent({1050, 330}), TrainingExtent::kHistory);
+  // So do repeated pairs.
+  EXPECT_EQ(schedule.extent({1099, 300}), TrainingExtent::kSample);
+  EXPECT_EQ(schedule.extent({1100, 300}), TrainingExtent::kHistory);
   // It stays due until it has taken place.
   EXPECT_EQ(schedule.extent({1090, 340}), TrainingExtent::kHistory);
   schedule.trained({9000, 340});
   EXPECT_EQ(schedule.extent({9100, 373}), TrainingExtent::kSample);
   EXPECT_EQ(schedule.extent({9100, 374}), TrainingExtent::kHistory);
-}
-
-TEST(RetrainingScheduleTest, SoDoRepeatedPairs) {
-  RetrainingSchedule schedule = on_growth();
-  schedule.trained({1000, 300});
-  EXPECT_EQ(schedule.extent({1099, 300}), TrainingExtent::kSample);
-  EXPECT_EQ(schedule.extent({1100, 300}), TrainingExtent::kHistory);
 }
 
 TEST(RetrainingScheduleTest, WithoutReplayStepsRoundsWait) {

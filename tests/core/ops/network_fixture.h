@@ -54,11 +54,14 @@ struct SlowScore {
   double nearest_kink = 1e300;
 };
 
-inline SlowScore slow_score(const NetworkShape& shape, const std::vector<double>& theta, const float* x) {
+/// `inputs` receives those of each layer.
+inline SlowScore slow_score(const NetworkShape& shape, const std::vector<double>& theta, const float* x,
+                            std::vector<std::vector<double>>* inputs = nullptr) {
   SlowScore result;
   std::vector<double> h(x, x + shape.inputs);
   for (std::int64_t l = 0; l < shape.depth; ++l) {
     const NetworkLayer layer = shape.layer(l);
+    if (inputs != nullptr) inputs->push_back(h);
     std::vector<double> z;
     for (std::int64_t r = 0; r < layer.rows; ++r) {
       double sum = layer.has_bias() ? theta[layer.bias + r] : 0.0;
@@ -150,11 +153,12 @@ inline TangentFactors view_of(const TangentShape& shape, const std::vector<float
 }
 
 /// Terms between different documents, some with labels outside [0, weight], where noise can put them.
-inline std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count) {
+inline std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count, std::uint64_t seed = 64) {
   std::vector<PairTerm> terms;
-  RngStream draws(test_key(64), 2);
+  RngStream draws(test_key(seed), 2);
   for (std::int64_t t = 0; t < count; ++t) {
-    const auto first = static_cast<std::int32_t>(draws.index(static_cast<std::uint32_t>(docs)));
+    const auto first =
+        t % 3 == 0 ? 0 : static_cast<std::int32_t>(draws.index(static_cast<std::uint32_t>(docs)));
     const auto second =
         static_cast<std::int32_t>((first + 1 + draws.index(static_cast<std::uint32_t>(docs - 1))) % docs);
     terms.push_back({first, second, 1.0 + draws.index(5), 3.0 * draws.normal()});

@@ -7,13 +7,13 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <ctime>
 #include <limits>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "core/error.h"
@@ -90,17 +90,25 @@ TEST(LogTest, VerbosityFiltersLevels) {
   set_log_sink(before);
 }
 
-TEST(LogOutput, WritesLinesAndEventsAsJson) {
+/// Returns what `log` writes to stderr in a form.
+template <class Log>
+std::string written(LogForm form, const Log& log) {
   const LogSink before = set_log_sink({});
-  set_log_form(LogForm::kJson);
+  set_log_form(form);
   testing::internal::CaptureStderr();
-  log_info("a \"quoted\" line");
-  log_warning("careful");
-  log_event("finished", {{"seconds", 1.5}});
-  log_error("It failed.", 1);
-  std::istringstream lines(testing::internal::GetCapturedStderr());
+  log();
   set_log_form(LogForm::kText);
   set_log_sink(before);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(LogOutput, WritesLinesAndEventsAsJson) {
+  std::istringstream lines(written(LogForm::kJson, [] {
+    log_info("a \"quoted\" line");
+    log_warning("careful");
+    log_event("finished", {{"seconds", 1.5}});
+    log_error("It failed.", 1);
+  }));
   std::vector<nlohmann::json> objects;
   for (std::string line; std::getline(lines, line);) objects.push_back(nlohmann::json::parse(line));
   ASSERT_EQ(objects.size(), 4U);
@@ -113,24 +121,16 @@ TEST(LogOutput, WritesLinesAndEventsAsJson) {
   EXPECT_EQ(time.size(), std::string("2026-01-31T23:59:59.123Z").size()) << time;
 }
 
-TEST(LogOutput, EventsAreNotText) {
-  const LogSink before = set_log_sink({});
-  testing::internal::CaptureStderr();
-  log_event("finished", {{"seconds", 1.5}});
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  set_log_sink(before);
-}
-
-TEST(LogOutput, AStatusLineStaysBelowOtherLines) {
-  const LogSink before = set_log_sink({});
-  testing::internal::CaptureStderr();
-  show_status("[##--] 50%");
-  log_info("a line");
-  show_status("[###-] 75%");
-  end_status();
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+TEST(LogOutput, AStatusLineStaysBelowOtherLinesAndEventsAreNotText) {
+  EXPECT_EQ(written(LogForm::kText,
+                    [] {
+                      show_status("[##--] 50%");
+                      log_info("a line");
+                      log_event("finished", {{"seconds", 1.5}});
+                      show_status("[###-] 75%");
+                      end_status();
+                    }),
             "\r\x1b[K[##--] 50%\r\x1b[Ka line\n[##--] 50%\r\x1b[K[###-] 75%\n");
-  set_log_sink(before);
 }
 
 TEST(LogOutput, MutedThreadsSayNothing) {
@@ -217,46 +217,42 @@ TEST(ErrorTest, MessagesStartWithPosition) {
 TEST(ErrorTest, ExitCodesDistinguishUsageErrorsFromFailures) {
   EXPECT_EQ(exit_code_of(InvalidArgument("x")), ExitCode::kWrongUsage);
   EXPECT_EQ(exit_code_of(NotBuiltWithCuda("--device cuda")), ExitCode::kWrongUsage);
-  EXPECT_EQ(exit_code_of(DataError("f", 1, 1, "x")), ExitCode::kFailed);
-  EXPECT_EQ(exit_code_of(NumericError("x")), ExitCode::kFailed);
-  EXPECT_EQ(exit_code_of(CudaError("x")), ExitCode::kFailed);
-  EXPECT_EQ(exit_code_of(IoError("write", "f", ENOSPC)), ExitCode::kFailed);
-  EXPECT_EQ(exit_code_of(std::runtime_error("x")), ExitCode::kFailed);
+  const DataError data("f", 1, 1, "x");
+  const NumericError numeric("x");
+  const CudaError cuda("x");
+  const IoError io("write", "f", ENOSPC);
+  const std::runtime_error other("x");
+  for (const std::exception* failure :
+       std::vector<const std::exception*>{&data, &numeric, &cuda, &io, &other})
+    EXPECT_EQ(exit_code_of(*failure), ExitCode::kFailed);
 }
 
 TEST(ErrorTest, IoErrorsSuggestAWayOut) {
-  const std::string full = IoError("write", "/x/y", ENOSPC).what();
-  EXPECT_EQ(full,
-            "Cannot write '/x/y': No space left on device. Free some space or choose another folder.");
-  EXPECT_STREQ(
-      IoError("read", "/x/y", EACCES).what(),
-      "Cannot read '/x/y': Permission denied. Make it readable for you (chmod), or run as its owner.");
-  EXPECT_STREQ(
-      IoError("write", "/x/y", EACCES).what(),
-      "Cannot write '/x/y': Permission denied. Choose a folder with write permission, or change its "
-      "permissions.");
-}
-
-std::string device_error(const char* text) {
-  return message_of([&] { parse_device(text); });
+  for (const auto& [doing, code, message] : std::vector<std::tuple<std::string, int, std::string>>{
+           {"write", ENOSPC, "No space left on device. Free some space or choose another folder."},
+           {"read", EACCES, "Permission denied. Make it readable for you (chmod), or run as its owner."},
+           {"write", EACCES,
+            "Permission denied. Choose a folder with write permission, or change its permissions."}})
+    EXPECT_EQ(IoError(doing, "/x/y", code).what(), "Cannot " + doing + " '/x/y': " + message);
 }
 
 TEST(DeviceTest, ParsesDeviceNames) {
   EXPECT_EQ(parse_device("auto").kind, DeviceKind::kAuto);
   EXPECT_EQ(parse_device("cpu").kind, DeviceKind::kCpu);
-  for (const char* text : {"cuda", "cuda:7", "cuda:all"}) EXPECT_TRUE(parse_device(text).on_gpus()) << text;
-  EXPECT_EQ(parse_device("cuda").gpus, (std::vector<GpuRange>{{0, 0}}));
-  EXPECT_EQ(parse_device("cuda:7").gpus, (std::vector<GpuRange>{{7, 7}}));
+  EXPECT_TRUE(parse_device("cuda:all").on_gpus());
   EXPECT_TRUE(parse_device("cuda:all").every_gpu);
-  EXPECT_FALSE(parse_device("cuda:0").every_gpu);
-}
-
-TEST(DeviceTest, ParsesListsOfGpusInAnyOrder) {
-  EXPECT_EQ(parse_device("cuda:0-3").gpus, (std::vector<GpuRange>{{0, 3}}));
-  EXPECT_EQ(parse_device("cuda:1,3").gpus, (std::vector<GpuRange>{{1, 1}, {3, 3}}));
-  EXPECT_EQ(parse_device("cuda:6,0-1,3-3").gpus, (std::vector<GpuRange>{{0, 1}, {3, 3}, {6, 6}}));
   // Whether there are so many is for the driver to say.
-  EXPECT_EQ(parse_device("cuda:0-2000000000").gpus, (std::vector<GpuRange>{{0, 2'000'000'000}}));
+  for (const auto& [text, gpus] : std::vector<std::pair<std::string, std::vector<GpuRange>>>{
+           {"cuda", {{0, 0}}},
+           {"cuda:7", {{7, 7}}},
+           {"cuda:0-3", {{0, 3}}},
+           {"cuda:1,3", {{1, 1}, {3, 3}}},
+           {"cuda:6,0-1,3-3", {{0, 1}, {3, 3}, {6, 6}}},
+           {"cuda:0-2000000000", {{0, 2'000'000'000}}}}) {
+    EXPECT_TRUE(parse_device(text).on_gpus()) << text;
+    EXPECT_FALSE(parse_device(text).every_gpu) << text;
+    EXPECT_EQ(parse_device(text).gpus, gpus) << text;
+  }
 }
 
 TEST(DeviceTest, NamesGpusInTheShortestWay) {
@@ -268,23 +264,21 @@ TEST(DeviceTest, NamesGpusInTheShortestWay) {
 }
 
 TEST(DeviceTest, RefusesOtherNames) {
-  for (const char* text : {"",           "gpu",        "cuda:",      "cuda:-1",
-                           "cuda:x",     "cuda:1 ",    "CPU",        "cuda:99999999999",
-                           "cuda:1,",    "cuda:,1",    "cuda:1,,3",  "cuda:0-",
-                           "cuda:0-1-2", "cuda:0-all", "cuda:all,0", "cuda:ALL",
-                           "cuda:0..3",  "cuda:0-+3",  "cuda: 1",    "cuda:1;3"}) {
-    EXPECT_THROW(parse_device(text), InvalidArgument) << text;
-  }
-  EXPECT_EQ(device_error("cuda:x"),
-            "'cuda:x' is not a device: use auto, cpu, cuda, cuda:N, cuda:all or a list such as cuda:0-3 or "
-            "cuda:1,3.");
-}
-
-TEST(DeviceTest, RefusesBackwardRangesAndRepetitions) {
-  EXPECT_EQ(device_error("cuda:0,3-1"), "The range 3-1 in 'cuda:0,3-1' runs backwards: use 1-3.");
-  EXPECT_EQ(device_error("cuda:1,1"), "'cuda:1,1' names cuda:1 twice: name each GPU once.");
-  EXPECT_EQ(device_error("cuda:0-3,2"), "'cuda:0-3,2' names cuda:2 twice: name each GPU once.");
-  EXPECT_EQ(device_error("cuda:2-5,0-2"), "'cuda:2-5,0-2' names cuda:2 twice: name each GPU once.");
+  const auto refusal_of = [](const std::string& text) {
+    return message_of<InvalidArgument>([&] { parse_device(text); });
+  };
+  for (const std::string text : {"",           "gpu",        "cuda:",      "cuda:-1",
+                                 "cuda:x",     "cuda:1 ",    "CPU",        "cuda:99999999999",
+                                 "cuda:1,",    "cuda:,1",    "cuda:1,,3",  "cuda:0-",
+                                 "cuda:0-1-2", "cuda:0-all", "cuda:all,0", "cuda:ALL",
+                                 "cuda:0..3",  "cuda:0-+3",  "cuda: 1",    "cuda:1;3"})
+    EXPECT_EQ(refusal_of(text), "'" + text +
+                                    "' is not a device: use auto, cpu, cuda, cuda:N, cuda:all or a list "
+                                    "such as cuda:0-3 or cuda:1,3.");
+  EXPECT_EQ(refusal_of("cuda:0,3-1"), "The range 3-1 in 'cuda:0,3-1' runs backwards: use 1-3.");
+  EXPECT_EQ(refusal_of("cuda:1,1"), "'cuda:1,1' names cuda:1 twice: name each GPU once.");
+  for (const std::string text : {"cuda:0-3,2", "cuda:2-5,0-2"})
+    EXPECT_EQ(refusal_of(text), "'" + text + "' names cuda:2 twice: name each GPU once.");
 }
 
 TEST(StageClockTest, SumsByName) {
@@ -311,19 +305,17 @@ TEST(StageClockTest, MeasuresScopesWhileStagesAreAdded) {
   EXPECT_GE(clock.seconds("outer"), clock.seconds("inner"));
 }
 
-TEST(UtcTime, WritesMilliseconds) {
-  EXPECT_EQ(utc_text(0), "1970-01-01T00:00:00.000Z");
-  EXPECT_EQ(utc_text(1764158400007), "2025-11-26T12:00:00.007Z");
-  EXPECT_EQ(utc_text(951782400000), "2000-02-29T00:00:00.000Z");
-  EXPECT_EQ(utc_text(-1), "1969-12-31T23:59:59.999Z");
-}
-
-TEST(UtcTime, ReadsWhatItWrites) {
-  for (const std::int64_t time : {0LL, 1LL, 951782399999LL, 1764158400007LL, 4102444800000LL, -86400001LL})
-    EXPECT_EQ(utc_milliseconds(utc_text(time)), time);
-}
-
-TEST(UtcTime, ReadsFractionsAndOffsets) {
+TEST(UtcTime, WritesMillisecondsAndReadsThem) {
+  for (const auto& [time, text] :
+       std::vector<std::pair<std::int64_t, std::string>>{{0, "1970-01-01T00:00:00.000Z"},
+                                                         {1764158400007, "2025-11-26T12:00:00.007Z"},
+                                                         {951782400000, "2000-02-29T00:00:00.000Z"},
+                                                         {4102444800000, "2100-01-01T00:00:00.000Z"},
+                                                         {-1, "1969-12-31T23:59:59.999Z"},
+                                                         {-86400001, "1969-12-30T23:59:59.999Z"}}) {
+    EXPECT_EQ(utc_text(time), text);
+    EXPECT_EQ(utc_milliseconds(text), time);
+  }
   constexpr std::int64_t kNoon = 1764158400000;
   for (const char* text :
        {"2025-11-26T12:00:00Z", "2025-11-26t12:00:00z", "2025-11-26 12:00:00", "2025-11-26T12:00:00+00:00",
@@ -331,9 +323,6 @@ TEST(UtcTime, ReadsFractionsAndOffsets) {
     EXPECT_EQ(utc_milliseconds(text), kNoon) << text;
   EXPECT_EQ(utc_milliseconds("2025-11-26T12:00:00.1Z"), kNoon + 100);
   EXPECT_EQ(utc_milliseconds("2025-11-26T12:00:00,0129Z"), kNoon + 12);
-}
-
-TEST(UtcTime, RefusesWhatIsNoTime) {
   for (const char* text :
        {"", "2025-11-26", "2025-11-26T12:00", "2025-13-01T00:00:00Z", "2025-02-29T00:00:00Z",
         "2025-11-26T24:00:00Z", "2025-11-26T12:60:00Z", "2025-11-26T12:00:00Zulu", "2025-11-26T12:00:00.Z",

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
 #include <map>
 
@@ -13,46 +12,6 @@
 #include "tests/support/message_of.h"
 
 namespace olrank {
-namespace {
-
-struct Wheel {
-  double spoke_length = 0.3;
-  static const Schema& schema() {
-    static const Schema schema = SchemaBuilder<Wheel>("wheel", "A wheel.")
-                                     .field("spoke_length", &Wheel::spoke_length, "hub | rim", above(0))
-                                     .unit("m")
-                                     .symbol("r")
-                                     .flag("spokes")
-                                     .build();
-    return schema;
-  }
-};
-
-TEST(ReferencePageTest, ShowsKeyFlagsDefaultAllowedValuesAndMeaning) {
-  const Wheel defaults;
-  const SchemaWithDefaults tables[] = {{&Wheel::schema(), &defaults}};
-  const std::string page = reference_page(tables);
-  EXPECT_TRUE(contains(page, "## `[wheel]`\n\nA wheel.\n"));
-  EXPECT_TRUE(
-      contains(page,
-               "| `spoke_length` | `--spokes`, `--wheel-spoke-length` | `0.3` | a finite number, above 0 | "
-               "hub \\| rim (r) [m] |\n"));
-}
-
-TEST(ReferencePageTest, OmitsFlagsOfFileOnlyTables) {
-  Schema schema = Wheel::schema();
-  schema.repeated = true;
-  schema.file_only = true;
-  const Wheel defaults;
-  const SchemaWithDefaults tables[] = {{&schema, &defaults}};
-  const std::string page = reference_page(tables);
-  EXPECT_TRUE(contains(page,
-                       "| key | default | allowed | meaning |\n|---|---|---|---|\n"
-                       "| `spoke_length` | `0.3` | a finite number, above 0 | hub \\| rim (r) [m] |\n"));
-  EXPECT_FALSE(contains(page, "`--spoke"));
-}
-
-}  // namespace
 
 enum class Fruit { kApple, kPear };
 template <>

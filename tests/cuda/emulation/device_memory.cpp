@@ -1,6 +1,7 @@
 #include "tests/cuda/emulation/device_memory.h"
 
 #include <fmt/format.h>
+#include <sanitizer/asan_interface.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,20 +9,14 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#endif
 
 namespace olrank::emulation {
 namespace {
@@ -59,24 +54,6 @@ bool lie_in_one(const Ranges& ranges, const void* first, std::size_t bytes) {
   if (found == ranges.begin()) return false;
   --found;
   return begin + bytes <= found->first + found->second;
-}
-
-void forbid(const std::byte* first, std::size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_poison_memory_region(first, bytes);
-#else
-  static_cast<void>(first);
-  static_cast<void>(bytes);
-#endif
-}
-
-void allow(const std::byte* first, std::size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(first, bytes);
-#else
-  static_cast<void>(first);
-  static_cast<void>(bytes);
-#endif
 }
 
 std::size_t page_bytes() {
@@ -137,6 +114,8 @@ class AddressSpace {
   Ranges mapped_;   // by the first byte of each range
 };
 
+thread_local int selected = 0;
+
 /// Arrays are allocated one after another in one range of addresses. Addresses are not reused while any
 /// array exists, so that a use after free does not hit another array.
 class Arena {
@@ -147,6 +126,8 @@ class Arena {
   void free(void* array);
   std::int64_t allocations() const { return allocations_; }
   bool holds(const void* first, std::size_t bytes) const;
+  std::size_t bytes_on(int device) const;
+  bool belongs_to_another_device(const void* address) const;
   bool reserved(const void* address) const {
     const auto* byte = static_cast<const std::byte*>(address);
     return space_.reserved(address) || (byte >= base_ && byte < base_ + kReserved);
@@ -168,6 +149,7 @@ class Arena {
   int users_ = 0;
   std::int64_t allocations_ = 0;
   Ranges arrays_;
+  std::map<const std::byte*, int> devices_;  // of the arrays, by their first byte
   AddressSpace space_;
 };
 
@@ -211,11 +193,12 @@ void* Arena::allocate(std::size_t bytes) {
   end_ += taken;
   const OnDevice here;
   protect(PROT_READ | PROT_WRITE);  // new pages too
-  allow(first - kFence, taken);
+  ASAN_UNPOISON_MEMORY_REGION(first - kFence, taken);
   poison(first - kFence, taken);
-  forbid(first - kFence, taken);
-  allow(first, bytes);
+  ASAN_POISON_MEMORY_REGION(first - kFence, taken);
+  ASAN_UNPOISON_MEMORY_REGION(first, bytes);
   arrays_.emplace(first, bytes);
+  devices_.emplace(first, selected);
   ++allocations_;
   return first;
 }
@@ -225,6 +208,7 @@ void Arena::free(void* array) {
   if (found == arrays_.end()) throw std::logic_error("An array was freed that is not allocated.");
   const std::size_t bytes = found->second;
   arrays_.erase(found);
+  devices_.erase(static_cast<const std::byte*>(array));
   const bool good = give_back(static_cast<std::byte*>(array), bytes);
   if (arrays_.empty() && users_ == 0) end_ = base_;
   if (!good) throw std::logic_error("A kernel wrote outside the bounds of an array.");
@@ -234,13 +218,13 @@ void Arena::free(void* array) {
 bool Arena::give_back(std::byte* first, std::size_t bytes) {
   const OnDevice here;
   const std::size_t behind = round_up(bytes, kAlignment) - bytes + kFence;
-  allow(first - kFence, kFence + bytes + behind);
+  ASAN_UNPOISON_MEMORY_REGION(first - kFence, kFence + bytes + behind);
   const auto untouched = [](const std::byte* fence, std::size_t size) {
     return std::all_of(fence, fence + size, [](const std::byte& byte) { return byte == poison_at(&byte); });
   };
   const bool good = untouched(first - kFence, kFence) && untouched(first + bytes, behind);
   poison(first, bytes);
-  forbid(first - kFence, kFence + bytes + behind);
+  ASAN_POISON_MEMORY_REGION(first - kFence, kFence + bytes + behind);
 
   // Whole pages of large arrays are returned to the system.
   constexpr std::size_t kLarge = std::size_t{1} << 20;
@@ -255,33 +239,24 @@ bool Arena::holds(const void* first, std::size_t bytes) const {
   return lie_in_one(arrays_, first, bytes) || space_.holds(first, bytes);
 }
 
+std::size_t Arena::bytes_on(int device) const {
+  std::size_t bytes = 0;
+  for (const auto& [first, size] : arrays_) bytes += devices_.at(first) == device ? size : 0;
+  return bytes;
+}
+
+bool Arena::belongs_to_another_device(const void* address) const {
+  const auto* byte = static_cast<const std::byte*>(address);
+  auto found = arrays_.upper_bound(byte);
+  if (found == arrays_.begin()) return false;
+  --found;
+  return byte < found->first + found->second && devices_.at(found->first) != selected;
+}
+
 bool maps = true;
 bool shared = false;
 int devices = 1;
-thread_local int selected = 0;
 std::atomic<std::uint64_t> contexts{0};  // a bit for each device
-
-/// An array and its device.
-struct Owned {
-  std::size_t bytes = 0;
-  int device = 0;
-};
-
-using OwnedArrays = std::map<const std::byte*, Owned>;  // by their first byte
-
-OwnedArrays& owned_arrays() {
-  static OwnedArrays arrays;
-  return arrays;
-}
-
-bool belongs_to_another_device(const void* address) {
-  const auto* byte = static_cast<const std::byte*>(address);
-  const OwnedArrays& arrays = owned_arrays();
-  auto found = arrays.upper_bound(byte);
-  if (found == arrays.begin()) return false;
-  --found;
-  return byte < found->first + found->second.bytes && found->second.device != selected;
-}
 
 Ranges& pinned() {
   static Ranges ranges;
@@ -328,21 +303,16 @@ void set_device_count(int count) {
 
 std::size_t bytes_allocated_on(int index) {
   const std::lock_guard turn(emulator_mutex());
-  std::size_t bytes = 0;
-  for (const auto& [first, owned] : owned_arrays()) bytes += owned.device == index ? owned.bytes : 0;
-  return bytes;
+  return arena().bytes_on(index);
 }
 
 void* allocate_on_device(std::size_t bytes) {
   const std::lock_guard turn(emulator_mutex());
-  void* array = arena().allocate(bytes);
-  owned_arrays()[static_cast<const std::byte*>(array)] = {bytes, selected};
-  return array;
+  return arena().allocate(bytes);
 }
 
 void free_on_device(void* array) {
   const std::lock_guard turn(emulator_mutex());
-  owned_arrays().erase(static_cast<const std::byte*>(array));
   arena().free(array);
 }
 
@@ -382,7 +352,8 @@ void share_host_memory() {
 
 bool lies_on_device(const void* first, std::size_t bytes) {
   const std::lock_guard turn(emulator_mutex());
-  if (belongs_to_another_device(first)) throw std::logic_error("A copy uses memory of another device.");
+  if (arena().belongs_to_another_device(first))
+    throw std::logic_error("A copy uses memory of another device.");
   return shared || arena().holds(first, bytes);
 }
 
@@ -430,7 +401,7 @@ void check_argument_bytes(const void* argument, std::size_t bytes) {
   for (std::size_t at = 0; at + sizeof number <= bytes; at += sizeof number) {
     std::memcpy(&number, static_cast<const std::byte*>(argument) + at, sizeof number);
     if (is_host_address(number)) throw std::logic_error("A kernel argument holds a host address.");
-    if (belongs_to_another_device(reinterpret_cast<const void*>(number)))
+    if (arena().belongs_to_another_device(reinterpret_cast<const void*>(number)))
       throw std::logic_error("A kernel argument holds an address of another device.");
   }
 }

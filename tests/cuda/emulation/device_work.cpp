@@ -1,7 +1,6 @@
 #include "tests/cuda/emulation/device_work.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -10,7 +9,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "tests/cuda/emulation/device_memory.h"
 
 namespace olrank::emulation {
 
@@ -31,6 +29,7 @@ struct Device {
   int recordings = 0;
   int recording_now = 0;
   int recordings_to_fail = 0;
+  std::map<int, int> starts_to_failure;  // by device
   std::int64_t starts = 0;
   std::int64_t waits = 0;
   std::size_t pageable = 0;  // bytes of the largest copy to such memory
@@ -80,17 +79,9 @@ bool do_one(const std::function<bool(const Moment&)>& wanted) {
     if (wanted(device.pending[place]) && is_ready(*device.pending[place])) ready.push_back(place);
   }
   if (ready.empty()) return false;
-  switch (schedule()) {
-    case Schedule::kForward:
-      do_now(ready.front());
-      break;
-    case Schedule::kBackward:
-      do_now(ready.back());
-      break;
-    case Schedule::kRandom:
-      do_now(ready[draw(ready.size())]);
-      break;
-  }
+  const std::size_t last = ready.size() - 1;
+  const Schedule order = schedule();
+  do_now(ready[order == Schedule::kRandom ? draw(ready.size()) : order == Schedule::kForward ? 0 : last]);
   return true;
 }
 
@@ -128,17 +119,7 @@ Moment add(Stream stream, std::function<void()> work, std::span<const std::byte>
 void go_on() {
   if (device.pending.empty() || schedule() == Schedule::kBackward) return;
   const OnDevice here;  // once for all of them
-  switch (schedule()) {
-    case Schedule::kForward:
-      while (do_one(any)) {
-      }
-      break;
-    case Schedule::kBackward:
-      break;
-    case Schedule::kRandom:
-      while (draw(2) == 0 && do_one(any)) {
-      }
-      break;
+  while ((schedule() == Schedule::kForward || draw(2) == 0) && do_one(any)) {
   }
 }
 
@@ -175,9 +156,17 @@ std::vector<std::vector<std::size_t>> edges_of(const std::vector<Moment>& tasks)
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied) {
   const std::lock_guard turn(emulator_mutex());
   check_device_of(stream);
+  if (const auto fails = device.starts_to_failure.find(selected_device());
+      fails != device.starts_to_failure.end() && --fails->second == 0)
+    throw CudaError("The emulated GPU has failed.");
   ++device.starts;
   add(stream, std::move(work), copied);
   go_on();
+}
+
+void let_device_fail(int index, int starts) {
+  const std::lock_guard turn(emulator_mutex());
+  device.starts_to_failure[index] = starts;
 }
 
 std::int64_t waits() {

@@ -26,6 +26,8 @@ using Moment = std::shared_ptr<Task>;
 /// other streams do not wait for. `copied` is
 /// the host memory that the work reads or writes.
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied = {});
+/// Lets one start on this device throw CudaError, after so many others.
+void let_device_fail(int index, int starts);
 /// How often start() was called so far.
 std::int64_t starts();
 /// How often the host has waited so far, for work or for a copy from or to memory that is not pinned.
@@ -53,7 +55,7 @@ class Recording {
  public:
   bool empty() const { return tasks_.empty(); }
   void start(Stream stream);
-  /// What the graph's next launches run. A graph of as many tasks, in the same order, is updated; another
+  /// Sets what its next launches run. A graph of as many tasks, in the same order, is updated; another
   /// is made again.
   void replace(Recording&& other);
 

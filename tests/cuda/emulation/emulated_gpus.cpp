@@ -1,7 +1,7 @@
 // The device contract on emulated GPUs, which makes an olrank that has as many GPUs as its environment
 // says: OLRANK_EMULATED_GPUS="Card A=8GB,Card A=8GB,Card B=4GB" lists their names and free memory; one
 // of no size, such as "Card A=busy", cannot be used.
-// OLRANK_EMULATED_FAILURE="cuda:1" lets that one fail in its fourth query.
+// OLRANK_EMULATED_FAILURE="cuda:1" lets a start of its network's work fail.
 // OLRANK_EMULATED_SCHEDULE is forward (the default), backward or random. OLRANK_EMULATED_LOG names a file
 // that gets a line for each network: the GPU on which it was made; OLRANK_EMULATED_SLEEPS one for each GPU
 // for which threads wait asleep.
@@ -27,6 +27,7 @@
 #include "cuda/engine/device_network.h"
 #include "cuda/runtime/device_array.h"
 #include "tests/cuda/emulation/device_memory.h"
+#include "tests/cuda/emulation/device_work.h"
 #include "tests/cuda/emulation/emulator.h"
 
 namespace olrank {
@@ -73,44 +74,6 @@ const GpuSurvey& survey_of_emulator() {
   return survey;
 }
 
-/// A network on a GPU that fails.
-class FailingNetwork : public DeviceNetwork {
- public:
-  explicit FailingNetwork(std::unique_ptr<DeviceNetwork> network) : network_(std::move(network)) {}
-
-  DeviceOrders score_query(DeviceQuery query) override {
-    if (++queries_ == 4) throw CudaError("The emulated GPU has failed.");
-    return network_->score_query(query);
-  }
-  std::span<const DeviceScores> score_queries(std::span<const DeviceQuery> queries) override {
-    return network_->score_queries(queries);
-  }
-  void describe(std::span<float> scores, std::span<double> width_sq) override {
-    network_->describe(scores, width_sq);
-  }
-  DeviceComparison compare(ExecutionContext& context, std::span<const std::int32_t> shown) override {
-    return network_->compare(context, shown);
-  }
-  void settle() override { network_->settle(); }
-  void learn(const DeviceUpdate& update) override { network_->learn(update); }
-  std::vector<double> steps() override { return network_->steps(); }
-  bool has_dual_form() const override { return network_->has_dual_form(); }
-  bool grows_in_place() const override { return network_->grows_in_place(); }
-  void switch_to_primal() override { network_->switch_to_primal(); }
-  DeviceHealth health() override { return network_->health(); }
-  void begin_scores(FeatureMatrix docs) override { network_->begin_scores(docs); }
-  bool scores_ready() override { return network_->scores_ready(); }
-  void finish_scores(std::span<float> scores) override { network_->finish_scores(scores); }
-  std::vector<float> theta() override { return network_->theta(); }
-  void add_seconds(StageClock& clock) override { network_->add_seconds(clock); }
-  void save(StateWriter& state) override { network_->save(state); }
-  void load(StateReader& state, const DeviceHistory& history) override { network_->load(state, history); }
-
- private:
-  std::unique_ptr<DeviceNetwork> network_;
-  int queries_ = 0;
-};
-
 /// Appends a line to the file that the variable names, if it names one.
 void write_to(const char* file_variable, const std::string& gpu) {
   static std::mutex mutex;
@@ -154,9 +117,9 @@ std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec
   survey_of_emulator();
   const std::string gpu = device_name(std::span(&spec.device, 1));
   write_to("OLRANK_EMULATED_LOG", gpu);
-  auto network = emulated::make_network(spec);
-  if (gpu != variable("OLRANK_EMULATED_FAILURE")) return network;
-  return std::make_unique<FailingNetwork>(std::move(network));
+  constexpr int kStarts = 60;  // a few rounds
+  if (gpu == variable("OLRANK_EMULATED_FAILURE")) emulation::let_device_fail(spec.device, kStarts);
+  return emulated::make_network(spec);
 }
 
 std::shared_ptr<DeviceBatch> make_device_batch(int device, std::int64_t seats) {

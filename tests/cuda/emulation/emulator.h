@@ -30,7 +30,7 @@ Schedule schedule();
 /// use different masks, or for sizes beyond the limits of GPUs.
 void run_grid(Extent grid, Extent block, std::size_t shared_bytes, const std::function<void()>& thread);
 
-/// The same for a cooperative grid, whose blocks may wait for each other. Throws, too, for more blocks than
+/// Does so for a cooperative grid, whose blocks may wait for each other. Throws, too, for more blocks than
 /// the device runs at once, and if a thread ends while others wait at a barrier of the grid.
 void run_grid_together(Extent grid, Extent block, std::size_t shared_bytes,
                        const std::function<void()>& thread);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// Of the twin of cuda/runtime/factorisation.h.
+// This belongs to the twin of cuda/runtime/factorisation.h.
 namespace olrank::emulation {
 
 /// From now on, or not any more, all factorisations throw OutOfDeviceMemory.

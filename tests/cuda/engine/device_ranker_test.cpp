@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/device_network.h"
+#include "cuda/engine/resident_trainer.h"
 #include "jobs/checkpoint_writer.h"
 #include "models/neural/device_ranker.h"
 #include "tests/support/saved_state.h"
@@ -37,6 +37,10 @@ void expect_equal_details(const Detail& found, const Detail& expected) {
     EXPECT_TRUE(all_near(found.round.theta[member], expected.round.theta[member], 2e-4, 0.0));
   EXPECT_EQ(found.round.certain, expected.round.certain);
   EXPECT_EQ(found.list, expected.list);
+}
+
+std::vector<double> numbers_of(std::span<const double> values) {
+  return {values.begin(), values.end()};
 }
 
 class DeviceRankerTest : public KernelTest {};
@@ -69,7 +73,8 @@ TEST_P(DeviceRankerTest, MatchesCpu) {
       const Feedback feedback = played.feedback(world(), round);
       on_device->learn(context.round, feedback);
     }
-    expect_equal_details(detail_of(*on_device, 2, rounds + 1), detail_of(*on_cpu, 2, rounds + 1));
+    expect_equal_details(list_and_detail_of(*on_device, 2, rounds + 1),
+                         list_and_detail_of(*on_cpu, 2, rounds + 1));
     std::vector<float> found(all_features().docs);
     std::vector<float> expected(found.size());
     on_device->score(context.execution, all_features(), found);
@@ -109,35 +114,38 @@ TEST_P(DeviceRankerTest, EnsemblesTrainInRoundsWithoutPairs) {
       EXPECT_EQ(learned.pairs.empty(), without_pairs);
       EXPECT_EQ(flat_theta(*on_device) == before, without_pairs && name == "growth_ensemble") << round;
     }
-    expect_equal_details(detail_of(*on_device, 2, 7), detail_of(*on_cpu, 2, 7));
+    expect_equal_details(list_and_detail_of(*on_device, 2, 7), list_and_detail_of(*on_cpu, 2, 7));
   }
 }
 
 /// A ranker with the state of another; both have the same form.
 std::unique_ptr<OnlineRanker> with_state(std::unique_ptr<OnlineRanker> ranker, const OnlineRanker& other) {
-  StateReader reader(state_of(other), "memory");
-  ranker->load(reader);
+  load_state(*ranker, state_of(other));
   return ranker;
 }
 
-/// Lets both learn from the lists of the first; the steps of the second.
-std::vector<double> steps_of_round(OnlineRanker& on_cpu, OnlineRanker& other, std::uint32_t round,
-                                   std::vector<double>* steps_on_cpu = nullptr) {
+struct Learned {
+  LearnReport on_cpu;
+  LearnReport on_device;
+};
+
+/// Both learn from the first documents of the CPU's list, of which a perfect user sees so many.
+Learned learn_together(OnlineRanker& on_cpu, OnlineRanker& on_device, const SmallWorld& from,
+                       std::uint32_t round, std::ptrdiff_t shown) {
   TestContext context;
-  const QueryDocs query = world().query_of(round);
-  RoundDetail detail;
-  other.rank(context.round, query, round);
-  other.describe(query, false, detail);
-  std::vector<double> steps;
-  RecordedRound played;
+  const QueryDocs query = from.query_of(round);
   const auto docs = on_cpu.rank(context.round, query, round).docs;
-  played.shown.assign(docs.begin(), docs.begin() + std::min<std::ptrdiff_t>(10, std::ssize(docs)));
-  for (const std::int32_t doc : played.shown) played.clicks.push_back(world().grade(query.query, doc));
-  const LearnReport learned = on_cpu.learn(context.round, played.feedback(world(), round));
-  if (steps_on_cpu != nullptr) steps_on_cpu->assign(learned.steps.begin(), learned.steps.end());
-  const LearnReport report = other.learn(context.round, played.feedback(world(), round));
-  steps.assign(report.steps.begin(), report.steps.end());
-  return steps;
+  RecordedRound played;
+  played.shown.assign(docs.begin(), docs.begin() + std::min(shown, std::ssize(docs)));
+  played.clicks = from.perfect_clicks(query.query, played.shown);
+  return {on_cpu.learn(context.round, played.feedback(from, round)),
+          on_device.learn(context.round, played.feedback(from, round))};
+}
+
+/// Both learn in a round in which the device reports its steps, as its query is described.
+Learned learn_described(OnlineRanker& on_cpu, OnlineRanker& on_device, std::uint32_t round) {
+  list_and_detail_of(on_device, world().query_of(round), round);
+  return learn_together(on_cpu, on_device, world(), round, 10);
 }
 
 // A step that is far too large is halved on the sample, whose correction stays as it is; the curvature that
@@ -155,30 +163,27 @@ TEST_P(DeviceRankerTest, RepeatsAreTrainedOnTheSameSample) {
     const auto plain_on_cpu = make_neural(settings, kFeatures);
     const auto plain_on_device = make_on_device(settings);
     for (std::uint32_t round = 1; round < last; ++round)
-      steps_of_round(*plain_on_cpu, *plain_on_device, round);
+      learn_described(*plain_on_cpu, *plain_on_device, round);
 
     const auto on_cpu = with_state(make_neural(rash, kFeatures), *plain_on_cpu);
     const auto on_device = with_state(make_on_device(rash), *plain_on_device);
     const std::vector<float> before = flat_theta(*on_cpu);
-    std::vector<double> on_cpu_steps;
-    const std::vector<double> steps = steps_of_round(*on_cpu, *on_device, last, &on_cpu_steps);
+    const Learned rashly = learn_described(*on_cpu, *on_device, last);
     EXPECT_FALSE(all_near(flat_theta(*on_cpu), before, 1e-6, 0.0));
     EXPECT_TRUE(all_near(flat_theta(*on_device), flat_theta(*on_cpu), 1e-3, 1e-3));
-    const std::vector<double> plain_steps = steps_of_round(*plain_on_cpu, *plain_on_device, last);
+    const auto steps = rashly.on_device.steps;
+    const auto plain_steps = learn_described(*plain_on_cpu, *plain_on_device, last).on_device.steps;
     ASSERT_EQ(steps.size(), plain_steps.size());
-    ASSERT_EQ(on_cpu_steps.size(), plain_steps.size());
+    ASSERT_EQ(rashly.on_cpu.steps.size(), plain_steps.size());
     for (std::size_t member = 0; member < steps.size(); ++member) {
       EXPECT_LT(steps[member], kFarTooMuch / 3.0 * plain_steps[member]) << "no second repeat";
-      EXPECT_NEAR(steps[member], on_cpu_steps[member], 1e-3 * steps[member]);
+      EXPECT_NEAR(steps[member], rashly.on_cpu.steps[member], 1e-3 * steps[member]);
     }
 
     const auto later_on_cpu = with_state(make_neural(settings, kFeatures), *on_cpu);
     const auto later_on_device = with_state(make_on_device(settings), *on_device);
-    const std::vector<double> later =
-        steps_of_round(*later_on_cpu, *later_on_device, last + 1, &on_cpu_steps);
-    ASSERT_EQ(later.size(), on_cpu_steps.size());
-    for (std::size_t member = 0; member < later.size(); ++member)
-      EXPECT_NEAR(later[member], on_cpu_steps[member], 1e-4 * later[member]);
+    const auto [expected, found] = learn_described(*later_on_cpu, *later_on_device, last + 1);
+    EXPECT_TRUE(all_near(numbers_of(found.steps), numbers_of(expected.steps), 0.0, 1e-4));
   }
 }
 
@@ -191,25 +196,13 @@ TEST_P(DeviceRankerTest, SamplesHoldTheirRoundsPairsHoweverLongTheList) {
   settings.trainer.replay = 8;
   settings.trainer.retrain_growth = 1.0;
   settings.posterior.covariance = Covariance::kNone;
-  RankerDevice place;
-  place.train = {long_lists.query(0).features.values, 4 * kLongList, kFeatures};
-  place.most_docs = kLongList;
   const auto on_cpu = make_neural(settings, kFeatures, kLongList);
-  DeviceRanker on_device(kFeatures, settings, test_keys(), kLongList, place, device::make_network);
-  TestContext context;
+  DeviceRanker on_device(kFeatures, settings, test_keys(), kLongList, place_of(long_lists),
+                         device::make_network);
   std::uint32_t round = 0;
   for (const std::int64_t shown : {kLongList, kLongList, std::int64_t{10}, kLongList, std::int64_t{10}}) {
-    ++round;
-    const QueryDocs query = long_lists.query_of(round);
-    const auto docs = on_cpu->rank(context.round, query, round).docs;
-    RecordedRound played;
-    played.shown.assign(docs.begin(), docs.begin() + shown);
-    played.clicks = long_lists.perfect_clicks(query.query, played.shown);
-    const LearnReport learned = on_cpu->learn(context.round, played.feedback(long_lists, round));
-    if (shown == kLongList) {
-      EXPECT_GT(std::ssize(learned.pairs), 1000);
-    }
-    on_device.learn(context.round, played.feedback(long_lists, round));
+    const Learned learned = learn_together(*on_cpu, on_device, long_lists, ++round, shown);
+    EXPECT_EQ(std::ssize(learned.on_cpu.pairs) > 1000, shown == kLongList);
     EXPECT_TRUE(all_near(flat_theta(on_device), flat_theta(*on_cpu), 2e-4, 0.0)) << round;
   }
 }
@@ -257,10 +250,7 @@ class NotingNetwork : public DeviceNetwork {
 
 TEST(DeviceRankerScheduleTest, AFailedTrainingOnTheWholeHistoryIsDueAgain) {
   NotingNetwork::Notes notes;
-  RankerDevice place;
-  place.train = place.eval_docs = all_features();
-  place.most_docs = kDocs;
-  DeviceRanker ranker(kFeatures, settings_of("growth"), test_keys(), 10, place,
+  DeviceRanker ranker(kFeatures, settings_of("growth"), test_keys(), 10, place_of(),
                       [&](const DeviceNetworkSpec&) { return std::make_unique<NotingNetwork>(notes); });
   TestContext context;
   std::uint32_t round = 0;
@@ -296,7 +286,7 @@ TEST(DeviceRankerScheduleTest, AFailedTrainingOnTheWholeHistoryIsDueAgain) {
   notes.earlier_failed = false;
   EXPECT_EQ(extent_of_round(), TrainingExtent::kHistory);
 
-  // What the device did not take is in the host's history.
+  // The host's history has what the device did not take.
   notes.learn_fails = true;
   EXPECT_THROW(extent_of_round(), CudaError);
   notes.learn_fails = false;
@@ -348,9 +338,7 @@ TEST_P(DeviceRankerTest, ShadowsMatchCpu) {
       ASSERT_TRUE(
           std::equal(found.docs.begin(), found.docs.end(), expected.docs.begin(), expected.docs.end()));
       EXPECT_FALSE(found.width_ratios.empty());
-      const std::vector<double> found_ratios(found.width_ratios.begin(), found.width_ratios.end());
-      const std::vector<double> expected_ratios(expected.width_ratios.begin(), expected.width_ratios.end());
-      EXPECT_TRUE(all_near(found_ratios, expected_ratios, 1e-4, 1e-3));
+      EXPECT_TRUE(all_near(numbers_of(found.width_ratios), numbers_of(expected.width_ratios), 1e-4, 1e-3));
       EXPECT_EQ(found.turned_decisions.total, kShown * (kShown - 1) / 2);
       EXPECT_EQ(found.turned_decisions.count, expected.turned_decisions.count);
       turned += expected.turned_decisions.count;
@@ -362,18 +350,8 @@ TEST_P(DeviceRankerTest, ShadowsMatchCpu) {
   }
 }
 
-struct Course {
-  std::vector<RecordedRound> rounds;
-  std::string state;
-};
-
 Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last) {
-  TestContext context;
-  Course course;
-  for (std::uint32_t round = first; round <= last; ++round)
-    course.rounds.push_back(play_round(ranker, context.round, world(), round));
-  course.state = state_of(ranker);
-  return course;
+  return play_course(ranker, world(), first, last);
 }
 
 TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
@@ -439,8 +417,7 @@ TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
   std::string state = play(*whole, 1, kBefore).state;
   for (std::uint32_t round = kBefore + 1; round <= kBefore + 4; ++round) {
     const auto fresh = make_on_device(settings);
-    StateReader reader(state, "memory");
-    fresh->load(reader);
+    load_state(*fresh, state);
     state = play(*whole, round, round).state;
     ASSERT_TRUE(play(*fresh, round, round).state == state) << round;
   }
@@ -536,9 +513,7 @@ TEST_P(DeviceRankerTest, UnrecordedTrainingsHaveTheSameBits) {
 /// σ_t of a ranker's first training, on `played`.
 double first_step(OnlineRanker& ranker, const RecordedRound& played) {
   TestContext context;
-  RoundDetail detail;
-  ranker.rank(context.round, world().query_of(1), 1);
-  ranker.describe(world().query_of(1), false, detail);  // learn() then reports its step
+  list_and_detail_of(ranker, world().query_of(1), 1);  // learn() then reports its step
   const auto learned = ranker.learn(context.round, played.feedback(world(), 1));
   return learned.steps.size() == 1 ? learned.steps[0] : std::nan("");
 }
@@ -562,7 +537,7 @@ TEST_P(DeviceRankerTest, HalvesAStepUntilTheLossFalls) {
       const double halvings = std::log2(too_large * unit / step);
       EXPECT_GE(halvings, 1.0 - 1e-6);
       EXPECT_NEAR(halvings, std::round(halvings), 1e-2);
-      expect_equal_details(detail_of(*on_device, 1, 2), detail_of(*on_cpu, 1, 2));
+      expect_equal_details(list_and_detail_of(*on_device, 1, 2), list_and_detail_of(*on_cpu, 1, 2));
     }
   }
 }
@@ -614,8 +589,7 @@ TEST_P(DeviceRankerTest, RefusesOneKernelWhereItIsImpossible) {
 
 /// The error of a ranker that continues from `state`.
 std::string error_after(OnlineRanker& ranker, const std::string& state) {
-  StateReader reader(state, "memory");
-  ranker.load(reader);
+  load_state(ranker, state);
   return error_of(ranker, 4);
 }
 
@@ -667,32 +641,20 @@ TEST_P(DeviceRankerTest, ObservesManyPairsOfARoundInBatches) {
   RankerSettings settings = settings_of("dual");
   settings.feedback.pairs = PairRule::kAll;
   settings.posterior.lambda = 20.0;
-  RankerDevice place;
-  place.train = place.eval_docs = {crowded.query(0).features.values, 2 * kMany, kFeatures};
-  place.most_docs = kMany;
   for (const CovarianceForm form : {CovarianceForm::kDual, CovarianceForm::kPrimal}) {
     settings.posterior.form = form;
     const auto on_cpu = make_neural(settings, kFeatures, kMany);
-    DeviceRanker on_device(kFeatures, settings, test_keys(), kMany, place, device::make_network);
-    TestContext context;
+    DeviceRanker on_device(kFeatures, settings, test_keys(), kMany, place_of(crowded),
+                           device::make_network);
     std::size_t most_pairs = 0;
-    for (std::uint32_t round = 1; round <= 2; ++round) {
-      const QueryDocs query = crowded.query_of(round);
-      const auto list = on_cpu->rank(context.round, query, round).docs;
-      const std::vector<std::int32_t> shown(list.begin(), list.end());
-      const auto clicks = crowded.perfect_clicks(query.query, shown);
-      const Feedback feedback{round, query, shown, clicks};
-      most_pairs = std::max(most_pairs, on_cpu->learn(context.round, feedback).pairs.size());
-      on_device.learn(context.round, feedback);
+    for (const std::uint32_t round : {1U, 2U}) {
+      const Learned learned = learn_together(*on_cpu, on_device, crowded, round, kMany);
+      most_pairs = std::max(most_pairs, learned.on_cpu.pairs.size());
     }
     EXPECT_GT(most_pairs, 256U);
-    RoundDetail expected;
-    RoundDetail found;
-    on_cpu->rank(context.round, crowded.query(0), 3);
-    on_cpu->describe(crowded.query(0), true, expected);
-    on_device.rank(context.round, crowded.query(0), 3);
-    on_device.describe(crowded.query(0), true, found);
-    EXPECT_TRUE(all_near(found.width_sq, expected.width_sq, 1e-6, 1e-3));
+    const Detail found = list_and_detail_of(on_device, crowded.query(0), 3);
+    const Detail expected = list_and_detail_of(*on_cpu, crowded.query(0), 3);
+    EXPECT_TRUE(all_near(found.round.width_sq, expected.round.width_sq, 1e-6, 1e-3));
   }
 }
 
@@ -713,8 +675,7 @@ TEST_P(DeviceRankerTest, DropsScoresThatWereNotFinished) {
 }
 
 TEST_P(DeviceRankerTest, RefusesMoreDocumentsThanAGridHasRows) {
-  RankerDevice place;
-  place.train = place.eval_docs = all_features();
+  RankerDevice place = place_of();
   place.most_docs = 65'536;
   EXPECT_THROW(
       DeviceRanker(kFeatures, settings_of("diagonal"), test_keys(), kDocs, place, device::make_network),

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/online/online_ranker.h"
 #include "cuda/engine/device_network.h"
-#include "cuda/engine/resident_lists.h"
 #include "cuda/runtime/work.h"
 #include "models/neural/device_ranker.h"
 #include "tests/cuda/engine/small_device_rankers.h"
@@ -65,23 +64,19 @@ TEST_P(HandedQueriesTest, QueriesThatAreHandedOverGiveTheBitsOfThoseThatAreThere
       resident->learn(context.round, {round, query, list, clicks});
       HandedQuery copy(query);
       EXPECT_TRUE(std::ranges::equal(handed->rank(context.round, copy.docs, round).docs, list));
-      // What was ranked at this address may be gone.
+      // The documents that were ranked at this address may be gone.
       HandedQuery other(copy.docs);
       std::fill(copy.values.begin(), copy.values.end(), -1.0F);
       handed->learn(context.round, {round, other.docs, list, clicks});
       if (round != rounds - 2) continue;
       const std::string state = state_of(*handed);
       handed = make_for_any_query(name);
-      StateReader reader(state, "test");
-      handed->load(reader);
+      load_state(*handed, state);
     }
     EXPECT_EQ(handed->model().tensors.front().values, resident->model().tensors.front().values);
-    const Detail expected = detail_of(*resident, 2, rounds + 1);
+    const Detail expected = list_and_detail_of(*resident, 2, rounds + 1);
     HandedQuery query(world().query(2));
-    Detail found;
-    const auto docs = handed->rank(context.round, query.docs, rounds + 1).docs;
-    found.list.assign(docs.begin(), docs.end());
-    handed->describe(query.docs, true, found.round);
+    const Detail found = list_and_detail_of(*handed, query.docs, rounds + 1);
     EXPECT_EQ(found.list, expected.list);
     EXPECT_EQ(found.round.scores, expected.round.scores);
     EXPECT_EQ(found.round.width_sq, expected.round.width_sq);
@@ -112,13 +107,24 @@ std::vector<RankingTask> some_tasks(const SmallWorld& large) {
   return tasks;
 }
 
-std::vector<ListRequest> requests_of(const std::vector<RankingTask>& tasks,
-                                     std::vector<Ranking>& rankings) {
-  rankings.resize(tasks.size());
-  std::vector<ListRequest> requests;
-  for (std::size_t i = 0; i < tasks.size(); ++i) requests.push_back({&tasks[i], &rankings[i], {}});
-  return requests;
+/// As many tasks over one query.
+std::vector<RankingTask> equal_tasks(std::size_t count) {
+  std::vector<RankingTask> tasks(count);
+  for (RankingTask& task : tasks) task.docs = world().query(1).features;
+  return tasks;
 }
+
+/// Lists that are made at once.
+struct MadeLists {
+  std::vector<Ranking> rankings;
+  std::vector<ListRequest> requests;
+
+  MadeLists(DeviceRanker& ranker, const std::vector<RankingTask>& tasks) : rankings(tasks.size()) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) requests.push_back({&tasks[i], &rankings[i], {}});
+    TestContext context;
+    ranker.make_lists(context.execution, requests);
+  }
+};
 
 TEST_P(HandedQueriesTest, ListsAheadOfRoundsAreThoseOfASnapshotOnTheCpu) {
   const SmallWorld large(7, 1, 150, kFeatures);
@@ -128,10 +134,8 @@ TEST_P(HandedQueriesTest, ListsAheadOfRoundsAreThoseOfASnapshotOnTheCpu) {
     const auto on_cpu = make_neural(settings_of(name), kFeatures);
     const auto on_device = make_for_any_query(name);
     learn_the_same(*on_cpu, *on_device, 4);
-    std::vector<Ranking> found;
-    std::vector<ListRequest> requests = requests_of(tasks, found);
+    const auto [found, requests] = MadeLists(*on_device, tasks);
     TestContext context;
-    on_device->make_lists(context.execution, requests);
     const auto frozen = on_cpu->freeze();
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       Ranking expected;
@@ -148,7 +152,7 @@ TEST_P(HandedQueriesTest, ListsAheadOfRoundsAreThoseOfASnapshotOnTheCpu) {
   }
 }
 
-// Of a ranker that was asked for many lists at once the state is that of one that was asked for none.
+// A ranker that was asked for many lists at once has the state of one that was asked for none.
 TEST_P(HandedQueriesTest, ManyListsAtOnceHaveTheBitsOfEachAlone) {
   const SmallWorld large(7, 1, 150, kFeatures);
   const std::vector<RankingTask> tasks = some_tasks(large);
@@ -158,13 +162,9 @@ TEST_P(HandedQueriesTest, ManyListsAtOnceHaveTheBitsOfEachAlone) {
     const auto other = make_for_any_query(name);
     learn_the_same(*asked, *other, 3);
     TestContext context;
-    std::vector<Ranking> together;
-    std::vector<ListRequest> requests = requests_of(tasks, together);
-    asked->make_lists(context.execution, requests);
+    const std::vector<Ranking> together = MadeLists(*asked, tasks).rankings;
     for (std::size_t i = 0; i < tasks.size(); i += 6) {
-      Ranking alone;
-      ListRequest request{&tasks[i], &alone, {}};
-      other->make_lists(context.execution, std::span(&request, 1));
+      const Ranking alone = MadeLists(*other, {tasks[i]}).rankings.front();
       EXPECT_EQ(together[i].scores, alone.scores);
       EXPECT_EQ(together[i].list, alone.list);
     }
@@ -179,25 +179,14 @@ TEST_P(HandedQueriesTest, ManyListsAtOnceHaveTheBitsOfEachAlone) {
 // Its scores come to the host where those of the latest short list are.
 TEST_P(HandedQueriesTest, ALongQueryMayFollowManyShortLists) {
   const SmallWorld large(7, 1, 150, kFeatures);
-  std::vector<RankingTask> tasks(16);
-  for (RankingTask& task : tasks) task.docs = world().query(1).features;
   for (const std::string name : {"dual", "ensemble"}) {
     SCOPED_TRACE(name);
     const auto ranker = make_for_any_query(name);
     const HandedQuery query(large.query(0));
-    TestContext context;
-    const auto scores_in = [&](std::uint32_t round) {
-      Detail detail;
-      ranker->rank(context.round, query.docs, round);
-      ranker->describe(query.docs, false, detail.round);
-      return detail.round.scores;
-    };
-    std::vector<Ranking> rankings;
-    std::vector<ListRequest> requests = requests_of(tasks, rankings);
-    ranker->make_lists(context.execution, requests);
-    const auto expected = scores_in(1);
-    ranker->make_lists(context.execution, requests);
-    EXPECT_EQ(scores_in(2), expected);
+    MadeLists(*ranker, equal_tasks(16));
+    const auto expected = list_and_detail_of(*ranker, query.docs, 1).round.scores;
+    MadeLists(*ranker, equal_tasks(16));
+    EXPECT_EQ(list_and_detail_of(*ranker, query.docs, 2).round.scores, expected);
   }
 }
 
@@ -214,16 +203,11 @@ TEST_P(HandedQueriesTest, AListThatCannotBeMadeLeavesTheOthers) {
     SCOPED_TRACE(name);
     const auto ranker = make_for_any_query(name);
     learn_the_same(*make_for_any_query(name), *ranker, 3);
-    std::vector<RankingTask> tasks(3);
-    for (RankingTask& task : tasks) task.docs = world().query(1).features;
+    std::vector<RankingTask> tasks = equal_tasks(3);
     tasks[1].docs = {broken.data(), 10, kFeatures};
-    std::vector<Ranking> rankings;
-    std::vector<ListRequest> requests = requests_of(tasks, rankings);
-    TestContext context;
     const std::string before = state_of(*ranker);
-    ranker->make_lists(context.execution, requests);
-    const std::string after = state_of(*ranker);
-    EXPECT_TRUE(after == before);
+    const auto [rankings, requests] = MadeLists(*ranker, tasks);
+    EXPECT_TRUE(state_of(*ranker) == before);
     EXPECT_EQ(requests[0].failure, nullptr);
     ASSERT_NE(requests[1].failure, nullptr);
     EXPECT_THROW(std::rethrow_exception(requests[1].failure), NumericError);
@@ -239,22 +223,17 @@ TEST_P(HandedQueriesTest, AListThatCannotBeMadeLeavesTheOthers) {
 // Kernels and copies of sixteen lists, as docs/evidence/GPU-RECORD.md counts them.
 TEST_P(HandedQueriesTest, ManyListsAtOnceTakeFewStarts) {
   if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
-  std::vector<RankingTask> tasks(16);
-  for (RankingTask& task : tasks) task.docs = world().query(1).features;
   for (const auto& [name, expected] : {std::pair{"dual", 100}, {"diagonal", 100}, {"ensemble", 52}}) {
     const auto ranker = make_for_any_query(name);
     learn_the_same(*make_for_any_query(name), *ranker, 3);
-    std::vector<Ranking> rankings;
-    std::vector<ListRequest> requests = requests_of(tasks, rankings);
-    TestContext context;
-    ranker->make_lists(context.execution, requests);  // memory grows
+    MadeLists(*ranker, equal_tasks(16));  // memory grows
     const std::int64_t before = emulation::starts();
-    ranker->make_lists(context.execution, requests);
+    MadeLists(*ranker, equal_tasks(16));
     EXPECT_EQ(emulation::starts() - before, expected) << name;
   }
 }
 
-// Of documents that have just been ranked, scores and widths are there.
+// Documents that have just been ranked have their scores and widths already.
 TEST_P(HandedQueriesTest, WhatWasJustRankedIsNotScoredAgain) {
   if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
   std::vector<std::int64_t> blocks;
@@ -291,23 +270,17 @@ std::vector<float> contents(const device::SharedDocuments& documents) {
 TEST_P(SharedDocumentsTest, UsersOfAMatrixShareOneCopyUntilTheLastIsGone) {
   const std::vector<float> numbers = random_numbers(60, 3);
   const FeatureMatrix docs{numbers.data(), 12, 5};
-  const FeatureMatrix fewer{numbers.data(), 6, 5};
   std::optional<device::SharedDocuments> first(std::in_place, 0, docs);
-  std::optional<device::SharedDocuments> second(std::in_place, 0, docs);
-  const device::SharedDocuments part(0, fewer);
-  EXPECT_EQ(first->data(), second->data());
+  const device::SharedDocuments second(0, docs);
+  const device::SharedDocuments part(0, {numbers.data(), 6, 5});
+  EXPECT_EQ(first->data(), second.data());
   EXPECT_NE(first->data(), part.data());
-  EXPECT_EQ(contents(*first), numbers);
   EXPECT_EQ(contents(part), std::vector<float>(numbers.begin(), numbers.begin() + 30));
   const float* there = first->data();
   first.reset();
-  EXPECT_EQ(second->data(), there);
-  EXPECT_EQ(contents(*second), numbers);
-}
-
-TEST_P(SharedDocumentsTest, AnEmptyMatrixNeedsNoMemory) {
-  const device::SharedDocuments none(0, {nullptr, 0, 5});
-  EXPECT_EQ(none.bytes(), 0);
+  EXPECT_EQ(second.data(), there);
+  EXPECT_EQ(contents(second), numbers);
+  EXPECT_EQ(device::SharedDocuments(0, {nullptr, 0, 5}).bytes(), 0);
 }
 
 #if defined(OLRANK_KERNELS_EMULATED)

@@ -1,14 +1,11 @@
 // The library's rankers and models on an emulated card.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,37 +66,9 @@ void play(Ranker& ranker, std::uint32_t first, std::uint32_t last) {
   }
 }
 
-TEST_F(LibraryOnCardTest, AnyQueryHasTheListOfTheCpu) {
-  for (const std::string kind : {"olranknet", "ollambdarank", "p2neurrank"}) {
-    SCOPED_TRACE(kind);
-    Ranker on_card(options_on("cuda", kind));
-    Ranker on_cpu(options_on("cpu", kind));
-    ShownList open;  // answered some rounds later
-    ShownList open_on_cpu;
-    for (std::uint32_t round = 1; round <= 12; ++round) {
-      const std::vector<float> docs = docs_of(round);
-      const ShownList list = on_card.rank(docs, "query " + std::to_string(round % 4));
-      const ShownList expected = on_cpu.rank(docs, "query " + std::to_string(round % 4));
-      ASSERT_EQ(list.docs, expected.docs) << round;
-      EXPECT_EQ(list.certain.size(), expected.certain.size());
-      for (std::size_t doc = 0; doc < list.scores.size(); ++doc)
-        EXPECT_NEAR(list.scores[doc], expected.scores[doc], 2e-4);
-      if (round == 5) {
-        open = list;
-        open_on_cpu = expected;
-        continue;
-      }
-      EXPECT_EQ(on_card.learn(list, clicks_on(list, docs)),
-                on_cpu.learn(expected, clicks_on(expected, docs)));
-      if (round != 9) continue;
-      const std::vector<std::uint8_t> clicks = clicks_on(open, docs_of(5));
-      EXPECT_EQ(on_card.learn(open, clicks), on_cpu.learn(open_on_cpu, clicks));
-    }
-    const std::vector<float> docs = docs_of(3);
-    const std::vector<float> scores = on_card.score(docs);
-    const std::vector<float> expected = on_cpu.score(docs);
-    for (std::size_t doc = 0; doc < scores.size(); ++doc) EXPECT_NEAR(scores[doc], expected[doc], 2e-4);
-  }
+void expect_near(const std::vector<float>& scores, const std::vector<float>& expected) {
+  ASSERT_EQ(scores.size(), expected.size());
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) EXPECT_NEAR(scores[doc], expected[doc], 2e-4);
 }
 
 /// The documents of a round where another library has them on the card, its rows some values apart.
@@ -116,7 +85,8 @@ struct TensorOnCard {
   GpuDocs given;
 };
 
-TEST_F(LibraryOnCardTest, DocumentsOnTheCardHaveTheBitsOfTheHosts) {
+// Documents of the host and of the card have the same bits there, and the lists of the CPU.
+TEST_F(LibraryOnCardTest, AnyQueryHasTheListOfTheCpuWhereverItsDocumentsLie) {
   for (const auto& [kind, normalise] :
        {std::pair{"olranknet", "query-minmax"}, std::pair{"ollambdarank", "none"},
         std::pair{"p2neurrank", "query-minmax"}}) {
@@ -125,40 +95,49 @@ TEST_F(LibraryOnCardTest, DocumentsOnTheCardHaveTheBitsOfTheHosts) {
     options.normalise = normalise;
     Ranker there(options);
     Ranker from_host(options);
+    options.device = "cpu";
+    Ranker on_cpu(options);
     const bool has_widths = options.kind != "p2neurrank";
-    ShownList open;
-    ShownList open_of_host;
-    for (std::uint32_t round = 1; round <= 6; ++round) {
+    ShownList open[3];
+    for (std::uint32_t round = 1; round <= 12; ++round) {
       const std::vector<float> docs = docs_of(round);
       const std::string name = "query " + std::to_string(round % 4);
       ShownList list = there.rank(TensorOnCard(docs).given, name, has_widths);
       const ShownList expected = from_host.rank(docs, name, has_widths);
+      const ShownList of_cpu = on_cpu.rank(docs, name);
       EXPECT_EQ(list.docs, expected.docs);
       EXPECT_EQ(list.scores, expected.scores);
       EXPECT_EQ(list.widths, expected.widths);
+      ASSERT_EQ(list.docs, of_cpu.docs) << round;
+      EXPECT_EQ(list.certain.size(), of_cpu.certain.size());
+      expect_near(list.scores, of_cpu.scores);
       if (round == 2) {  // answered when the card's memory has had others
-        open = list;
-        open_of_host = expected;
+        open[0] = list;
+        open[1] = expected;
+        open[2] = of_cpu;
         continue;
       }
       if (round == 3) {
         EXPECT_EQ(list.bytes(), expected.bytes());
         list = ShownList::from_bytes(list.bytes());
       }
+      const std::vector<std::uint8_t> clicks = clicks_on(list, docs);
       // Nothing is scored again, and of the documents the shown ones alone are copied.
       const std::int64_t before = emulation::starts();
-      from_host.learn(expected, clicks_on(expected, docs));
+      from_host.learn(expected, clicks);
       const std::int64_t from_there = emulation::starts();
-      there.learn(list, clicks_on(list, docs));
+      EXPECT_EQ(there.learn(list, clicks), on_cpu.learn(of_cpu, clicks));
       if (round > 3) {
         EXPECT_EQ(emulation::starts() - from_there, from_there - before + std::ssize(list.docs));
       }
       if (round != 5) continue;
-      there.learn(open, clicks_on(open, docs_of(2)));
-      from_host.learn(open_of_host, clicks_on(open, docs_of(2)));
+      const std::vector<std::uint8_t> late = clicks_on(open[0], docs_of(2));
+      from_host.learn(open[1], late);
+      EXPECT_EQ(there.learn(open[0], late), on_cpu.learn(open[2], late));
     }
     const std::vector<float> docs = docs_of(9);
     EXPECT_EQ(there.score(TensorOnCard(docs).given), from_host.score(docs));
+    expect_near(from_host.score(docs), on_cpu.score(docs));
     if (has_widths) {
       EXPECT_EQ(there.widths(TensorOnCard(docs, 0).given), from_host.widths(docs));
     }
@@ -218,7 +197,7 @@ TEST_F(LibraryOnCardTest, DocumentsThatCannotBeReadThereAreRefusedInOneSentence)
       contains(message_of<InvalidArgument>([&] { on_cpu.score(good.given); }), "device = \"cuda\""));
 }
 
-// Of the memory that lists give back, the largest pieces are kept.
+// The largest pieces of the memory that lists give back are kept.
 TEST_F(LibraryOnCardTest, ListsThatAreGoneLeaveTheirMemoryToLongerOnes) {
   Ranker ranker(options_on("cuda", "olranknet"));
   const TensorOnCard few(docs_of(1));
@@ -233,7 +212,7 @@ TEST_F(LibraryOnCardTest, ListsThatAreGoneLeaveTheirMemoryToLongerOnes) {
   EXPECT_EQ(emulation::allocations_on_device(), before);
 }
 
-/// What a program may do with a ranker on the second card.
+/// Does what a program may do with a ranker on the second card.
 void use_second_card(const std::function<void()>& after_each_call) {
   auto ranker = std::make_unique<Ranker>(options_on("cuda:1", "olranknet"));
   after_each_call();

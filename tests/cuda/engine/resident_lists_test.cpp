@@ -1,15 +1,15 @@
-#include "cuda/engine/resident_lists.h"
+#include "cuda/engine/device_network.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "core/data/query_weights.h"
 #include "models/labels/label_training.h"
 #include "models/linear/linear_belief.h"
 #include "models/neural/ranker_network.h"
+#include "tests/core/metrics/small_data.h"
 #include "tests/cuda/ops/kernel_test.h"
-#include "tests/models/labelled_world.h"
+#include "tests/models/small_world.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
@@ -126,27 +126,15 @@ TEST_P(ResidentListsTest, TrainingsOfEveryOptimizerFollowTheHosts) {
   }
 }
 
-TEST_P(ResidentListsTest, DocumentsThatTravelGiveTheSameBits) {
-  const LabelledWorld train(1, 23, 6, kListFeatures);
-  const LabelledWorld vali(2, 8, 6, kListFeatures);
-  const LabelData data{train.data(), &vali.data(), 4};
-  const LabelSettings settings = list_settings(NetworkForm::kMlp, ListLoss::kLambdaRank);
-  const LabelFit stay = fit_labels(settings, data, label_device(kRoomForLists), 2);
-  const LabelFit travel = fit_labels(settings, data, label_device(0), 2);
-  EXPECT_EQ(travel.theta, stay.theta);
-  EXPECT_EQ(travel.losses, stay.losses);
-  EXPECT_FALSE(
-      device::make_lists(lists_spec(train.data(), linear_shape(kListFeatures), {}, 0))->docs_stay());
-  EXPECT_TRUE(device::make_lists(lists_spec(train.data(), linear_shape(kListFeatures), {}, kRoomForLists))
-                  ->docs_stay());
-}
-
 TEST_P(ResidentListsTest, ContinuesToTheSameBits) {
   const LabelledWorld train(1, 12, 6, kListFeatures);
   const LabelledWorld vali(2, 5, 6, kListFeatures);
   const LabelData data{train.data(), &vali.data(), 4};
   const LabelSettings settings = list_settings(NetworkForm::kMlp, ListLoss::kRankNet);
   const LabelFit whole = fit_labels(settings, data, label_device(kRoomForLists), 4);
+  // Documents that travel give the same bits.
+  const LabelFit travelling = fit_labels(settings, data, label_device(0), 4);
+  EXPECT_EQ(travelling.theta, whole.theta);
   LabelTraining half(settings, data, TrialKeys{1, 1, 0}, {}, 1, label_device(kRoomForLists));
   half.evaluate_first();
   half.advance();
@@ -170,23 +158,17 @@ TEST_P(ResidentListsTest, ALossThatIsNoLongerFiniteIsAnError) {
 
 /// Queries of these lengths, with one feature.
 Dataset ragged_data(const std::vector<std::int64_t>& lengths) {
-  struct Memory {
-    std::vector<float> values;
-    std::vector<std::uint8_t> grades;
-    std::vector<std::int64_t> offsets = {0};
-  };
-  auto memory = std::make_shared<Memory>();
-  Dataset::Contents contents;
+  std::vector<SmallQuery> queries;
   for (const std::int64_t docs : lengths) {
-    memory->offsets.push_back(memory->offsets.back() + docs);
-    contents.qids.push_back(std::to_string(contents.qids.size()));
+    queries.push_back({std::to_string(queries.size()), {}, {}});
+    for (std::int64_t doc = 0; doc < docs; ++doc)
+      queries.back().grades.push_back(static_cast<std::uint8_t>(doc % 3));
   }
-  memory->values = random_numbers(memory->offsets.back(), 11);
-  for (std::int64_t doc = 0; doc < memory->offsets.back(); ++doc)
-    memory->grades.push_back(static_cast<std::uint8_t>(doc % 3));
-  contents.values = memory->values;
-  contents.grades = memory->grades;
-  contents.offsets = memory->offsets;
+  const Dataset graded = make_dataset(queries);
+  Dataset::Contents contents = graded.contents();
+  const auto memory =
+      std::make_shared<std::pair<Dataset, std::vector<float>>>(graded, random_numbers(graded.docs(), 11));
+  contents.values = memory->second;
   contents.features = 1;
   contents.memory = memory;
   return Dataset(std::move(contents));
@@ -203,6 +185,7 @@ TEST_P(ResidentListsTest, ManyDocumentsGoByBlocks) {
   for (const std::int64_t bytes : {kRoomForLists, std::int64_t{0}}) {
     LabelObjective there(model, LabelledQueries(data), {}, 1,
                          device::make_lists(lists_spec(data, linear_shape(1), {}, bytes)));
+    EXPECT_EQ(there.device()->docs_stay(), bytes > 0);
     std::vector<double> gradient(1);
     std::vector<double> expected_gradient(1);
     const std::vector<float> theta = {0.5F};

@@ -1,7 +1,5 @@
 #include "cuda/engine/resident_posterior.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -20,7 +18,6 @@
 #include "cuda/runtime/address_range.h"
 #include "cuda/runtime/work.h"
 #include "models/posterior/posterior.h"
-#include "models/posterior/posterior_memory.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/saved_state.h"
 #if defined(OLRANK_KERNELS_EMULATED)
@@ -136,16 +133,106 @@ double drift_of(ResidentPosterior& posterior) {
   return std::max(errors.at(0), errors.at(1));
 }
 
-TEST_P(ResidentPosteriorTest, RebuildKeepsM) {
-  Query query(5);
-  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
-    const auto posterior = after_rounds(spec);
-    EXPECT_EQ(posterior->pairs(), kPosteriorRounds * kRoundPairs);
-    const auto before = query.m_by(*posterior);
-    EXPECT_LT(drift_of(*posterior), 1e-11);
-    posterior->rebuild(nullptr);
-    EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->spec().name();
-    EXPECT_LT(drift_of(*posterior), 1e-11);
+/// M and log(det A/det λI) by their obvious formulas, from the factors of winners and losers.
+struct SlowPosterior {
+  PosteriorSpec spec;
+  std::vector<float> history = {};
+
+  std::pair<Eigen::MatrixXd, double> of(const std::vector<float>& factors) const {
+    const TangentShape shape(spec.shape);
+    const Eigen::MatrixXd g = slow_pair_gradients(shape, view_of(shape, history));
+    const Eigen::MatrixXd docs = slow_gradients(shape, view_of(shape, factors));
+    const std::int64_t p = shape.parameters();
+    if (spec.covariance == Covariance::kDiagonal) {
+      const Eigen::ArrayXd growth =
+          spec.scale / spec.lambda * g.colwise().squaredNorm().transpose().array();
+      const Eigen::VectorXd inverse = 1.0 / (spec.lambda * (1.0 + growth));
+      return {spec.scale * docs * inverse.asDiagonal() * docs.transpose(), growth.log1p().sum()};
+    }
+    const Eigen::LLT<Eigen::MatrixXd> cholesky(spec.lambda * Eigen::MatrixXd::Identity(p, p) +
+                                               spec.scale * g.transpose() * g);
+    double log_det = -static_cast<double>(p) * std::log(spec.lambda);
+    for (std::int64_t k = 0; k < p; ++k) log_det += 2.0 * std::log(cholesky.matrixLLT()(k, k));
+    return {spec.scale * docs * cholesky.solve(docs.transpose()), log_det};
+  }
+};
+
+/// Compares m [docs × docs], of the documents with these factors, in its lower triangle.
+void expect_slow_m(const std::vector<double>& found, const SlowPosterior& slow,
+                   const std::vector<float>& factors) {
+  const TangentShape shape(slow.spec.shape);
+  const Eigen::MatrixXd expected = slow.of(factors).first;
+  const Eigen::VectorXd lengths = slow_gradients(shape, view_of(shape, factors)).rowwise().norm();
+  for (std::int64_t i = 0; i < expected.rows(); ++i) {
+    for (std::int64_t j = 0; j <= i; ++j) {
+      // Each form takes differences of numbers as large as without pairs.
+      const double scale = slow.spec.scale / slow.spec.lambda * lengths[i] * lengths[j];
+      ASSERT_NEAR(found[i * expected.rows() + j], expected(i, j), 1e-12 * scale) << i << " " << j;
+      if (slow.spec.name() != "dual") continue;
+      // Widths relative to themselves, but for what cancels in M.
+      const auto width = [&](const auto& m) { return m(i, i) + m(j, j) - 2.0 * m(i, j); };
+      const auto of_found = [&](std::int64_t a, std::int64_t b) { return found[a * expected.rows() + b]; };
+      ASSERT_NEAR(width(of_found), width(expected), 1e-9 * width(expected) + 1e-14 * scale);
+    }
+  }
+}
+
+std::vector<NetworkShape> shapes_of(Covariance covariance) {
+  if (covariance != Covariance::kDiagonal)
+    return {ntk_shape(5, 8, 2), ntk_shape(9, 8, 4), standard_shape(4, 7, 3),
+            linear_shape(7),    linear_shape(1),    linear_shape(33)};
+  std::vector<NetworkShape> shapes = test_shapes();
+  for (const std::int64_t p : {1, 31, 33, 256}) shapes.push_back(linear_shape(p));
+  shapes.push_back(ntk_shape(3, 300, 2));
+  return shapes;
+}
+
+// Appends of none, of one, up to each edge of a row block, over it, and over a whole block.
+TEST_P(ResidentPosteriorTest, MatchesTheWholeHistoryInEachRoundAndRebuilt) {
+  const std::pair<int, int> rounds[] = {{0, 0},   {0, 1},    {1, 31}, {3, 32}, {9, 33},   {31, 64},
+                                        {64, 65}, {19, 130}, {1, 12}, {1, 12}, {1, 12},   {90, 70},
+                                        {34, 70}, {1, 12},   {1, 12}, {1, 12}, {113, 70}, {0, 9}};
+  for (PosteriorSpec spec : {kDual, kPrimal, kDiagonal}) {
+    for (const NetworkShape& shape : shapes_of(spec.covariance)) {
+      spec.shape = shape;
+      const auto posterior = made(spec);
+      SlowPosterior slow{spec};
+      std::uint64_t seed = 70;
+      for (const auto& [count, docs] : rounds) {
+        SCOPED_TRACE(testing::Message() << spec.name() << ", p = " << shape.parameters() << ", "
+                                        << posterior->pairs() << " pairs, " << docs << " documents");
+        std::vector<float> factors = random_factors(shape, docs, ++seed);
+        if (docs > 2)  // a document without a live unit
+          std::fill_n(factors.begin() + 2 * shape.factors(), shape.factors(), 0.0F);
+        std::vector<PreferencePair> pairs;
+        for (int s = 0; s < count; ++s) pairs.push_back({(5 * s + 1) % docs, s % docs});
+        const auto rows = on_device(factors);
+        DeviceArray<double> m = unset_on_device<double>(docs * docs);
+        const device::FactorRows view{rows, docs, shape.factors()};
+        posterior->gram(nullptr, view, m);
+        posterior->observe(nullptr, view, m, on_device(pairs), count);
+        expect_slow_m(m.to_host(), slow, factors);
+        for (const PreferencePair& pair : pairs) {
+          for (const std::int32_t doc : {pair.winner, pair.loser}) {
+            const auto row = part_of(factors, doc * shape.factors(), shape.factors());
+            slow.history.insert(slow.history.end(), row.begin(), row.end());
+          }
+        }
+        const auto expect_status = [&] {
+          device::CovarianceStatus status;
+          device::copy_to_host(posterior->status(), std::span(&status, 1));
+          EXPECT_EQ(status.failed, 0);
+          EXPECT_NEAR(status.log_det, slow.of(factors).second, 1e-9 * (1.0 + status.log_det));
+        };
+        expect_status();
+        if (count > 0 || docs != 9) continue;
+        EXPECT_EQ(posterior->pairs(), 370);
+        posterior->rebuild(nullptr);
+        posterior->gram(nullptr, view, m);
+        expect_slow_m(m.to_host(), slow, factors);
+        expect_status();
+      }
+    }
   }
 }
 
@@ -221,43 +308,6 @@ TEST_P(ResidentPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
 
 constexpr std::int64_t kBlockRows = InverseFactor::kBlock;
 
-// The newest rows are rows of L until their block is full. Every few rounds, and next to the edges of
-// blocks, the widths are compared with the CPU's.
-TEST_P(ResidentPosteriorTest, WidthsAreTheCpusWhateverTheTailHolds) {
-  ExecutionContext context;
-  const auto posterior = made(kDual);
-  const auto cpu = make_posterior(kDual);
-  const std::vector<PreferencePair> pairs{{0, 1}, {5, 2}, {3, 8}};
-  for (std::uint64_t round = 0; round < 130; ++round) {
-    const std::vector<float> factors = random_factors(small_shape(), kPosteriorDocs, 100 + round);
-    const TangentFactors docs = view_of(small_shape(), factors);
-    Query query(100 + round);
-    const std::int64_t in_block = posterior->pairs() % kBlockRows;
-    if (round % 9 == 0 || in_block <= 2 || in_block >= kBlockRows - 3) {
-      const std::vector<double> m = query.m_by(*posterior);
-      std::vector<double> width_sq(kPosteriorDocs * kPosteriorDocs);
-      cpu->width_sq(context, docs, width_sq);
-      const auto at = [](std::int64_t i, std::int64_t j) { return i * (i + 1) / 2 + j; };
-      double largest = 0.0;
-      for (std::int64_t i = 0; i < kPosteriorDocs; ++i) {
-        for (std::int64_t j = 0; j < i; ++j) {
-          const double expected = width_sq[i * kPosteriorDocs + j];
-          const double found = m[at(i, i)] + m[at(j, j)] - 2.0 * m[at(i, j)];
-          ASSERT_NEAR(found, expected, 1e-9 * expected) << posterior->pairs() << " pairs";
-          largest = std::max(largest, std::abs(found - expected) / expected);
-        }
-      }
-      RecordProperty(fmt::format("error_after_{}_pairs", posterior->pairs()),
-                     fmt::format("{:.1e}", largest));
-    } else {
-      query.m_by(*posterior);
-    }
-    query.observe_latest_in(*posterior);
-    cpu->observe(context, docs, pairs);
-  }
-  EXPECT_EQ(posterior->pairs(), 390);
-}
-
 // With no tail, in the first block, on its edge and in the next block.
 TEST_P(ResidentPosteriorTest, ResumesWithTheSameBitsWhateverTheTailHolds) {
   for (const std::int64_t rounds : {0, 20, 42, 43, 60}) {
@@ -277,53 +327,37 @@ TEST_P(ResidentPosteriorTest, ResumesWithTheSameBitsWhateverTheTailHolds) {
   }
 }
 
-// Earlier versions saved rows of L⁻¹ alone.
+// Earlier versions saved rows of L⁻¹ alone, or the lower triangle of A⁻¹ with all pairs, and zeros above
+// it: what is there of them is computed again from the pairs.
 TEST_P(ResidentPosteriorTest, ContinuesFromAStateWithoutATail) {
-  const auto posterior = after_rounds(kDual);
-  StateReader reader = read_state(*posterior);
-  StateWriter earlier;
-  earlier.put("device.pairs", reader.get<float>("device.pairs"));
-  earlier.put("device.factor", std::vector<double>(device::factor_numbers(2 * kBlockRows)));
-  reader.skip_to("device.log_det");
-  earlier.put("device.log_det", reader.get_one<double>("device.log_det"));
-  const auto resumed = made(kDual);
-  StateReader of_earlier(earlier.bytes(), "memory");
-  resumed->load(nullptr, of_earlier);
-  Query query(5);
-  EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
-}
-
-// Earlier versions saved the lower triangle of A⁻¹ with all pairs, and zeros above it.
-TEST_P(ResidentPosteriorTest, ContinuesFromAPrimalStateWithoutATail) {
-  const auto posterior = after_rounds(kPrimal);
-  StateReader reader = read_state(*posterior);
-  StateWriter earlier;
-  earlier.put("device.pairs", reader.get<float>("device.pairs"));
-  const std::int64_t p = small_shape().parameters();
-  const auto whole = reader.get<double>("device.whole_inverse");
-  const auto rows = reader.get<double>("device.inverse_tail");
-  std::vector<double> lower(static_cast<std::size_t>(p * p));
-  for (std::int64_t i = 0; i < p; ++i) {
-    for (std::int64_t j = 0; j <= i; ++j) {
-      double& value = lower[i * p + j] = whole[i * p + j];
-      for (std::size_t row = 0; row < rows.size(); row += p) value -= rows[row + i] * rows[row + j];
+  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
+    const std::int64_t p = small_shape().parameters();
+    const auto posterior = after_rounds(spec);
+    StateReader reader = read_state(*posterior);
+    StateWriter earlier;
+    earlier.put("device.pairs", reader.get<float>("device.pairs"));
+    if (spec.form == CovarianceForm::kDual) {
+      earlier.put("device.factor", std::vector<double>(device::factor_numbers(2 * kBlockRows)));
+    } else {
+      earlier.put("device.inverse", std::vector<double>(static_cast<std::size_t>(p * p)));
+    }
+    reader.skip_to("device.log_det");
+    earlier.put("device.log_det", reader.get_one<double>("device.log_det"));
+    const auto resumed = made(spec);
+    StateReader of_earlier(earlier.bytes(), "memory");
+    resumed->load(nullptr, of_earlier);
+    of_earlier.require_end();
+    Query query(5);
+    EXPECT_EQ(resumed->pairs(), posterior->pairs());
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9)) << spec.name();
+      query.observe_latest_in(*resumed);
+      query.observe_latest_in(*posterior);
     }
   }
-  earlier.put("device.inverse", lower);
-  earlier.put("device.log_det", reader.get_one<double>("device.log_det"));
-  const auto resumed = made(kPrimal);
-  StateReader of_earlier(earlier.bytes(), "memory");
-  resumed->load(nullptr, of_earlier);
-  of_earlier.require_end();
-  Query query(5);
-  EXPECT_EQ(resumed->pairs(), posterior->pairs());
-  EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
-  query.observe_in(*resumed);
-  query.observe_in(*posterior);
-  EXPECT_TRUE(all_near(query.m_by(*resumed), query.m_by(*posterior), 1e-11, 1e-9));
 }
 
-// What planning expects against what is allocated.
+// Planning expects no less memory than is allocated.
 TEST_P(ResidentPosteriorTest, TakesTheMemoryThatIsPlanned) {
   constexpr double kDouble = sizeof(double);
   for (const std::int64_t rounds : {1, 44}) {
@@ -481,43 +515,35 @@ TEST_P(ResidentPosteriorTest, AProbeHasTheSameErrorAmongOthers) {
   }
 }
 
-TEST_P(ResidentPosteriorTest, AnEvaluationReportsTheLatestCheck) {
+/// Observes rounds, each with a check.
+void observe_and_check(device::WatchedPosterior& watched, std::uint64_t rounds) {
+  DeviceArray<double> m = unset_on_device<double>(kPosteriorDocs * kPosteriorDocs);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    Query query(100 + round);
+    watched.gram(nullptr, query.rows(), m.data());
+    watched.observe(nullptr, query.rows(), m.data(), query.pairs(), kRoundPairs);
+    EXPECT_TRUE(watched.check_is_due());
+    watched.check_drift(nullptr);
+    EXPECT_FALSE(watched.check_is_due());
+  }
+}
+
+TEST_P(ResidentPosteriorTest, AnEvaluationReportsTheLatestCheckAndOneOfFourFactorisesAfresh) {
   PosteriorSpec often = kDual;
   often.checks.every = kRoundPairs;
   device::WatchedPosterior watched(often, *products_);
-  DeviceArray<double> m = unset_on_device<double>(kPosteriorDocs * kPosteriorDocs);
-  Query query(100);
-  watched.gram(nullptr, query.rows(), m.data());
-  watched.observe(nullptr, query.rows(), m.data(), query.pairs(), kRoundPairs);
-  EXPECT_TRUE(watched.check_is_due());
-  watched.check_drift(nullptr);
-  EXPECT_FALSE(watched.check_is_due());
+  const int factorised = emulation::factorisations();
+  observe_and_check(watched, 7);
+  EXPECT_EQ(emulation::factorisations() - factorised, 1);
   const std::int64_t before = emulation::blocks_run();
   const double drift = watched.drift(nullptr);
   EXPECT_EQ(emulation::blocks_run(), before) << "an evaluation launches nothing";
-  StateWriter saved;
-  watched.save(saved);
   device::WatchedPosterior other(often, *products_);
-  StateReader read(saved.bytes(), "memory");
+  StateReader read(state_of(watched), "memory");
   other.load(nullptr, read);
   const std::int64_t loaded = emulation::blocks_run();
   EXPECT_EQ(other.drift(nullptr), drift);
   EXPECT_EQ(emulation::blocks_run(), loaded) << "a resumed trial reports what the other would have";
-}
-
-TEST_P(ResidentPosteriorTest, OneOfFourChecksFactorisesAfresh) {
-  PosteriorSpec often = kDual;
-  often.checks.every = kRoundPairs;
-  device::WatchedPosterior watched(often, *products_);
-  DeviceArray<double> m = unset_on_device<double>(kPosteriorDocs * kPosteriorDocs);
-  const int before = emulation::factorisations();
-  for (std::uint64_t round = 0; round < 7; ++round) {
-    Query query(100 + round);
-    watched.gram(nullptr, query.rows(), m.data());
-    watched.observe(nullptr, query.rows(), m.data(), query.pairs(), kRoundPairs);
-    watched.check_drift(nullptr);
-  }
-  EXPECT_EQ(emulation::factorisations() - before, 1);
 }
 #endif
 

@@ -66,18 +66,23 @@ inline RankerSettings settings_of(const std::string& name) {
   return settings;
 }
 
-inline FeatureMatrix all_features() {
-  return {world().query(0).features.values, world().queries() * kDocs, kFeatures};
+inline FeatureMatrix all_features(const SmallWorld& of = world()) {
+  return {of.query(0).features.values, of.queries() * of.query(0).docs(), kFeatures};
+}
+
+/// A device with all documents of a world.
+inline RankerDevice place_of(const SmallWorld& of = world()) {
+  RankerDevice place;
+  place.train = place.eval_docs = all_features(of);
+  place.most_docs = of.query(0).docs();
+  return place;
 }
 
 inline std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings,
                                                     std::int64_t cutoff = 10, int device = 0,
                                                     std::shared_ptr<DeviceBatch> batch = {}) {
-  RankerDevice place;
+  RankerDevice place = place_of();
   place.gpu = device;
-  place.train = all_features();
-  place.most_docs = kDocs;
-  place.eval_docs = all_features();
   place.batch = std::move(batch);
   return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), cutoff, place,
                                         device::make_network);
@@ -89,13 +94,16 @@ struct Detail {
   std::vector<std::int32_t> list;
 };
 
-inline Detail detail_of(OnlineRanker& ranker, std::int64_t query, std::uint32_t round) {
+inline Detail list_and_detail_of(OnlineRanker& ranker, const QueryDocs& query, std::uint32_t round) {
   TestContext context;
   Detail detail;
-  const auto docs = ranker.rank(context.round, world().query(query), round).docs;
+  const auto docs = ranker.rank(context.round, query, round).docs;
   detail.list.assign(docs.begin(), docs.end());
-  ranker.describe(world().query(query), true, detail.round);
+  ranker.describe(query, true, detail.round);
   return detail;
+}
+inline Detail list_and_detail_of(OnlineRanker& ranker, std::int64_t query, std::uint32_t round) {
+  return list_and_detail_of(ranker, world().query(query), round);
 }
 
 /// Samples begin once a history has 200 pairs.

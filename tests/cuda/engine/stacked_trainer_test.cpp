@@ -1,10 +1,9 @@
-#include "cuda/engine/stacked_trainer.h"
+#include "cuda/engine/resident_trainer.h"
 
 #include <numeric>
 #include <vector>
 
 #include "core/error.h"
-#include "core/random/rng_stream.h"
 #include "cuda/engine/resident_history.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/saved_state.h"
@@ -21,12 +20,6 @@ const NetworkShape& shape() {
   static const NetworkShape made = ntk_shape(24, 40, 2);
   return made;
 }
-
-struct Trained {
-  std::vector<float> theta;
-  double began = 0.0;
-  double ended = 0.0;
-};
 
 /// A short θ, so that losses fall.
 std::vector<float> short_theta(const NetworkShape& of) {
@@ -69,23 +62,23 @@ struct TrainerWorld {
   }
 };
 
-/// One training from θ on a history of random pairs; the prior's centre is `first` whatever θ is.
-Trained train(const std::vector<float>& first, const std::vector<float>& theta,
-              TrainingKernel kernel = TrainingKernel::kRecorded, const NetworkShape& of = shape()) {
+struct Trained {
+  std::vector<float> theta;
+  double began = 0.0;
+  double ended = 0.0;
+};
+
+/// One training on a history of random pairs.
+Trained train(const std::vector<float>& first, TrainingKernel kernel, const NetworkShape& of = shape()) {
   std::vector<DeviceUpdate::Term> terms;
-  RngStream draws(test_key(4), 2);
-  for (std::int32_t t = 0; t < kHistoryPairs; ++t) {
-    const std::uint32_t winner = draws.index(kHistoryDocs);
-    const auto loser =
-        static_cast<std::int32_t>((winner + 1 + draws.index(kHistoryDocs - 1)) % kHistoryDocs);
-    terms.push_back({t, {static_cast<std::int32_t>(winner), loser, 1.0, 1.0}});
-  }
+  for (const PairTerm& term : random_terms(kHistoryDocs, kHistoryPairs))
+    terms.push_back({static_cast<std::int32_t>(terms.size()), {term.first, term.second, 1.0, 1.0}});
   std::vector<std::int64_t> numbers(kHistoryDocs);
   std::iota(numbers.begin(), numbers.end(), 0);
 
   DeviceNetworkSpec spec = spec_of(of, first, 4, kernel);
   spec.training.prior_weight = 0.1;
-  TrainerWorld world(spec, theta, random_numbers(kHistoryDocs * of.inputs, 3), kHistoryDocs);
+  TrainerWorld world(spec, first, random_numbers(kHistoryDocs * of.inputs, 3), kHistoryDocs);
   DeviceUpdate update;
   update.round = 1;
   update.query = {0, kHistoryDocs};
@@ -101,13 +94,12 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta,
 // Both decide alike, and their float32 sums over documents differ in order only.
 TEST_P(StackedTrainerTest, OneKernelTrainsAsTheGraphDoes) {
   const std::vector<float> first = short_theta(shape());
-  const Trained graph = train(first, first);
-  const Trained kernel = train(first, first, TrainingKernel::kPersistent);
+  const Trained graph = train(first, TrainingKernel::kRecorded);
+  const Trained kernel = train(first, TrainingKernel::kPersistent);
   EXPECT_TRUE(all_near(kernel.theta, graph.theta, 1e-6, 1e-5));
   EXPECT_NEAR(kernel.began, graph.began, 1e-6 * graph.began);
   EXPECT_NEAR(kernel.ended, graph.ended, 1e-5 * graph.ended);
-  const Trained chosen = train(first, first, TrainingKernel::kAuto);
-  EXPECT_TRUE(chosen.theta == kernel.theta);
+  EXPECT_TRUE(train(first, TrainingKernel::kAuto).theta == kernel.theta);
 }
 
 /// The gradient at the reference, of the history as it is after a round of one own pair and one drawn one.
@@ -163,14 +155,14 @@ TEST_P(StackedTrainerTest, OwnPairsCountWhereADrawnDocumentOverflows) {
 TEST_P(StackedTrainerTest, EveryCardTrainsInTheFormThatFitsIt) {
   const NetworkShape wide = ntk_shape(400, 60, 2);  // its weights alone take 103 KB
   const std::vector<float> first = short_theta(wide);
-  const Trained kernel = train(first, first, TrainingKernel::kPersistent, wide);
-  const Trained graph = train(first, first, TrainingKernel::kRecorded, wide);
-  EXPECT_FALSE(graph.theta == kernel.theta);
+  const auto kernel = train(first, TrainingKernel::kPersistent, wide).theta;
+  const auto graph = train(first, TrainingKernel::kRecorded, wide).theta;
+  EXPECT_FALSE(graph == kernel);
   emulation::set_card(emulation::kAmpere);
-  EXPECT_TRUE(train(first, first, TrainingKernel::kAuto, wide).theta == kernel.theta);
+  EXPECT_TRUE(train(first, TrainingKernel::kAuto, wide).theta == kernel);
   emulation::set_card(emulation::kAda);
-  EXPECT_TRUE(train(first, first, TrainingKernel::kAuto, wide).theta == graph.theta);
-  EXPECT_THROW(train(first, first, TrainingKernel::kPersistent, wide), InvalidArgument);
+  EXPECT_TRUE(train(first, TrainingKernel::kAuto, wide).theta == graph);
+  EXPECT_THROW(train(first, TrainingKernel::kPersistent, wide), InvalidArgument);
   emulation::set_card(emulation::kHopper);
 }
 

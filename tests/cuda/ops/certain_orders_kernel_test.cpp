@@ -201,21 +201,6 @@ TEST_P(TheoryAlphaKernelTest, SetsTheAlphaOfTheLogDeterminant) {
   }
 }
 
-TEST_P(TheoryAlphaKernelTest, SumsTheLogarithmsOfADiagonal) {
-  for (const std::int64_t parameters : {0, 1, 31, 32, 33, 256, 1000}) {
-    Given<double> diagonal;
-    long double exact = 0.0L;
-    for (const float draw : random_numbers(parameters, 51)) {
-      diagonal.push_back(2.5 + std::abs(double{draw}));
-      exact += std::log(static_cast<long double>(diagonal.back()) / 2.5L);
-    }
-    DeviceArray<double> log_det(1);
-    device::diagonal_log_det(nullptr, parameters, diagonal, 2.5, log_det);
-    // Sums of up to 1,000 positive numbers below 2, in double.
-    EXPECT_NEAR(log_det.to_host()[0], static_cast<double>(exact), 1e-12) << parameters;
-  }
-}
-
 OLRANK_KERNEL_TESTS(TheoryAlphaKernelTest);
 
 }  // namespace

@@ -5,26 +5,11 @@
 #include <vector>
 
 #include "core/ops/pair_training.h"
-#include "core/random/rng_stream.h"
 #include "cuda/ops/pair_training.h"
 #include "cuda/ops/persistent_training.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
-
-/// Terms with labels outside [0, weight] too, as noise makes them; the first document is in many.
-inline std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count, std::uint64_t seed) {
-  std::vector<PairTerm> terms;
-  RngStream draws(test_key(seed), 2);
-  for (std::int64_t t = 0; t < count; ++t) {
-    const auto n = static_cast<std::uint32_t>(docs);
-    const auto first = t % 3 == 0 ? 0 : static_cast<std::int32_t>(draws.index(n));
-    const auto second =
-        static_cast<std::int32_t>((static_cast<std::uint32_t>(first) + 1 + draws.index(n - 1)) % n);
-    terms.push_back({first, second, 1.0 + draws.index(5), 3.0 * draws.normal()});
-  }
-  return terms;
-}
 
 /// A history of random documents, on the host and on the device.
 struct TestHistory {

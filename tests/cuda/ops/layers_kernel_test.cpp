@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/ops/optimizer_step.h"
-#include "cuda/ops/layer_table.h"
-#include "cuda/ops/optimizer_step.h"
+#include "cuda/ops/replay.h"
+#include "cuda/ops/tangent_factors.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
@@ -57,17 +57,12 @@ void take_step(device::Step kind, std::int64_t number, const std::vector<double>
                          on_device(steps), state.view(), theta);
 }
 
-std::vector<double> gradient_at(std::int64_t numbers, std::uint64_t step) {
-  std::vector<double> gradient;
-  for (const float draw : random_numbers(numbers, 40 + step)) gradient.push_back(double{draw});
-  return gradient;
-}
-
-TEST_P(OptimizerStepKernelTest, AdamAndNesterovMatchCpu) {
+TEST_P(OptimizerStepKernelTest, StepsMatchCpu) {
   const std::int64_t p = 300;
   const std::vector<double> steps = {0.1, 0.02};
   const std::vector<float> start = random_numbers(2 * p, 1);
-  for (const device::Step kind : {device::Step::kAdam, device::Step::kNesterov}) {
+  for (const device::Step kind :
+       {device::Step::kDescent, device::Step::kDecayed, device::Step::kAdam, device::Step::kNesterov}) {
     auto theta = on_device(start);
     State state(2 * p);
     device::begin_training(nullptr, 2 * p, theta, state.view());
@@ -76,7 +71,7 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovMatchCpu) {
     std::vector<double> second(position.size());
     std::vector<float> expected = start;
     for (std::int64_t number = 1; number <= 4; ++number) {
-      const auto gradient = gradient_at(2 * p, static_cast<std::uint64_t>(number));
+      const auto gradient = random_doubles(2 * p, 40 + static_cast<std::uint64_t>(number));
       take_step(kind, number, gradient, steps, state, theta);
       for (std::size_t member = 0; member < steps.size(); ++member) {
         const auto part = [&](auto& values) {
@@ -85,45 +80,21 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovMatchCpu) {
         if (kind == device::Step::kAdam) {
           adam_step(number, steps[member], kDecay, part(gradient), {part(first), part(second)},
                     part(position), part(expected));
-        } else {
+        } else if (kind == device::Step::kNesterov) {
           nesterov_step(steps[member], part(gradient), part(first), part(position), part(expected));
+        } else if (kind == device::Step::kDescent) {
+          gradient_descent_step(steps[member], part(gradient), part(expected));
+        } else {
+          decayed_step(steps[member], kDecay, part(gradient), part(position), part(expected));
         }
       }
       // In double, rounded to float32 once: the last place of a float at most.
       EXPECT_TRUE(all_near(theta.to_host(), expected, 1e-9, 2e-7)) << number;
     }
+    if (kind != device::Step::kDescent) {
+      EXPECT_TRUE(all_near(state.position.to_host(), position, 1e-13, 1e-13)) << "in double";
+    }
   }
-}
-
-// The obvious formula: position −= step · (gradient + decay · position).
-TEST_P(OptimizerStepKernelTest, DecayedStepsKeepThePositionInDouble) {
-  const std::int64_t p = 257;
-  const std::vector<double> steps = {0.3, 0.01};
-  const std::vector<float> start = random_numbers(2 * p, 5);
-  auto theta = on_device(start);
-  State state(2 * p);
-  device::begin_training(nullptr, 2 * p, theta, state.view());
-  std::vector<double> position(start.begin(), start.end());
-  for (std::uint64_t number = 1; number <= 5; ++number) {
-    const auto gradient = gradient_at(2 * p, number);
-    take_step(device::Step::kDecayed, 1, gradient, steps, state, theta);
-    for (std::size_t k = 0; k < position.size(); ++k)
-      position[k] -= steps[k / static_cast<std::size_t>(p)] * (gradient[k] + kDecay * position[k]);
-  }
-  EXPECT_TRUE(all_near(state.position.to_host(), position, 1e-13, 1e-13));
-  const std::vector<float> expected(position.begin(), position.end());
-  EXPECT_TRUE(all_near(theta.to_host(), expected, 1e-9, 2e-7));
-}
-
-TEST_P(OptimizerStepKernelTest, GradientDescentMatchesCpu) {
-  const std::int64_t p = 257;
-  std::vector<float> expected = random_numbers(2 * p, 2);
-  const auto gradient = gradient_at(2 * p, 3);
-  auto theta = on_device(expected);
-  device::optimizer_step(nullptr, device::Step::kDescent, 2, p, nullptr, on_device(gradient),
-                         on_device(std::vector<double>{0.3, 0.0}), {}, theta);
-  gradient_descent_step(0.3, std::span(gradient).first(p), std::span(expected).first(p));
-  EXPECT_TRUE(all_near(theta.to_host(), expected, 1e-9, 2e-7));
 }
 
 TEST_P(OptimizerStepKernelTest, MembersWithoutAStepDoNotMove) {
@@ -135,7 +106,7 @@ TEST_P(OptimizerStepKernelTest, MembersWithoutAStepDoNotMove) {
     // Both gather momentum, then the second one has no step.
     for (const double second : {0.1, 0.0}) {
       const auto before = theta.to_host();
-      take_step(kind, 1, gradient_at(2 * p, 5), {0.1, second}, state, theta);
+      take_step(kind, 1, random_doubles(2 * p, 45), {0.1, second}, state, theta);
       const auto after = theta.to_host();
       EXPECT_NE(before[0], after[0]);
       for (std::int64_t k = p; k < 2 * p; ++k) EXPECT_EQ(before[k] == after[k], second == 0.0);

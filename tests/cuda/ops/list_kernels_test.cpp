@@ -7,6 +7,7 @@
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/list_loss.h"
 #include "cuda/ops/query_inputs.h"
+#include "models/neural/document_history.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
@@ -39,19 +40,6 @@ TEST_P(ListBatchKernelTest, WholeQueriesLieNextToEachOther) {
     EXPECT_EQ(batch_features.to_host(), expected);
     EXPECT_EQ(batch_grades.to_host(), expected_grades);
   }
-}
-
-TEST_P(ListBatchKernelTest, NumbersAreAdded) {
-  Given<double> numbers(1000);
-  std::vector<double> sum(1000);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    numbers[i] = static_cast<double>(i);
-    sum[i] = 0.5;
-  }
-  auto sum_there = on_device(sum);
-  device::add_numbers(nullptr, 999, numbers, sum_there);
-  for (std::size_t i = 0; i < 999; ++i) sum[i] += numbers[i];
-  EXPECT_EQ(sum_there.to_host(), sum);
 }
 
 OLRANK_KERNEL_TESTS(ListBatchKernelTest);
@@ -218,36 +206,14 @@ World random_world(int impressions) {
   return world;
 }
 
-/// DCG of a list in the order of its scores, clicks being the labels.
-double slow_dcg(const World& world, std::size_t impression, const std::vector<float>& scores,
-                std::int32_t swapped, std::int32_t with) {
-  const auto first = static_cast<std::size_t>(world.first_doc[impression]);
-  const auto listed = static_cast<std::size_t>(world.first_doc[impression + 1]) - first;
-  std::vector<std::size_t> order(listed);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const auto row_a = static_cast<std::size_t>(world.rows[first + a]);
-    const auto row_b = static_cast<std::size_t>(world.rows[first + b]);
-    if (scores[row_a] != scores[row_b]) return scores[row_a] > scores[row_b];
-    return world.doc_numbers[row_a] < world.doc_numbers[row_b];
-  });
-  for (std::size_t& place : order) {
-    if (place == static_cast<std::size_t>(swapped)) {
-      place = static_cast<std::size_t>(with);
-    } else if (place == static_cast<std::size_t>(with)) {
-      place = static_cast<std::size_t>(swapped);
-    }
-  }
-  double sum = 0.0;
-  for (std::size_t rank = 0; rank < listed; ++rank) {
-    if (world.clicks[first + order[rank]] != 0) sum += 1.0 / std::log2(static_cast<double>(rank + 2));
-  }
-  return sum;
-}
-
-TEST_P(NdcgWeightsKernelTest, WeightsMatchSwappedLists) {
+TEST_P(NdcgWeightsKernelTest, WeightsMatchCpu) {
   for (const int impressions : {0, 1, 40}) {
     const World world = random_world(impressions);
+    std::vector<ExaminedList> lists;
+    for (int i = 0; i < impressions; ++i) {
+      lists.push_back({world.first_doc[i], world.first_pair[i], world.first_doc[i + 1] - world.first_doc[i],
+                       world.first_pair[i + 1] - world.first_pair[i]});
+    }
     const auto observed = std::ssize(world.observations);
     constexpr std::int64_t kMembers = 2;
     Given<float> scores = random_numbers(kMembers * world.docs, 5);
@@ -267,20 +233,16 @@ TEST_P(NdcgWeightsKernelTest, WeightsMatchSwappedLists) {
                          scores, changes, weights, labels);
     for (std::int64_t member = 0; member < kMembers; ++member) {
       const auto own = part_of(scores, member * world.docs, world.docs);
-      std::vector<double> expected_weights(world.terms);
-      std::vector<double> expected_labels(expected_weights.size());
-      for (std::size_t i = 0; i < static_cast<std::size_t>(impressions); ++i) {
-        const auto first = world.clicks.begin() + world.first_doc[i];
-        const auto clicked = std::count(first, world.clicks.begin() + world.first_doc[i + 1], 1);
-        double ideal = 0.0;
-        for (std::int64_t rank = 0; rank < clicked; ++rank) ideal += world.discounts[rank];
-        const double whole = slow_dcg(world, i, own, 0, 0);
-        for (std::int32_t pair = world.first_pair[i]; pair < world.first_pair[i + 1]; ++pair) {
-          const auto& seen = world.observations[pair];
-          const double change = std::abs(slow_dcg(world, i, own, seen.winner, seen.loser) - whole) / ideal;
-          expected_weights[seen.term] += change;
-          if (seen.first_wins != 0) expected_labels[seen.term] += change;
-        }
+      std::vector<double> expected_changes;
+      ndcg_changes({lists, world.rows, world.clicks, world.observations, world.doc_numbers}, own,
+                   expected_changes);
+      std::vector<PairTerm> weighted;
+      fold_pairs(std::vector<PairTerm>(world.terms), world.observations, expected_changes, weighted);
+      std::vector<double> expected_weights;
+      std::vector<double> expected_labels;
+      for (const PairTerm& term : weighted) {
+        expected_weights.push_back(term.weight);
+        expected_labels.push_back(term.labels);
       }
       // Differences of sums of a dozen discounts, in double.
       EXPECT_TRUE(all_near(part_of(weights.to_host(), member * world.terms, world.terms), expected_weights,

@@ -9,24 +9,6 @@ namespace {
 
 class MiniBatchKernelTest : public KernelTest {};
 
-TEST_P(MiniBatchKernelTest, GivesEachPairItsOwnDocuments) {
-  for (const std::int64_t pairs : {1, 31, 32, 33, 200}) {
-    DeviceArray<std::int32_t> offsets(2 * pairs + 1);
-    DeviceArray<std::int32_t> ends(2 * pairs);
-    device::fill_batch_incidence(nullptr, pairs, {offsets, ends});
-    const auto found_offsets = offsets.to_host();
-    const auto found_ends = ends.to_host();
-    for (std::int64_t pair = 0; pair < pairs; ++pair) {
-      for (const std::int64_t second : {0, 1}) {
-        const auto doc = static_cast<std::size_t>(2 * pair + second);
-        ASSERT_EQ(found_offsets[doc + 1] - found_offsets[doc], 1);
-        ASSERT_EQ(found_ends[found_offsets[doc]], 2 * pair + second);
-      }
-    }
-    EXPECT_EQ(found_offsets.front(), 0);
-  }
-}
-
 TEST_P(MiniBatchKernelTest, GathersBatchesInOrder) {
   constexpr std::int64_t kDocs = 9;
   for (const std::int64_t columns : {1, 5, 130}) {
@@ -72,23 +54,6 @@ TEST_P(MiniBatchKernelTest, GathersBatchesInOrder) {
           }
         }
       }
-    }
-  }
-}
-
-TEST_P(MiniBatchKernelTest, StartsMembersWithTheirOwnOrders) {
-  const DeviceArray<std::int32_t> order(200 * 7);
-  for (const std::int64_t members : {0, 1, 33, 200}) {
-    DeviceArray<device::BatchCursor> cursors(members);
-    device::begin_batches(nullptr, members, order, 7, {0.1, 0.2, 0.3}, cursors);
-    const auto found = cursors.to_host();
-    for (std::int64_t member = 0; member < members; ++member) {
-      const device::BatchCursor& one = found[member];
-      ASSERT_EQ(one.order, order.data() + 7 * member);
-      ASSERT_EQ(one.number, 1);
-      ASSERT_EQ(one.rates.first_correction, 0.1);
-      ASSERT_EQ(one.rates.second_correction, 0.2);
-      ASSERT_EQ(one.rates.decay, 0.3);
     }
   }
 }

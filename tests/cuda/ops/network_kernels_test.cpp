@@ -10,7 +10,7 @@
 #include "core/ops/tangent_factors.h"
 #include "cuda/ops/gradient_products.h"
 #include "cuda/ops/query_inputs.h"
-#include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/tangent_factors.h"
 #include "tests/cuda/ops/history_fixture.h"
 
 namespace olrank {
@@ -153,19 +153,6 @@ TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreZero) {
       EXPECT_GT(scale[doc], 0.1F);
       EXPECT_LE(std::abs(found[doc]), kScoreRounding * double{scale[doc]});
     }
-  }
-}
-
-TEST_P(TangentFactorsKernelTest, GathersPairs) {
-  const std::vector<float> rows = random_numbers(5 * 7, 1);
-  const std::vector<std::int32_t> pairs = {4, 0, 2, 2, 1, 3};
-  const DeviceArray<float> rows_there = on_device(rows);
-  const DeviceArray<std::int32_t> pairs_there = on_device(pairs);
-  DeviceArray<float> to(6 * 7);
-  device::gather_pairs(nullptr, {rows_there, 5, 7}, pairs_there, 3, to);
-  const auto found = to.to_host();
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    EXPECT_EQ(part_of(found, 7 * static_cast<std::int64_t>(i), 7), part_of(rows, 7 * pairs[i], 7));
   }
 }
 

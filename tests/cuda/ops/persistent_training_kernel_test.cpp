@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
-#include <optional>
 
+#include "core/ops/optimizer_step.h"
 #include "tests/cuda/ops/history_fixture.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/emulator.h"
@@ -79,7 +78,7 @@ struct PersistentWorld : TrainingWorld {
   PersistentResult on_device_for_all() { return on_device_for(0, what.members); }
 };
 
-/// The same on the CPU, a member after another.
+/// Holds the results of the CPU, which trains the members one after another.
 struct ReferenceTraining {
   PersistentResult result;
   std::vector<double> gradient;  // the first of all members
@@ -88,7 +87,6 @@ struct ReferenceTraining {
 ReferenceTraining train_on_cpu(const PersistentWorld& world) {
   const TrainingCase& what = world.what;
   const std::int64_t p = world.p;
-  const std::vector<StepRates> rates = all_rates();
   ReferenceTraining found;
   for (std::int64_t member = 0; member < what.members; ++member) {
     ExecutionContext context;
@@ -100,26 +98,17 @@ ReferenceTraining train_on_cpu(const PersistentWorld& world) {
     std::vector<double> position(theta.begin(), theta.end());
     std::vector<double> first(p);
     std::vector<double> second(p);
-    for (std::size_t number = 0; number < rates.size(); ++number) {
+    for (std::int64_t number = 1; number <= kPersistentSteps; ++number) {
       std::vector<double> gradient(p);
       pair_gradient(context, what.shape, theta, docs, terms, objective, gradient);
-      if (number == 0) found.gradient.insert(found.gradient.end(), gradient.begin(), gradient.end());
-      for (std::size_t k = 0; k < theta.size(); ++k) {
-        const double step = world.steps[member];
-        if (what.optimizer == Optimizer::kGradientDescent) {
-          theta[k] = static_cast<float>(gradient_descent_element(step, gradient[k], double{theta[k]}));
-        } else if (what.optimizer == Optimizer::kNesterov) {
-          const NesterovElement next = nesterov_element(step, gradient[k], position[k], double{theta[k]});
-          position[k] = next.position;
-          theta[k] = static_cast<float>(next.theta);
-        } else {
-          const AdamElement next =
-              adam_element(step, rates[number], gradient[k], {first[k], second[k], position[k]});
-          first[k] = next.first;
-          second[k] = next.second;
-          position[k] = next.position;
-          theta[k] = static_cast<float>(next.position);
-        }
+      if (number == 1) found.gradient.insert(found.gradient.end(), gradient.begin(), gradient.end());
+      const double step = world.steps[member];
+      if (what.optimizer == Optimizer::kGradientDescent) {
+        gradient_descent_step(step, gradient, theta);
+      } else if (what.optimizer == Optimizer::kNesterov) {
+        nesterov_step(step, gradient, first, position, theta);
+      } else {
+        adam_step(number, step, 0.0, gradient, {first, second}, position, theta);
       }
     }
     found.result.theta.insert(found.result.theta.end(), theta.begin(), theta.end());
@@ -172,17 +161,20 @@ device::TrainingParts parts_at(const NetworkShape& shape, std::int64_t members, 
   return device::training_parts(shape, members, docs, most);
 }
 
-TEST(TrainingPartsTest, AMultiprocessorKeepsItsDocumentsAtThePapersSize) {
-  const device::TrainingParts parts = parts_at(ntk_shape(136, 100, 2), 1, 20'000);
-  EXPECT_EQ(parts.docs, 160);
-  EXPECT_EQ(parts.parts, 125);
-  EXPECT_EQ(parts.doc_tiles, 10);
-  // 16 documents a block use the whole card for a short history.
-  EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 2'000).docs, 16);
-  EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 10'000).docs, 80);
-  EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 10'000).parts, 125);
-  // The history of the benchmark's 10,000 pairs is one wave, too.
-  EXPECT_EQ(parts_at(ntk_shape(136, 100, 2), 1, 20'080).parts, 126);
+// A multiprocessor keeps its documents: 16 a block use the whole card for a short history, and the history
+// of the benchmark's 10,000 pairs is one wave, too.
+TEST(TrainingPartsTest, PartsOfThePapersNetwork) {
+  struct Row {
+    std::int64_t docs;
+    std::int64_t of_part;
+    std::int64_t parts;
+  };
+  for (const Row& row : {Row{2'000, 16, 125}, {10'000, 80, 125}, {20'000, 160, 125}, {20'080, 160, 126}}) {
+    const device::TrainingParts parts = parts_at(ntk_shape(136, 100, 2), 1, row.docs);
+    EXPECT_EQ(parts.docs, row.of_part);
+    EXPECT_EQ(parts.parts, row.parts);
+    EXPECT_EQ(parts.doc_tiles, row.of_part / 16);
+  }
 }
 
 // By the model of a part's time, 8 + doc_tiles, a step never takes less for more documents, and nowhere
@@ -289,6 +281,11 @@ TEST_P(PersistentTrainingKernelTest, TrainsAsTheCpuDoes) {
   expect_same_training({ntk_shape(8, 20, 2), 33, 50, 2});
   for (const std::int64_t docs : {1, 2, 31, 32, 200})
     expect_same_training({standard_shape(3, 2, 2), docs, docs == 2 ? 1 : 70});
+  expect_same_training({ntk_shape(3, 2, 2), 4, 300});  // a document in more terms than fit shared memory
+  for (const Optimizer optimizer : {Optimizer::kNesterov, Optimizer::kAdam}) {
+    expect_same_training({ntk_shape(5, 6, 2), 23, 60, 2, false, optimizer});
+    expect_same_training({standard_shape(5, 6, 2), 23, 60, 1, true, optimizer});
+  }
 }
 
 TEST_P(PersistentTrainingKernelTest, EveryTileTrainsAsTheCpuDoes) {
@@ -311,48 +308,42 @@ TEST_P(PersistentTrainingKernelTest, LargeNetworksTrainAsOnTheCpu) {
   }
 }
 
-/// The slope of the loss by a slow formula, all in double.
+/// The slope of the loss as products of matrices in double.
 std::vector<double> gradient_in_double(const PersistentWorld& world) {
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const NetworkShape& shape = world.what.shape;
   const NetworkLayer hidden = shape.layer(0);
   const NetworkLayer output = shape.layer(1);
   const std::vector<double> theta(world.first.begin(), world.first.end());
-  std::vector<double> gradient(theta.size());
-  std::vector<double> h(world.what.docs * shape.width);
-  std::vector<double> scores(world.what.docs);
-  std::vector<double> deltas(world.what.docs);
-  const auto input = [&](std::int64_t doc, std::int64_t k) {
-    return double{world.history.features[doc * shape.inputs + k]};
+  const auto part = [&](std::int64_t place, std::int64_t rows, std::int64_t columns) -> Matrix {
+    return place < 0 ? Matrix(Matrix::Zero(rows, columns))
+                     : Matrix(Eigen::Map<const Matrix>(&theta[place], rows, columns));
   };
-  for (std::int64_t doc = 0; doc < world.what.docs; ++doc) {
-    double sum = shape.biases ? theta[output.bias] : 0.0;
-    for (std::int64_t unit = 0; unit < shape.width; ++unit) {
-      double before = shape.biases ? theta[hidden.bias + unit] : 0.0;
-      for (std::int64_t k = 0; k < shape.inputs; ++k)
-        before += theta[hidden.weight + unit * shape.inputs + k] * input(doc, k);
-      h[doc * shape.width + unit] = std::max(before, 0.0);
-      sum += theta[output.weight + unit] * h[doc * shape.width + unit];
-    }
-    scores[doc] = shape.output_scale * sum;
-  }
+  const Matrix x = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
+                       world.history.features.data(), world.what.docs, shape.inputs)
+                       .cast<double>();
+  const Matrix above = part(output.weight, 1, shape.width);
+  const Matrix z = (x * part(hidden.weight, shape.width, shape.inputs).transpose()).rowwise() +
+                   Eigen::RowVectorXd(part(hidden.bias, 1, shape.width));
+  const Matrix h = z.cwiseMax(0.0);
+  const Eigen::VectorXd scores = shape.output_scale * (h * above.transpose());  // a bias cancels in pairs
+  Eigen::VectorXd deltas = Eigen::VectorXd::Zero(world.what.docs);
   for (const PairTerm& term : world.history.terms) {
-    const double z = scores[term.first] - scores[term.second];
-    const double slope = shape.output_scale * pair_term_slope(sigmoid(z), term.weight, term.labels);
+    const double slope =
+        shape.output_scale *
+        pair_term_slope(sigmoid(scores[term.first] - scores[term.second]), term.weight, term.labels);
     deltas[term.first] += slope;
     deltas[term.second] -= slope;
   }
-  for (std::int64_t doc = 0; doc < world.what.docs; ++doc) {
-    if (shape.biases) gradient[output.bias] += deltas[doc];
-    for (std::int64_t unit = 0; unit < shape.width; ++unit) {
-      const double active = h[doc * shape.width + unit];
-      gradient[output.weight + unit] += deltas[doc] * active;
-      if (active == 0.0) continue;
-      const double delta = deltas[doc] * theta[output.weight + unit];
-      if (shape.biases) gradient[hidden.bias + unit] += delta;
-      for (std::int64_t k = 0; k < shape.inputs; ++k)
-        gradient[hidden.weight + unit * shape.inputs + k] += delta * input(doc, k);
-    }
-  }
+  const Matrix below = (deltas * above).cwiseProduct((z.array() > 0.0).cast<double>().matrix());
+  std::vector<double> gradient(theta.size());
+  const auto set = [&](std::int64_t place, const Matrix& numbers) {
+    if (place >= 0) std::copy(numbers.data(), numbers.data() + numbers.size(), gradient.begin() + place);
+  };
+  set(hidden.weight, below.transpose() * x);
+  set(hidden.bias, below.colwise().sum());
+  set(output.weight, deltas.transpose() * h);
+  set(output.bias, Matrix::Constant(1, 1, deltas.sum()));
   for (std::size_t k = 0; k < gradient.size(); ++k)
     gradient[k] += prior_slope(PersistentWorld::kPrior, theta[k], double{world.centre[k]});
   return gradient;
@@ -381,17 +372,6 @@ TEST_P(PersistentTrainingKernelTest, GradientsHaveTheErrorsOfFloat32) {
   }
 }
 
-TEST_P(PersistentTrainingKernelTest, ADocumentInMoreTermsThanFitSharedMemory) {
-  expect_same_training({ntk_shape(3, 2, 2), 4, 300});
-}
-
-TEST_P(PersistentTrainingKernelTest, OptimizersTakeTheStepsOfTheCpu) {
-  for (const Optimizer optimizer : {Optimizer::kNesterov, Optimizer::kAdam}) {
-    expect_same_training({ntk_shape(5, 6, 2), 23, 60, 2, false, optimizer});
-    expect_same_training({standard_shape(5, 6, 2), 23, 60, 1, true, optimizer});
-  }
-}
-
 TEST_P(PersistentTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
   PersistentWorld world({ntk_shape(9, 12, 2), 300, 400, 5, true, Optimizer::kNesterov});
   const std::int64_t p = world.what.shape.parameters();
@@ -415,7 +395,7 @@ TEST_P(PersistentTrainingKernelTest, AnyNumberOfBlocksGivesTheSameBits) {
   }
 }
 
-// Of the papers' network an A100 holds parts of seven documents a thread, a card for workstations of three.
+// For the papers' network an A100 holds parts of seven documents a thread, a workstation's card of three.
 TEST_P(PersistentTrainingKernelTest, PartsAreAsLargeAsTheCardAllows) {
   for (const emulation::Card& card : {emulation::kAmpere, emulation::kAda}) {
     emulation::set_card(card);
@@ -427,12 +407,6 @@ TEST_P(PersistentTrainingKernelTest, PartsAreAsLargeAsTheCardAllows) {
   EXPECT_TRUE(device::trains_persistently(ntk_shape(472, 100, 2), 1));
 }
 
-TEST_P(PersistentTrainingKernelTest, ADeviceWithoutCooperativeGridsCannot) {
-  const NetworkShape shape = ntk_shape(5, 6, 2);
-  EXPECT_TRUE(device::trains_persistently(shape, 1));
-  emulation::set_blocks_at_once(0);
-  EXPECT_FALSE(device::trains_persistently(shape, 1));
-}
 #endif
 
 OLRANK_KERNEL_TESTS(PersistentTrainingKernelTest);

@@ -214,10 +214,6 @@ TEST_P(ProductsKernelTest, IsRecordedOnceItWasComputed) {
   EXPECT_EQ(c.to_host(), expected);
 }
 
-#if defined(OLRANK_KERNELS_EMULATED)
-
-#endif
-
 OLRANK_KERNEL_TESTS(ProductsKernelTest);
 
 TEST(ProductShapeTest, SizesOfABucketShareAnAlgorithm) {

@@ -15,9 +15,9 @@
 namespace olrank {
 namespace {
 
-// What every ranker without a posterior owes to the trial loop.
+// These tests check what every ranker without a posterior owes to the trial loop, beyond EveryRankerTest.
 
-using Docs = std::vector<std::int32_t>;
+using Docs = ShownDocs;
 using Clicks = std::vector<std::uint8_t>;
 
 constexpr std::size_t kCutoff = 10;
@@ -33,31 +33,8 @@ class BanditRankersTest : public testing::TestWithParam<std::string> {
 /// One round as a trial plays it; what was shown.
 Docs play(OnlineRanker& ranker, TestContext& context, const SmallWorld& world, std::uint32_t round) {
   const QueryDocs query = world.query_of(round);
-  const RankedList list = ranker.rank(context.round, query, round);
-  const auto shown = list.docs.first(std::min(kCutoff, list.docs.size()));
-  const Docs kept(shown.begin(), shown.end());
-  const Clicks clicks = world.perfect_clicks(query.query, kept);
-  ranker.learn(context.round, {round, query, kept, clicks});
-  return kept;
-}
-
-TEST_P(BanditRankersTest, ListsEveryDocumentOnce) {
-  for (const std::int64_t docs : {1, 2, 3, 50}) {
-    const SmallWorld world(3, 5, docs, 4);
-    const auto ranker = make(4);
-    TestContext context;
-    for (std::uint32_t round = 1; round <= 30; ++round) {
-      const RankedList list = ranker->rank(context.round, world.query_of(round), round);
-      EXPECT_FALSE(list.certainty.has_value());
-      Docs sorted(list.docs.begin(), list.docs.end());
-      std::sort(sorted.begin(), sorted.end());
-      Docs all(static_cast<std::size_t>(docs));
-      std::iota(all.begin(), all.end(), 0);
-      ASSERT_EQ(sorted, all);
-      play(*ranker, context, world, round);
-    }
-    for (const float value : theta_of(*ranker)) EXPECT_TRUE(std::isfinite(value));
-  }
+  return play_list(ranker, context.round, query, round, kCutoff,
+                   [&](const Docs& shown) { return world.perfect_clicks(query.query, shown); });
 }
 
 TEST_P(BanditRankersTest, AnEmptyQueryHasAnEmptyList) {
@@ -66,44 +43,6 @@ TEST_P(BanditRankersTest, AnEmptyQueryHasAnEmptyList) {
   const QueryDocs query{0, 0, {nullptr, 0, 3}};
   EXPECT_TRUE(ranker->rank(context.round, query, 1).docs.empty());
   ranker->learn(context.round, {1, query, {}, {}});
-}
-
-TEST_P(BanditRankersTest, ResumesBitIdentically) {
-  const SmallWorld world(4, 7, 15, 5);
-  const auto straight = make(5);
-  const auto first = make(5);
-  TestContext context;
-  for (std::uint32_t round = 1; round <= 40; ++round) {
-    play(*straight, context, world, round);
-    play(*first, context, world, round);
-  }
-  const std::string saved = state_of(*first);
-  const auto second = make(5);
-  TestContext other_context;
-  play(*second, other_context, world, 1);  // what it knew before is gone
-  load_state(*second, saved);
-  EXPECT_EQ(state_of(*second), saved);
-  for (std::uint32_t round = 41; round <= 80; ++round) {
-    ASSERT_EQ(play(*second, other_context, world, round), play(*straight, context, world, round));
-  }
-  EXPECT_EQ(state_of(*second), state_of(*straight));
-}
-
-TEST_P(BanditRankersTest, LearnsTheSameWhateverWasRankedBefore) {
-  const SmallWorld world(5, 7, 15, 5);
-  const auto ranking = make(5);
-  const auto reading = make(5);
-  TestContext context;
-  for (std::uint32_t round = 1; round <= 60; ++round) {
-    const Docs shown = play(*ranking, context, world, round);
-    const QueryDocs query = world.query_of(round);
-    const Clicks clicks = world.perfect_clicks(query.query, shown);
-    // A server ranks the next query before the clicks of the one before have come.
-    if (round % 2 == 0) reading->rank(context.round, world.query_of(round + 1), round + 1);
-    reading->learn(context.round, {round, query, shown, clicks});
-    ASSERT_EQ(state_of(*reading), state_of(*ranking)) << round;
-  }
-  EXPECT_NE(theta_of(*ranking), std::vector<float>(5, 0.0F));
 }
 
 TEST_P(BanditRankersTest, LearnsFromOtherListsUnlessTeamsAreNeeded) {
@@ -139,8 +78,7 @@ TEST_P(BanditRankersTest, DescribesTheBasisOfTheList) {
   ranker->rank(context.round, query, 11);
   RoundDetail detail;
   ranker->describe(query, false, detail);
-  std::vector<float> scores(15);
-  ranker->score(context.execution, query.features, scores);
+  const std::vector<float> scores = scores_of(*ranker, query.features);
   EXPECT_EQ(detail.scores, std::vector<double>(scores.begin(), scores.end()));
   EXPECT_TRUE(detail.theta.empty());
   ranker->describe(query, true, detail);
@@ -333,20 +271,12 @@ TEST(FairCoTest, LinearEstimateSolvesTheNormalEquations) {
 }
 
 TEST(FairCoTest, NetworkComesCloserToTheTargets) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kFairCo, ProtocolName::kRecommended);
-  settings.name = "fair";
-  settings.network.network = NetworkForm::kMlp;
-  settings.network.width = 16;
-  settings.trainer.learning_rate = 0.01;
-  const auto ranker =
-      make_ranker(settings, fair_world().features(), TrialKeys::of(5, 1, "fair"), kFairCutoff, {});
+  const auto ranker = make_fair(RankerKind::kFairCo, Fairness::kFairCo, NetworkForm::kMlp);
   const auto quality = [&] {
-    TestContext context;
     double wrong = 0.0;
     for (std::int64_t number = 0; number < fair_world().queries(); ++number) {
       const QueryDocs query = fair_world().query(number);
-      std::vector<float> scores(query.docs());
-      ranker->score(context.round.execution, query.features, scores);
+      const std::vector<float> scores = scores_of(*ranker, query.features);
       for (std::int32_t i = 0; i < query.docs(); ++i) {
         for (std::int32_t j = 0; j < query.docs(); ++j)
           wrong += fair_world().grade(number, i) > fair_world().grade(number, j) && scores[i] <= scores[j];

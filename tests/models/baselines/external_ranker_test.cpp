@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -134,21 +133,17 @@ TEST(ExternalRankerTest, IsMadeForItsTrial) {
 
 TEST(ExternalRankerTest, ContinuesToTheSameBits) {
   const RegisteredMine mine(make_perceptron);
-  const auto straight = make_mine();
-  const auto first_half = make_mine();
-  const auto second_half = make_mine();
-  TestContext context;
-  for (std::uint32_t round = 1; round <= 20; ++round) {
-    play_mine(*straight, context, round);
-    if (round <= 10) play_mine(*first_half, context, round);
-  }
-  load_state(*second_half, state_of(*first_half));
-  for (std::uint32_t round = 11; round <= 20; ++round) play_mine(*second_half, context, round);
-  EXPECT_EQ(state_of(*second_half), state_of(*straight));
+  const auto play = [](OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads) {
+    TestContext context(threads);
+    std::vector<ShownDocs> lists;
+    for (std::uint32_t round = first; round <= last; ++round)
+      lists.push_back(play_mine(ranker, context, round));
+    return lists;
+  };
+  expect_same_bits(make_mine, play, 20, {10});
 
   const auto smaller = make_ranker(external_settings(), 2, TrialKeys{}, kShownByMine);
-  StateReader wrong(state_of(*first_half), "a test");
-  EXPECT_THROW(smaller->load(wrong), std::runtime_error);
+  EXPECT_THROW(load_state(*smaller, state_of(*make_mine())), std::runtime_error);
 }
 
 TEST(ExternalRankerTest, DocumentsThatAreLeftOutFollowInTheOrderOfTheData) {

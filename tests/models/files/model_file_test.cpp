@@ -1,12 +1,14 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
+#include <cstdlib>
 #include <numbers>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/random/rng_stream.h"
 #include "core/version.h"
 #include "models/files/external_model.h"
 #include "models/files/model_file.h"
@@ -16,6 +18,7 @@
 #include "models/ranker_factory.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/core/ops/network_fixture.h"
+#include "tests/models/small_world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -50,6 +53,12 @@ class ModelFileTest : public testing::Test {
     }
   }
 
+  template <class Change>
+  void expect_refused_change(ModelTensors model, const std::string& part, const Change& change) {
+    change(model);
+    expect_refusal(model, part);
+  }
+
   TemporaryFolder folder_;
   std::filesystem::path file_ = folder_ / "model.safetensors";
 };
@@ -67,12 +76,9 @@ TEST_F(ModelFileTest, EveryRankerReadsBack) {
       const ModelTensors model = ranker->model();
       write(file_, model);
       const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
-      std::vector<float> flat;
-      for (const auto& tensor : model.tensors)
-        flat.insert(flat.end(), tensor.values.begin(), tensor.values.end());
       std::vector<float> read;
       for (const auto& theta : loaded.members) read.insert(read.end(), theta.begin(), theta.end());
-      EXPECT_EQ(read, flat) << name;
+      EXPECT_EQ(read, flat_theta(model)) << name;
       EXPECT_EQ(loaded.is_additive(), kind == RankerKind::kClickGp) << name;
       if (!loaded.is_additive()) {
         EXPECT_EQ(loaded.shape, network_shape(settings.network, 5)) << name;
@@ -176,24 +182,19 @@ TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   expect_refusal(with("depth", "3"), "instead of [4, 4]");
   expect_refusal(with("parameterisation", "mup"), "'mup'");
   expect_refusal(with("parameterisation", "ntk"), "has no tensor 'layers.0.bias'");
-  ModelTensors silent = good;
-  silent.architecture.clear();
-  expect_refusal(silent, "metadata has no architecture");
-  ModelTensors fewer = good;
-  fewer.tensors.pop_back();
-  expect_refusal(fewer, "tensor 'layers.1.bias' is missing");
-  ModelTensors more = good;
-  more.tensors.push_back({"layers.2.bias", {1}, {0.0F}});
-  expect_refusal(more, "has no tensor 'layers.2.bias'");
-  ModelTensors infinite = good;
-  infinite.tensors[1].values[0] = std::numeric_limits<float>::infinity();
-  expect_refusal(infinite, "'layers.0.bias' contains numbers that are not finite");
-  ModelTensors flat = good;
-  flat.tensors[0].shape = {12};
-  expect_refusal(flat, "'layers.0.weight' has the shape [12]");
-  ModelTensors members = good;
-  members.architecture.emplace_back("members", "2");
-  expect_refusal(members, "tensor 'members.0.layers.0.weight' is missing");
+  const auto refused = [&](const std::string& part, const auto& change) {
+    expect_refused_change(good, part, change);
+  };
+  refused("metadata has no architecture", [](auto& model) { model.architecture.clear(); });
+  refused("tensor 'layers.1.bias' is missing", [](auto& model) { model.tensors.pop_back(); });
+  refused("has no tensor 'layers.2.bias'", [](auto& model) {
+    model.tensors.push_back({"layers.2.bias", {1}, {0.0F}});
+  });
+  refused("'layers.0.bias' contains numbers that are not finite",
+          [](auto& model) { model.tensors[1].values[0] = INFINITY; });
+  refused("'layers.0.weight' has the shape [12]", [](auto& model) { model.tensors[0].shape = {12}; });
+  refused("tensor 'members.0.layers.0.weight' is missing",
+          [](auto& model) { model.architecture.emplace_back("members", "2"); });
 }
 
 TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
@@ -209,36 +210,31 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
   EXPECT_EQ(loaded.normaliser.cosines, 3);
   EXPECT_EQ(loaded.normaliser.inputs(), 8);
   EXPECT_EQ(loaded.members, std::vector<std::vector<float>>{theta});
-  const auto tensors = tensors_of(loaded);
-  ASSERT_EQ(tensors.size(), 2U);
-  EXPECT_EQ(tensors[0].name, "linear.weight");
-  EXPECT_EQ(tensors[0].shape, (std::vector<std::int64_t>{1, 2}));
-  EXPECT_EQ(tensors[0].values, (std::vector<float>{1, 2}));
-  EXPECT_EQ(tensors[1].name, "cosines.weight");
-  EXPECT_EQ(tensors[1].shape, (std::vector<std::int64_t>{3, 2}));
-  EXPECT_EQ(tensors[1].values, (std::vector<float>{3, 4, 5, 6, 7, 8}));
+  std::vector<std::string> tensors;
+  for (const auto& [name, shape, values] : tensors_of(loaded))
+    tensors.push_back(fmt::format("{} {} {}", name, shape, values));
+  EXPECT_EQ(tensors, (std::vector<std::string>{"linear.weight [1, 2] [1, 2]",
+                                               "cosines.weight [3, 2] [3, 4, 5, 6, 7, 8]"}));
 
   write(file_, additive_tensors(theta));
   EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.features, 2);
 
-  ModelTensors linear = good;
-  linear.architecture.front().second = "linear";
-  expect_refusal(linear, "has no tensor 'cosines.weight'");
-  ModelTensors fewer = good;
-  fewer.tensors.pop_back();
-  expect_refusal(fewer, "tensor 'cosines.weight' is missing");
-  ModelTensors narrow = good;
-  narrow.tensors[1] = {"cosines.weight", {2, 2}, {1, 2, 3, 4}};
-  expect_refusal(narrow, "'cosines.weight' has the shape [2, 2] instead of [3, 2]");
-  ModelTensors more = good;
-  more.tensors.push_back({"linear.bias", {1}, {0.0F}});
-  expect_refusal(more, "has no tensor 'linear.bias'");
-  ModelTensors infinite = good;
-  infinite.tensors[1].values[5] = std::numeric_limits<float>::infinity();
-  expect_refusal(infinite, "'cosines.weight' contains numbers that are not finite");
-  ModelTensors other = good;
-  other.architecture.back().second = R"({"kind":"none","features":8})";
-  expect_refusal(other, "yields 8 inputs, but its first layer takes 2");
+  const auto refused = [&](const std::string& part, const auto& change) {
+    expect_refused_change(good, part, change);
+  };
+  refused("has no tensor 'cosines.weight'",
+          [](auto& model) { model.architecture.front().second = "linear"; });
+  refused("tensor 'cosines.weight' is missing", [](auto& model) { model.tensors.pop_back(); });
+  refused("'cosines.weight' has the shape [2, 2] instead of [3, 2]", [](auto& model) {
+    model.tensors[1] = {"cosines.weight", {2, 2}, {1, 2, 3, 4}};
+  });
+  refused("has no tensor 'linear.bias'", [](auto& model) {
+    model.tensors.push_back({"linear.bias", {1}, {0.0F}});
+  });
+  refused("'cosines.weight' contains numbers that are not finite",
+          [](auto& model) { model.tensors[1].values[5] = INFINITY; });
+  refused("yields 8 inputs, but its first layer takes 2",
+          [](auto& model) { model.architecture.back().second = R"({"kind":"none","features":8})"; });
 
   const std::vector<float> with_products = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   const std::vector<InputPair> pairs = {{1, 0}, {1, 1}};
@@ -252,13 +248,10 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
   ASSERT_EQ(tensors_of(products).size(), 3U);
   EXPECT_EQ(tensors_of(products)[2].values, (std::vector<float>{9, 10}));
   for (const std::string text : {"[[0,2]]", "[[0]]", "[[-1,0]]", "[]", "{", "[[0,0.5]]"}) {
-    ModelTensors wrong = good;
-    wrong.architecture.back().second = text;
-    expect_refusal(wrong, "Its products are '" + text + "' instead of pairs of inputs");
+    refused("Its products are '" + text + "' instead of pairs of inputs",
+            [&](auto& model) { model.architecture.back().second = text; });
   }
-  fewer = good;
-  fewer.tensors.pop_back();
-  expect_refusal(fewer, "tensor 'products.weight' is missing");
+  refused("tensor 'products.weight' is missing", [](auto& model) { model.tensors.pop_back(); });
 }
 
 TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
@@ -403,6 +396,140 @@ TEST(ModelScorer, FitsDataToTheModel) {
   EXPECT_EQ(wide.all_features().doc(1)[5], 0.0F);
   EXPECT_EQ(message_of<DataError>([&] { fitted_to_model(data, ensemble(2, 1), "here", context); }),
             "here: The data has 4 features, but the model was trained on 2: remove the others.");
+}
+
+// Trees of LightGBM and XGBoost.
+
+const std::filesystem::path kTreeFolder = "tests/models/files/trees";
+constexpr int kTreeFeatures = 4;
+const std::vector<std::string> kTreeModels = {"lightgbm-plain.txt", "lightgbm-zeros.txt",
+                                              "lightgbm-forest.txt", "xgboost-trees.json",
+                                              "xgboost-dart.json"};
+
+std::string tree_file(const std::string& name) {
+  return read_file(kTreeFolder / name);
+}
+
+/// The numbers of each line of documents.txt, which make_trees.py wrote: values, then scores.
+std::vector<std::vector<double>> tree_lines() {
+  std::vector<std::vector<double>> lines(1);
+  const std::string text = tree_file("documents.txt");
+  for (const char* next = text.c_str(); *next != '\0'; ++next) {
+    if (*next == '\n') lines.emplace_back();
+    if (*next == '\n' || *next == ' ' || *next == '|') continue;
+    char* end = nullptr;
+    lines.back().push_back(std::strtod(next, &end));
+    next = end - 1;
+  }
+  lines.pop_back();
+  return lines;
+}
+
+double score_of(const ExternalModel& model, const std::vector<float>& doc) {
+  double score = 0.0;
+  model.score(doc, {&score, 1});
+  return score;
+}
+
+std::string tree_refusal(const std::string& bytes) {
+  return message_of<DataError>([&] { read_trees(bytes, "trees"); });
+}
+
+std::string with_change(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t place = text.find(from);
+  EXPECT_NE(place, std::string::npos) << from;
+  return text.replace(place, from.size(), to);
+}
+
+TEST(BoostedTreesTest, ScoresAsLightGbmAndXgBoostDo) {
+  const auto documents = tree_lines();
+  ASSERT_EQ(documents.size(), 24U);
+  for (std::size_t number = 0; number < kTreeModels.size(); ++number) {
+    const std::string bytes = tree_file(kTreeModels[number]);
+    ASSERT_TRUE(is_tree_file(bytes));
+    const ExternalModel model = read_trees(bytes, kTreeModels[number]);
+    ASSERT_EQ(model.features, kTreeFeatures);
+    EXPECT_EQ(model.feature_names.empty(), kTreeModels[number].starts_with("lightgbm"));
+    for (const std::vector<double>& line : documents) {
+      ASSERT_EQ(line.size(), kTreeFeatures + kTreeModels.size());
+      const std::vector<float> doc(line.begin(), line.begin() + kTreeFeatures);
+      const double expected = line[kTreeFeatures + number];
+      EXPECT_NEAR(score_of(model, doc), expected, 1e-6 * std::max(1.0, std::abs(expected)))
+          << kTreeModels[number];
+    }
+  }
+}
+
+TEST(BoostedTreesTest, RefusesWhatIsCutShort) {
+  for (const std::string& name : kTreeModels) {
+    const std::string whole = tree_file(name);
+    const std::size_t needed = name.ends_with("txt") ? whole.find("end of trees") + 12 : whole.size();
+    for (std::size_t size = 8; size < needed; size += 1 + needed / 97)
+      EXPECT_NE(tree_refusal(whole.substr(0, size)), kNoError) << name << " " << size;
+  }
+  const std::string text = tree_file("lightgbm-plain.txt");
+  EXPECT_EQ(tree_refusal(text.substr(0, text.find("Tree=2"))),
+            "trees: olrank cannot use this model of trees. It is cut short after 2 trees.");
+  EXPECT_EQ(tree_refusal("{\"learner\": {"),
+            "trees: olrank cannot use this model of trees. It is no whole JSON text: it may be cut short.");
+}
+
+TEST(BoostedTreesTest, RefusesTreesOfOtherKinds) {
+  const std::string light = tree_file("lightgbm-plain.txt");
+  EXPECT_TRUE(contains(tree_refusal(with_change(light, "num_cat=0", "num_cat=1")), "splits by categories"));
+  EXPECT_TRUE(contains(tree_refusal(with_change(light, "is_linear=0", "is_linear=1")), "linear functions"));
+  EXPECT_TRUE(
+      contains(tree_refusal(with_change(light, "num_tree_per_iteration=1", "num_tree_per_iteration=3")),
+               "several scores a document"));
+  const std::string boosted = tree_file("xgboost-trees.json");
+  EXPECT_TRUE(contains(tree_refusal(with_change(boosted, "\"split_type\":[0", "\"split_type\":[1")),
+                       "splits by categories"));
+  EXPECT_TRUE(contains(tree_refusal(with_change(boosted, "\"name\":\"gbtree\"", "\"name\":\"gblinear\"")),
+                       "'gblinear'"));
+  EXPECT_TRUE(contains(tree_refusal(with_change(boosted, "\"num_class\":\"0\"", "\"num_class\":\"3\"")),
+                       "several scores"));
+}
+
+TEST(BoostedTreesTest, RefusesNodesThatLeadNowhere) {
+  const std::string light = tree_file("lightgbm-plain.txt");
+  const std::size_t left = light.find("left_child=") + 11;
+  const auto with_left = [&](const std::string& child) {
+    return std::string(light).replace(left, light.find(' ', left) - left, child);
+  };
+  for (const char* child : {"0", "77", "-77"})
+    EXPECT_EQ(tree_refusal(with_left(child)),
+              "trees: olrank cannot use this model of trees. The nodes of tree 0 are damaged.");
+  EXPECT_TRUE(contains(tree_refusal(with_left("x")), "Its left_child has 'x' where a number belongs."));
+  const std::size_t feature = light.find("split_feature=") + 14;
+  EXPECT_TRUE(contains(tree_refusal(std::string(light).replace(feature, 1, "9")), "splits feature 9 of 4"));
+}
+
+TEST(BoostedTreesTest, DamagedFilesAreRefusedOrGiveFiniteScores) {
+  const std::vector<float> doc = {0.5F, -1.0F, 0.0F, 2.0F};
+  const std::string_view letters = "0123456789-.=e \n[]{},";
+  int refused = 0;
+  constexpr std::uint32_t kMutants = 2000;
+  for (std::uint32_t number = 0; number < kMutants; ++number) {
+    RngStream draws(make_key({.seed = 4, .purpose = Purpose::kProbe}), number);
+    std::string bytes = tree_file(kTreeModels[number % kTreeModels.size()]);
+    for (int change = 0; change < 2; ++change)
+      bytes[draws.index(static_cast<std::uint32_t>(bytes.size()))] =
+          letters[draws.index(static_cast<std::uint32_t>(letters.size()))];
+    try {
+      EXPECT_TRUE(std::isfinite(score_of(read_trees(bytes, "trees"), doc))) << number;
+    } catch (const DataError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 200);
+}
+
+TEST(BoostedTreesTest, IsAModelFileOfRawValues) {
+  const LoadedModel model = load_model(kTreeFolder / "xgboost-trees.json", ModelCode::kRefuse);
+  EXPECT_EQ(model.normaliser.kind, Normalisation::kNone);
+  EXPECT_EQ(model.normaliser.features, kTreeFeatures);
+  EXPECT_EQ(model.feature_names, (std::vector<std::string>{"bm25", "clicks", "age", "price"}));
+  EXPECT_TRUE(contains(message_of<InvalidArgument>([&] { require_own_function(model, "C"); }), "trees"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -71,13 +72,12 @@ DocumentHistory history_of_lists() {
 }
 
 TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
-  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
-  const ModuleModel& model = *opened;
-  const std::vector<float> theta = moved_parameters(model, 3);
+  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
+  const std::vector<float> theta = moved_parameters(*model, 3);
   DocumentHistory history = history_of_lists();
   const std::vector<ListOfDocs> lists = three_lists();
   double expected_loss = 0.0;
-  Eigen::VectorXd expected = Eigen::VectorXd::Zero(model.parameters());
+  Eigen::VectorXd expected = Eigen::VectorXd::Zero(model->parameters());
   for (std::size_t list = 0; list < lists.size(); ++list) {
     const auto pairs = pairs_of_list(list);
     add_pairs(history, lists[list], pairs);
@@ -93,33 +93,32 @@ TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
   EXPECT_TRUE(std::equal(ends.begin(), ends.end(), history.list_ends().begin(), history.list_ends().end()));
 
   ExecutionContext context;
-  std::vector<double> gradient(model.parameters());
+  std::vector<double> gradient(model->parameters());
   const double loss =
-      model.find_loss_gradient(context, theta, history.features(), history.terms(), {}, gradient);
+      model->find_loss_gradient(context, theta, history.features(), history.terms(), {}, gradient);
   EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
-  EXPECT_NEAR(model.find_loss(context, theta, history.features(), history.terms(), {}), expected_loss,
+  EXPECT_NEAR(model->find_loss(context, theta, history.features(), history.terms(), {}), expected_loss,
               1e-5 * expected_loss);
   const double largest = expected.cwiseAbs().maxCoeff();
-  for (std::int64_t k = 0; k < model.parameters(); ++k)
+  for (std::int64_t k = 0; k < model->parameters(); ++k)
     ASSERT_NEAR(gradient[k], expected(k), 1e-5 * largest) << k;
 }
 
 TEST(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
-  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
-  const ModuleModel& model = *opened;
-  const std::vector<float> theta = moved_parameters(model, 4);
+  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
+  const std::vector<float> theta = moved_parameters(*model, 4);
   DocumentHistory history = history_of_lists();
   const std::vector<ListOfDocs> lists = three_lists();
   for (std::size_t list = 0; list < lists.size(); ++list)
     add_pairs(history, lists[list], pairs_of_list(list));
   ExecutionContext context(2);
   std::vector<float> scores(history.docs());
-  model.score(context, theta, history.features(), scores);
+  model->score(context, theta, history.features(), scores);
   std::size_t row = 0;
   std::map<std::int64_t, std::vector<float>> by_number;
   for (const ListOfDocs& list : lists) {
     std::vector<float> alone(list.numbers.size());
-    model.score(context, theta, list.query().features, alone);
+    model->score(context, theta, list.query().features, alone);
     for (std::size_t doc = 0; doc < alone.size(); ++doc, ++row) {
       EXPECT_EQ(scores[row], alone[doc]);
       EXPECT_EQ(history.doc_numbers()[row], list.numbers[doc]);
@@ -132,11 +131,10 @@ TEST(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
   }
 }
 
-/// What a service logs: the documents of a list in the order of the round's ranking.
+/// A service logs the documents of a list in the order of the round's ranking.
 TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
-  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
-  const ModuleModel& model = *opened;
-  const std::vector<float> theta = moved_parameters(model, 5);
+  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
+  const std::vector<float> theta = moved_parameters(*model, 5);
   const ListOfDocs list(0, {20, 21, 22, 23, 24});
   const ListOfDocs turned(0, {23, 20, 24, 22, 21});
   DocumentHistory plain = history_of_lists();
@@ -148,7 +146,7 @@ TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
   EXPECT_EQ(history.docs(), 5);
   ExecutionContext context;
   const auto loss = [&](const DocumentHistory& of) {
-    return model.find_loss(context, theta, of.features(), of.terms(), {});
+    return model->find_loss(context, theta, of.features(), of.terms(), {});
   };
   EXPECT_DOUBLE_EQ(loss(history), loss(plain));
   DocumentHistory reversed = history_of_lists();
@@ -158,9 +156,8 @@ TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
 
 /// Above a number of documents, graphs do not wait for the weights of scores; the bits are the same.
 TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
-  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
-  const ModuleModel& model = *opened;
-  const std::vector<float> theta = moved_parameters(model, 6);
+  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
+  const std::vector<float> theta = moved_parameters(*model, 6);
   constexpr std::int64_t kLists = 130;
   constexpr std::int64_t kDocsOfList = 260;
   const std::vector<float> values = module_docs(kLists * kDocsOfList, kListFeatures, 7);
@@ -172,31 +169,30 @@ TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
   for (double& weight : weights) weight = draws.normal();
   std::fill_n(weights.begin() + 4 * kDocsOfList, kDocsOfList, 0.0);
   ExecutionContext context;
-  std::vector<double> whole(model.parameters());
-  model.add_gradient(context, theta, docs, weights, whole);
-  std::vector<double> sum(model.parameters());
+  std::vector<double> whole(model->parameters());
+  model->add_gradient(context, theta, docs, weights, whole);
+  std::vector<double> sum(model->parameters());
   const std::vector<double> direction = [&] {
-    std::vector<double> v(model.parameters());
+    std::vector<double> v(model->parameters());
     for (double& one : v) one = draws.normal();
     return v;
   }();
   std::vector<double> products(docs.docs);
-  model.multiply_gradients(context, theta, docs, direction, products);
+  model->multiply_gradients(context, theta, docs, direction, products);
   for (std::int64_t list = 0; list < kLists; ++list) {
     const FeatureMatrix alone = docs.part(docs.list_begin(list), docs.list_end(list));
     const auto of_list = std::span(weights).subspan(docs.list_begin(list), kDocsOfList);
-    if (list != 4) model.add_gradient(context, theta, alone, of_list, sum);
+    if (list != 4) model->add_gradient(context, theta, alone, of_list, sum);
     std::vector<double> expected(kDocsOfList);
-    model.multiply_gradients(context, theta, alone, direction, expected);
+    model->multiply_gradients(context, theta, alone, direction, expected);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), products.begin() + docs.list_begin(list)));
   }
   EXPECT_EQ(whole, sum);
 }
 
 TEST(ListTrainingTest, SamplesBringWholeLists) {
-  const std::unique_ptr<ModuleModel> opened = open_module(attention_request());
-  const ModuleModel& model = *opened;
-  const std::vector<float> theta = moved_parameters(model, 9);
+  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
+  const std::vector<float> theta = moved_parameters(*model, 9);
   for (const bool lists : {false, true}) {
     DocumentHistory history(kListFeatures,
                             HistoryContent{.lists = lists, .counts = true, .whole_lists = true});
@@ -206,7 +202,7 @@ TEST(ListTrainingTest, SamplesBringWholeLists) {
     }
     ExecutionContext context;
     std::vector<float> scores(history.docs());
-    model.score(context, theta, history.features(), scores);
+    model->score(context, theta, history.features(), scores);
     TrainingSample sample;
     for (std::uint32_t round = 1; round <= 20; ++round) {
       sample.draw(history, test_key(10), round, 6);
@@ -215,19 +211,20 @@ TEST(ListTrainingTest, SamplesBringWholeLists) {
       ASSERT_EQ(docs.list_ends.back(), docs.docs);
       ASSERT_LE(docs.lists(), 7);
       std::vector<float> of_sample(docs.docs);
-      model.score(context, theta, docs, of_sample);
+      model->score(context, theta, docs, of_sample);
       for (std::int64_t row = 0; row < docs.docs; ++row)
         ASSERT_EQ(of_sample[row], scores[sample.rows()[row]]);
     }
     // With all pairs it is the history.
     sample.draw(history, test_key(10), 21, 1000);
     EXPECT_EQ(sample.features().docs, history.docs());
-    std::vector<double> of_sample(model.parameters());
-    std::vector<double> of_history(model.parameters());
+    std::vector<double> of_sample(model->parameters());
+    std::vector<double> of_history(model->parameters());
     const double loss =
-        model.find_loss_gradient(context, theta, sample.features(), sample.terms(), {}, of_sample);
+        model->find_loss_gradient(context, theta, sample.features(), sample.terms(), {}, of_sample);
     EXPECT_NEAR(
-        loss, model.find_loss_gradient(context, theta, history.features(), history.terms(), {}, of_history),
+        loss,
+        model->find_loss_gradient(context, theta, history.features(), history.terms(), {}, of_history),
         1e-12 * loss);
     const double largest =
         std::abs(*std::max_element(of_history.begin(), of_history.end(),
@@ -253,9 +250,7 @@ const SmallWorld& world_of_lists() {
 }
 
 RankerSettings list_settings(const std::string& name) {
-  const auto& bandits = bandit_names();
-  const bool bandit = std::find(bandits.begin(), bandits.end(), name) != bandits.end();
-  RankerSettings settings = bandit ? bandit_settings(name) : neural_settings(name);
+  RankerSettings settings = settings_named(name);
   settings.network.network = NetworkForm::kModule;
   settings.network.module = "attention";
   settings.network.width = 6;
@@ -265,10 +260,6 @@ RankerSettings list_settings(const std::string& name) {
   return settings;
 }
 
-Course play_lists(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
-  return play_course(ranker, world_of_lists(), first, last, threads);
-}
-
 class ListRankersTest : public testing::TestWithParam<std::string> {
  protected:
   static std::unique_ptr<OnlineRanker> make() {
@@ -276,32 +267,19 @@ class ListRankersTest : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(ListRankersTest, ResumesAndRunsOnThreadsWithTheSameBits) {
-  const auto whole = make();
-  EXPECT_TRUE(whole->learns_from_unshown());
-  const std::vector<float> first = flat_theta(*whole);
-  const Course expected = play_lists(*whole, 1, kListRounds);
-  EXPECT_NE(flat_theta(*whole), first);
-  for (const int threads : {2, 4}) {
-    const auto more = make();
-    const Course course = play_lists(*more, 1, kListRounds, threads);
-    EXPECT_EQ(course.rounds, expected.rounds);
-    EXPECT_TRUE(course.state == expected.state) << threads;
-  }
-  const auto earlier = make();
-  const std::string state = play_lists(*earlier, 1, 9).state;
-  const auto later = make();
-  play_lists(*later, 1, 3);  // what loading replaces
-  load_state(*later, state);
-  const Course rest = play_lists(*later, 10, kListRounds);
-  EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + 9));
-  EXPECT_TRUE(rest.state == expected.state);
+TEST_P(ListRankersTest, ThreadsAndRestartsChangeNoBit) {
+  const auto ranker = make();
+  EXPECT_TRUE(ranker->learns_from_unshown());
+  const std::vector<float> first = flat_theta(*ranker);
+  play_course(*ranker, world_of_lists(), 1, kListRounds);
+  EXPECT_NE(flat_theta(*ranker), first);
+  expect_same_bits(list_settings(GetParam()), world_of_lists(), kListRounds, {9});
 }
 
 /// Evaluations score all queries in one call.
 TEST_P(ListRankersTest, ScoresOfAllQueriesAreThoseOfEach) {
   const auto ranker = make();
-  play_lists(*ranker, 1, 6);
+  play_course(*ranker, world_of_lists(), 1, 6);
   const SmallWorld& world = world_of_lists();
   const std::int64_t docs = world.query(0).docs();
   std::vector<std::int64_t> ends;

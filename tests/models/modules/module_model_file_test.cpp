@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 #include <torch/csrc/jit/serialization/import.h>
-#include <limits>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/error.h"
@@ -10,14 +14,12 @@
 #include "core/text/message_text.h"
 #include "models/export/export_format.h"
 #include "models/files/model_scorer.h"
-#include "models/linear/linear_belief.h"
 #include "models/modules/built_in_modules.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/skeleton/belief.h"
 #include "tests/core/ops/network_fixture.h"
 #include "tests/models/modules/module_fixture.h"
-#include "tests/models/modules/script_file.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
@@ -272,18 +274,20 @@ TEST_F(ModuleModelFileTest, RefusesOtherModulesAndDamage) {
   expect_refusal(with(good, "output_scale", "2"), "Its output_scale is '2'");
   expect_refusal(with(good, "module", "mine.pt"), "metadata has no torchscript");
   expect_refusal(with(good, "members", "2"), "tensor 'members.0.input.weight' is missing");
-  ModelTensors fewer = good;
-  fewer.tensors.pop_back();
-  expect_refusal(bytes_of(fewer), "tensor 'output.bias' is missing");
-  ModelTensors more = good;
-  more.tensors.push_back({"extra", {1}, {0.0F}});
-  expect_refusal(bytes_of(more), "has no tensor 'extra'");
-  ModelTensors infinite = good;
-  infinite.tensors[1].values[0] = std::numeric_limits<float>::infinity();
-  expect_refusal(bytes_of(infinite), "'input.bias' contains numbers that are not finite");
-  ModelTensors flat = good;
-  flat.tensors[0].shape = {6 * kInputs};
-  expect_refusal(bytes_of(flat), "'input.weight' has the shape [30] instead of [6, 5]");
+  const auto tensors_changed = [&](const auto& change) {
+    ModelTensors model = good;
+    change(model.tensors);
+    return bytes_of(model);
+  };
+  expect_refusal(tensors_changed([](auto& all) { all.pop_back(); }), "tensor 'output.bias' is missing");
+  expect_refusal(tensors_changed([](auto& all) {
+                   all.push_back({"extra", {1}, {0.0F}});
+                 }),
+                 "has no tensor 'extra'");
+  expect_refusal(tensors_changed([](auto& all) { all[1].values[0] = INFINITY; }),
+                 "'input.bias' contains numbers that are not finite");
+  expect_refusal(tensors_changed([](auto& all) { all[0].shape = {6 * kInputs}; }),
+                 "'input.weight' has the shape [30] instead of [6, 5]");
 
   const ModelTensors script = model_of(module_settings(script_.string(), Parameterisation::kStandard));
   expect_refusal(with(script, "torchscript", "not base64"), "not in base64");
@@ -294,70 +298,137 @@ TEST_F(ModuleModelFileTest, RefusesOtherModulesAndDamage) {
   expect_refusal(with(script, "torchscript", base64_of(read_file(script_))), "Its fingerprint is");
 }
 
-constexpr std::int64_t kDocs = 37;
+// Saved models as TorchScript.
 
-torch::Tensor tensor_of(const std::vector<float>& values, std::int64_t features) {
-  return torch::from_blob(const_cast<float*>(values.data()), {std::ssize(values) / features, features},
-                          torch::kFloat)
-      .clone();
+constexpr std::int64_t kRawFeatures = 4;
+
+LoadedModel network_model(const NetworkShape& shape, int members, Normalisation kind, bool drop_a_feature) {
+  LoadedModel model;
+  model.settings.network = shape.depth == 1 ? NetworkForm::kLinear : NetworkForm::kMlp;
+  model.settings.parameterisation = shape.biases ? Parameterisation::kStandard : Parameterisation::kNtk;
+  model.settings.depth = shape.depth;
+  model.settings.width = shape.width;
+  model.shape = shape;
+  for (int member = 0; member < members; ++member)
+    model.members.push_back(random_theta(shape, 10 + static_cast<std::uint64_t>(member)));
+  model.normaliser.kind = kind;
+  model.normaliser.features = kRawFeatures;
+  if (drop_a_feature) model.normaliser.kept = {0, 2, 3};
+  model.normaliser.means = {0.5, 1.0, -2.0, 3.0};
+  model.normaliser.scales = {2.0, 0.0, 0.25, 1.0 / 3.0};
+  model.metadata = {{"seed", "3"}};
+  if (members > 1) model.metadata.emplace_back("members", std::to_string(members));
+  return model;
 }
 
-std::vector<NetworkSettings> networks() {
-  std::vector<NetworkSettings> made;
-  for (const Parameterisation parameterisation : {Parameterisation::kNtk, Parameterisation::kStandard}) {
-    for (const std::int64_t depth : {2, 3, 4}) {
-      NetworkSettings& settings = made.emplace_back();
-      settings.width = 32;
-      settings.depth = depth;
-      settings.parameterisation = parameterisation;
-    }
+LoadedModel additive_model(int members, Normalisation kind, bool drop_a_feature) {
+  LoadedModel model = network_model(linear_shape(drop_a_feature ? 12 : 16), members, kind, drop_a_feature);
+  model.normaliser.cosines = 3;
+  return model;
+}
+
+LoadedModel model_with_products(int members, Normalisation kind) {
+  LoadedModel model = network_model(linear_shape(18), members, kind, false);
+  model.normaliser.cosines = 3;
+  model.normaliser.products = {{3, 0}, {1, 1}};
+  return model;
+}
+
+/// Negative, tiny and constant values.
+std::vector<float> raw_docs(std::int64_t docs) {
+  RngStream rng(test_key(7), 0);
+  std::vector<float> values;
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    for (const double value : {rng.normal(), 1e-9 * rng.uniform(), 100.0 * rng.normal(), 2.5})
+      values.push_back(static_cast<float>(value));
   }
-  return made;
+  return values;
 }
 
-TEST(ReluRankerTest, ParametersHaveTheNamesAndOrderOfModelFiles) {
-  for (const NetworkSettings& settings : networks()) {
-    const NetworkShape shape = network_shape(settings, 5);
-    const std::vector<float> theta = random_theta(shape, 13);
-    ReluRanker module(shape);
-    EXPECT_EQ(module.theta(), std::vector<float>(theta.size(), 0.0F));
-    module.set_theta(theta);
-    EXPECT_EQ(module.theta(), theta);
-    const ModelTensors model = network_tensors(settings, shape, theta);
-    const auto named = module.named_parameters();
-    ASSERT_EQ(named.size(), model.tensors.size());
-    for (std::size_t index = 0; index < model.tensors.size(); ++index) {
-      EXPECT_EQ(named[index].key(), model.tensors[index].name);
-      EXPECT_EQ(named[index].value().sizes(), torch::IntArrayRef(model.tensors[index].shape));
-    }
-    EXPECT_THROW(module.set_theta(std::span(theta).first(theta.size() - 1)), InvalidArgument);
-    EXPECT_EQ(module.theta(), theta);
-  }
-  EXPECT_THROW(ReluRanker(linear_shape(4)), InvalidArgument);
+torch::jit::Module loaded(const LoadedModel& model, torch::jit::ExtraFilesMap& extra) {
+  std::istringstream bytes(torch_script_of(model));
+  return torch::jit::load(bytes, torch::kCPU, extra);
 }
 
-TEST(LinearRankerTest, ScoresAndParametersEqualTheLinearModel) {
-  constexpr std::int64_t kFeatures = 20;
-  const std::vector<float> features = random_numbers(kDocs * kFeatures, 16);
-  const std::vector<float> theta = random_numbers(kFeatures, 17);
-  LinearRanker module(kFeatures);
-  module.set_theta(theta);
-  EXPECT_EQ(module.theta(), theta);
-  const auto named = module.named_parameters();
-  ASSERT_EQ(named.size(), 1U);
-  EXPECT_EQ(named[0].key(), LinearModel(kFeatures).tensors(theta).tensors[0].name);
-  EXPECT_EQ(named[0].value().sizes(), torch::IntArrayRef({1, kFeatures}));
-  const torch::Tensor scores = module.forward(tensor_of(features, kFeatures)).contiguous();
+/// Both sides compute in double from the same floats, in orders of their own: a few roundings of 1.1e-16 in
+/// each of at most 6 sums of at most 6 terms, or one of 16. Cosines that differ by 5e-15 are the same
+/// floats, but for those near 0.
+constexpr double kTolerance = 1e-13;
+
+void expect_scores_of_the_program(const LoadedModel& model, std::int64_t docs) {
+  torch::jit::ExtraFilesMap extra{{"olrank.json", ""}};
+  torch::jit::Module module = loaded(model, extra);
+  std::vector<float> raw = raw_docs(docs);
+  const torch::Tensor scores =
+      module.forward({torch::from_blob(raw.data(), {docs, kRawFeatures}, torch::kFloat)}).toTensor();
+  ASSERT_EQ(scores.dtype(), torch::kDouble);
+  ASSERT_EQ(scores.sizes(), torch::IntArrayRef({docs}));
+  const ModelScorer scorer(model);
+  std::vector<double> expected(docs);
+  const std::vector<std::int64_t> offsets = {0, docs};
   ExecutionContext context;
-  std::vector<float> expected(kDocs);
-  LinearModel(kFeatures).score(context, theta, matrix_of(features, kFeatures), expected);
-  for (std::size_t doc = 0; doc < expected.size(); ++doc) {
-    double size = 0.0;
-    for (std::size_t k = 0; k < theta.size(); ++k)
-      size += std::abs(theta[k] * features[doc * theta.size() + k]);
-    EXPECT_TRUE(std::abs(scores.data_ptr<float>()[doc] - expected[doc]) <= 1e-6 * size) << doc;
+  scorer.score(context.scratch(0), {raw.data(), docs, kRawFeatures}, offsets, expected);
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const double got = scores[doc].item<double>();
+    EXPECT_TRUE(std::abs(got - expected[doc]) <= kTolerance * std::max(1.0, std::abs(expected[doc])))
+        << doc << ": " << got << " and " << expected[doc];
   }
-  EXPECT_THROW(module.set_theta(std::vector<float>(3)), InvalidArgument);
+  EXPECT_EQ(nlohmann::json::parse(extra["olrank.json"])["seed"], "3");
+}
+
+TEST(TorchScript, GivesTheProgramsScoresForEveryModelAndNormalisation) {
+  for (const bool drop : {false, true}) {
+    const std::int64_t inputs = drop ? 3 : 4;
+    for (const NetworkShape& shape : {linear_shape(inputs), ntk_shape(inputs, 6, 2),
+                                      ntk_shape(inputs, 4, 3), standard_shape(inputs, 5, 2)}) {
+      for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax,
+                                       Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+        SCOPED_TRACE(
+            fmt::format("depth {}, normalisation {}, dropped {}", shape.depth, name_of(kind), drop));
+        for (const std::int64_t docs : {0, 7})
+          expect_scores_of_the_program(network_model(shape, 1, kind, drop), docs);
+      }
+    }
+  }
+}
+
+TEST(TorchScript, GivesTheProgramsScoresForAdditiveModels) {
+  for (const bool drop : {false, true}) {
+    for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax,
+                                     Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+      SCOPED_TRACE(fmt::format("normalisation {}, dropped {}", name_of(kind), drop));
+      for (const std::int64_t docs : {0, 1, 7})
+        expect_scores_of_the_program(additive_model(1, kind, drop), docs);
+    }
+  }
+}
+
+TEST(TorchScript, TakesTheMeanOfAnEnsemble) {
+  expect_scores_of_the_program(additive_model(2, Normalisation::kZscore, true), 5);
+  expect_scores_of_the_program(model_with_products(2, Normalisation::kZscore), 5);
+  expect_scores_of_the_program(network_model(ntk_shape(4, 6, 2), 3, Normalisation::kQueryMinmax, false), 5);
+  expect_scores_of_the_program(network_model(linear_shape(4), 2, Normalisation::kNone, false), 1);
+}
+
+TEST(TorchScript, ParametersHaveTheNamesOfModelFiles) {
+  for (const LoadedModel& model : {network_model(standard_shape(4, 5, 2), 1, Normalisation::kZscore, false),
+                                   network_model(standard_shape(4, 5, 2), 2, Normalisation::kZscore, false),
+                                   additive_model(1, Normalisation::kZscore, false)}) {
+    torch::jit::ExtraFilesMap extra;
+    const torch::jit::Module module = loaded(model, extra);
+    std::vector<std::string> names;
+    for (const auto& parameter : module.named_parameters()) names.push_back(parameter.name);
+    std::vector<std::string> expected;
+    for (const auto& tensor : tensors_of(model)) expected.push_back(tensor.name);
+    std::sort(names.begin(), names.end());
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(names, expected);
+  }
+}
+
+TEST(TorchScript, GivesTheSameBytesAgain) {
+  const LoadedModel model = network_model(ntk_shape(4, 6, 2), 2, Normalisation::kLog1pZscore, true);
+  EXPECT_EQ(torch_script_of(model), torch_script_of(model));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -15,11 +14,11 @@
 #include "core/feedback/preference_pairs.h"
 #include "models/neural/network_rankers.h"
 #include "models/neural/ranker_network.h"
-#include "models/posterior/posterior.h"
 #include "models/skeleton/network_settings.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/chi_square.h"
+#include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
@@ -38,41 +37,18 @@ Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int t
   return play_course(ranker, world(), first, last, threads);
 }
 
-class NeuralRankersTest : public testing::TestWithParam<std::string> {
+class EveryRankerTest : public testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<OnlineRanker> make() const {
-    return make_neural(neural_settings(GetParam()), world().features());
+    return make_neural(settings_named(GetParam()), world().features());
   }
 };
 
-TEST_P(NeuralRankersTest, ResumesBitIdentically) {
-  const auto whole = make();
-  const Course expected = play(*whole, 1, kRounds);
-  for (const std::uint32_t saved_at : {0U, 7U, 30U}) {
-    const auto earlier = make();
-    const std::string state = play(*earlier, 1, saved_at).state;
-    const auto later = make();
-    play(*later, 1, 3);  // what loading replaces
-    load_state(*later, state);
-    const Course rest = play(*later, saved_at + 1, kRounds);
-    EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + saved_at));
-    EXPECT_EQ(rest.state == expected.state, true) << "saved after round " << saved_at;
-    EXPECT_EQ(flat_theta(*later), flat_theta(*whole));
-  }
+TEST_P(EveryRankerTest, ThreadsAndRestartsChangeNoBit) {
+  expect_same_bits(settings_named(GetParam()), world(), kRounds, {0, 7, 30});
 }
 
-TEST_P(NeuralRankersTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const auto one = make();
-  const Course expected = play(*one, 1, kRounds, 1);
-  for (const int threads : {2, 4}) {
-    const auto more = make();
-    const Course course = play(*more, 1, kRounds, threads);
-    EXPECT_EQ(course.rounds, expected.rounds) << threads;
-    EXPECT_TRUE(course.state == expected.state) << threads;
-  }
-}
-
-TEST_P(NeuralRankersTest, LearnsTheSameFromRecordedFeedback) {
+TEST_P(EveryRankerTest, LearnsTheSameFromRecordedFeedback) {
   const auto ranker = make();
   const Course course = play(*ranker, 1, kRounds);
   const auto reader_of_records = make();
@@ -86,19 +62,48 @@ TEST_P(NeuralRankersTest, LearnsTheSameFromRecordedFeedback) {
     distracted->learn(context.round, course.rounds[round - 1].feedback(world(), round));
   }
   const QueryDocs query = world().query(5);
-  RoundDetail expected;
-  ranker->rank(context.round, query, kRounds + 1);
-  ranker->describe(query, true, expected);
+  const RoundDetail expected = detail_of(*ranker, query, kRounds);
   for (OnlineRanker* other : {reader_of_records.get(), distracted.get()}) {
     EXPECT_EQ(flat_theta(*other), flat_theta(*ranker));
-    RoundDetail detail;
-    other->rank(context.round, query, kRounds + 1);
-    other->describe(query, true, detail);
+    const RoundDetail detail = detail_of(*other, query, kRounds);
     EXPECT_EQ(detail.scores, expected.scores);
     EXPECT_EQ(detail.certain, expected.certain);
     EXPECT_EQ(detail.width_sq, expected.width_sq);
   }
 }
+
+TEST_P(EveryRankerTest, HandlesFewDocuments) {
+  const auto& bandits = bandit_names();
+  const bool is_bandit = std::find(bandits.begin(), bandits.end(), GetParam()) != bandits.end();
+  for (const std::int64_t docs : {1, 2, 3}) {
+    const SmallWorld tiny(82, 3, docs, kWorldFeatures);
+    const auto ranker = make();
+    TestContext context;
+    for (std::uint32_t round = 1; round <= 20; ++round) {
+      const RecordedRound played = play_round(*ranker, context.round, tiny, round);
+      ShownDocs sorted = played.shown;
+      std::sort(sorted.begin(), sorted.end());
+      ShownDocs all(docs);
+      std::iota(all.begin(), all.end(), 0);
+      ASSERT_EQ(sorted, all);
+      const RoundDetail detail = detail_of(*ranker, tiny.query_of(round), round - 1);
+      ASSERT_EQ(std::ssize(detail.scores), docs);
+      ASSERT_EQ(std::ssize(detail.certain), is_bandit ? 0 : docs * docs);
+      const RankedList list = ranker->rank(context.round, tiny.query_of(round), round + 1);
+      ASSERT_EQ(list.certainty.has_value(), !is_bandit);
+      for (const float theta : flat_theta(*ranker)) ASSERT_TRUE(std::isfinite(theta));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Neural, EveryRankerTest, testing::ValuesIn(neural_names()),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Linear, EveryRankerTest, testing::ValuesIn(linear_names()),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Bandit, EveryRankerTest, testing::ValuesIn(bandit_names()),
+                         [](const auto& info) { return info.param; });
+
+class NeuralRankersTest : public EveryRankerTest {};
 
 TEST_P(NeuralRankersTest, ScoresAQueryAgainOnceParametersHaveChanged) {
   // One query only, so that what was seen of it in an earlier round must not count in the next.
@@ -114,18 +119,13 @@ TEST_P(NeuralRankersTest, ScoresAQueryAgainOnceParametersHaveChanged) {
     // A list from other parameters, which loading then replaces.
     reloaded->learn(context.round, played.feedback(one, round));
     reloaded->rank(context.round, one.query(0), round);
-    StateReader reader(before, "memory");
-    reloaded->load(reader);
+    load_state(*reloaded, before);
     reloaded->learn(context.round, played.feedback(one, round));
   }
-  RoundDetail expected;
-  ranker->rank(context.round, one.query(0), 11);
-  ranker->describe(one.query(0), true, expected);
+  const RoundDetail expected = detail_of(*ranker, one.query(0), 10);
   for (OnlineRanker* other : {reader_of_records.get(), reloaded.get()}) {
     EXPECT_EQ(flat_theta(*other), flat_theta(*ranker));
-    RoundDetail detail;
-    other->rank(context.round, one.query(0), 11);
-    other->describe(one.query(0), true, detail);
+    const RoundDetail detail = detail_of(*other, one.query(0), 10);
     ASSERT_EQ(detail.width_sq.size(), expected.width_sq.size());
     // As above: a full covariance's form may differ, and with it rounding.
     for (std::size_t i = 0; i < detail.width_sq.size(); ++i)
@@ -140,13 +140,15 @@ TEST_P(NeuralRankersTest, ReportsLossesThatAreNotFinite) {
   for (const int threads : {1, 4}) {
     const auto ranker = make_neural(settings, kWorldFeatures);
     const std::vector<float> before = flat_theta(*ranker);
-    ExecutionContext execution(threads);
-    StageClock clock;
-    RoundContext context{execution, clock};
+    TestContext context(threads);
     std::vector<std::int32_t> shown(10);
     std::iota(shown.begin(), shown.end(), 0);
     const std::vector<std::uint8_t> clicks = {1, 0, 1, 0, 0, 1, 0, 1, 1, 0};
-    EXPECT_THROW(ranker->learn(context, {1, world().query(1), shown, clicks}), NumericError);
+    const std::string message = message_of<NumericError>([&] {
+      ranker->learn(context.round, {1, world().query(1), shown, clicks});
+    });
+    EXPECT_TRUE(contains(message, "round 1")) << threads;
+    EXPECT_TRUE(contains(message, "step 2")) << threads;
     EXPECT_EQ(flat_theta(*ranker), before);
   }
 }
@@ -194,32 +196,11 @@ TEST_P(NeuralRankersTest, RanksRelevantDocumentsHigher) {
   EXPECT_GT(world().ndcg(*ranker, 10), std::max(untrained, 0.5) + 0.1);
 }
 
-TEST_P(NeuralRankersTest, HandlesOneAndTwoDocuments) {
-  for (const std::int64_t docs : {1, 2}) {
-    const SmallWorld tiny(82, 3, docs, kWorldFeatures);
-    const auto ranker = make();
-    TestContext context;
-    for (std::uint32_t round = 1; round <= 20; ++round) {
-      const RecordedRound played = play_round(*ranker, context.round, tiny, round);
-      ASSERT_EQ(std::ssize(played.shown), docs);
-      RoundDetail detail;
-      ranker->rank(context.round, tiny.query_of(round), round);
-      ranker->describe(tiny.query_of(round), true, detail);
-      ASSERT_EQ(std::ssize(detail.scores), docs);
-      ASSERT_EQ(std::ssize(detail.certain), docs * docs);
-      for (const float theta : flat_theta(*ranker)) ASSERT_TRUE(std::isfinite(theta));
-    }
-  }
-}
-
-TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
-  const RankerSettings settings = neural_settings(GetParam());
-  const auto ranker = make();
-  play(*ranker, 1, 10);
-  const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
-  const bool ensemble = settings.kind == RankerKind::kP2NeurRank;
-  const std::int64_t members = ensemble ? settings.posterior.members : 1;
-  const ModelTensors model = ranker->model();
+/// The ranker's tensors are those of a network, or of `members` networks, and give the ranker's scores.
+void expect_tensors_of(const OnlineRanker& ranker, const NetworkShape& shape, std::int64_t members = 0) {
+  const bool ensemble = members > 0;
+  members = std::max<std::int64_t>(members, 1);
+  const ModelTensors model = ranker.model();
   std::size_t at = 0;
   for (std::int64_t member = 0; member < members; ++member) {
     const std::string prefix = ensemble ? "members." + std::to_string(member) + "." : "";
@@ -237,12 +218,10 @@ TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
     }
   }
   EXPECT_EQ(at, model.tensors.size());
-  // What those tensors make of documents is what the ranker says.
-  const std::vector<double> theta = in_double(flat_theta(*ranker));
+  // The ranker says what those tensors make of documents.
+  const std::vector<double> theta = in_double(flat_theta(ranker));
   const FeatureMatrix docs = world().query(4).features;
-  std::vector<float> scores(docs.docs);
-  ExecutionContext context;
-  ranker->score(context, docs, scores);
+  const std::vector<float> scores = scores_of(ranker, docs);
   const auto p = static_cast<std::ptrdiff_t>(shape.parameters());
   for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
     double mean = 0.0;
@@ -256,6 +235,14 @@ TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
     // Float32: sums of eight terms, whose inner sums cancel by no more than a factor of ten here.
     EXPECT_NEAR(scores[doc], mean, 1e-5 * (1.0 + magnitude));
   }
+}
+
+TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
+  const RankerSettings settings = neural_settings(GetParam());
+  const auto ranker = make();
+  play(*ranker, 1, 10);
+  expect_tensors_of(*ranker, network_shape(settings.network, kWorldFeatures),
+                    settings.kind == RankerKind::kP2NeurRank ? settings.posterior.members : 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, NeuralRankersTest, testing::ValuesIn(neural_names()),
@@ -470,60 +457,6 @@ TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
   }
 }
 
-/// The widths of query 1 after one round on it, and those of a posterior that saw the round's pairs at
-/// `theta`.
-void expect_pairs_observed_at(const RankerSettings& settings, const std::vector<float>& theta,
-                              const OnlineRanker& ranker, std::span<const PreferencePair> pairs,
-                              const RoundDetail& detail) {
-  const std::shared_ptr<const TangentModel> model = make_tangent_model(settings.network, kWorldFeatures);
-  PosteriorSpec spec;
-  spec.shape = model->tangent_shape();
-  spec.lambda = settings.posterior.lambda;
-  spec.scale = covariance_scale(settings.network);
-  const auto posterior = make_posterior(spec);
-  const FeatureMatrix docs = world().query(1).features;
-  ExecutionContext context;
-  std::vector<float> factors(static_cast<std::size_t>(docs.docs * spec.shape.factors()));
-  std::vector<float> scores(static_cast<std::size_t>(docs.docs));
-  std::vector<float> magnitudes(scores.size());
-  const auto factors_at = [&](const std::vector<float>& at) {
-    model->find_factors(context, at, docs, factors, scores, magnitudes);
-    return TangentFactors{factors.data(), docs.docs};
-  };
-  posterior->observe(context, factors_at(theta), pairs);
-  std::vector<double> expected(static_cast<std::size_t>(docs.docs * docs.docs));
-  posterior->width_sq(context, factors_at(flat_theta(ranker)), expected);
-  ASSERT_EQ(detail.width_sq.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    ASSERT_NEAR(detail.width_sq[i], expected[i], 1e-10 * (1.0 + expected[i]));
-}
-
-TEST(ConfidentNetworkTest, ObservesAtTheParametersBeforeOrAfterTraining) {
-  std::vector<double> widths_before;
-  for (const ObserveAt observe_at : {ObserveAt::kBefore, ObserveAt::kAfter}) {
-    RankerSettings settings = neural_settings("dual");
-    settings.posterior.observe_at = observe_at;
-    const auto ranker = make_neural(settings, kWorldFeatures);
-    const std::vector<float> first = flat_theta(*ranker);
-    TestContext context;
-    const std::vector<std::int32_t> shown = {0, 1, 2, 3, 4, 5};
-    const std::vector<std::uint8_t> clicks = {0, 1, 0, 1, 0, 0};
-    const LearnReport report = ranker->learn(context.round, {1, world().query(1), shown, clicks});
-    const std::vector<PreferencePair> pairs(report.pairs.begin(), report.pairs.end());
-    ASSERT_FALSE(pairs.empty());
-    RoundDetail detail;
-    ranker->rank(context.round, world().query(1), 2);
-    ranker->describe(world().query(1), true, detail);
-    const bool before = observe_at == ObserveAt::kBefore;
-    expect_pairs_observed_at(settings, before ? first : flat_theta(*ranker), *ranker, pairs, detail);
-    if (before) {
-      widths_before.assign(detail.width_sq.begin(), detail.width_sq.end());
-    } else {
-      EXPECT_NE(std::vector<double>(detail.width_sq.begin(), detail.width_sq.end()), widths_before);
-    }
-  }
-}
-
 /// Adam's first step moves a parameter by the learning rate at most.
 TEST(NetworkLearnerTest, StartsWhereRestartSays) {
   for (const std::string protocol : {"dual", "reference"}) {
@@ -612,10 +545,9 @@ TEST(P2NeurRankTest, OneMemberMakesEveryOrderCertain) {
   const auto ranker = make_neural(settings, kWorldFeatures);
   TestContext context;
   for (std::uint32_t round = 1; round <= 20; ++round) play_round(*ranker, context.round, world(), round);
-  const QueryDocs query = world().query(0);
-  const auto list = ranker->rank(context.round, query, 21);
+  const auto list = ranker->rank(context.round, world().query(0), 21);
   RoundDetail detail;
-  ranker->describe(query, true, detail);
+  ranker->describe(world().query(0), true, detail);
   // Every order is certain, so that the list is the one by score.
   EXPECT_EQ(list.certainty.value().certain_pairs, list.certainty.value().shown_pairs);
   for (std::size_t rank = 1; rank < list.docs.size(); ++rank) {
@@ -632,9 +564,49 @@ TEST(P2NeurRankTest, RefusesTheStateOfAnotherEnsemble) {
   const std::string state = play(*three, 1, 5).state;
   settings.posterior.members = 2;
   const auto two = make_neural(settings, kWorldFeatures);
-  StateReader reader(state, "memory");
-  EXPECT_ANY_THROW(two->load(reader));
+  EXPECT_ANY_THROW(load_state(*two, state));
 }
+
+// The methods of the literature that follow a gradient or try neighbours of θ, on networks.
+
+class NetworkFormsTest : public testing::TestWithParam<std::string> {};
+
+/// A tiny world that a linear function separates, and a user who clicks on what is relevant.
+TEST_P(NetworkFormsTest, LearnsSeparableData) {
+  const std::string& name = GetParam();
+  const RankerKind kind = *value_named<RankerKind>(name.substr(0, name.find('_')));
+  const Parameterisation parameterisation =
+      name.ends_with("ntk") ? Parameterisation::kNtk : Parameterisation::kStandard;
+  const SmallWorld small(94, 6, 12, kWorldFeatures);
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kReference);
+  settings.name = name;
+  settings.network = {.network = NetworkForm::kMlp, .width = 8, .parameterisation = parameterisation};
+  // A step in some 50 parameters goes in another direction than any other: dueling takes larger ones.
+  if (kind == RankerKind::kDbgd || kind == RankerKind::kMgd) settings.trainer.learning_rate = 0.1;
+  const auto ranker = make_neural(settings, kWorldFeatures);
+  const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
+  EXPECT_EQ(ranker->parameters(), shape.parameters());
+  // It starts where the other rankers of this shape start.
+  EXPECT_EQ(flat_theta(*ranker),
+            first_parameters(settings.network, shape, test_keys().key(Purpose::kInitialisation)));
+  const double untrained = small.ndcg(*ranker, 10);
+  TestContext context;
+  for (std::uint32_t round = 1; round <= 1500; ++round) {
+    const QueryDocs query = small.query_of(round);
+    play_list(*ranker, context.round, query, round, 10,
+              [&](const ShownDocs& shown) { return small.perfect_clicks(query.query, shown); });
+  }
+  const double trained = small.ndcg(*ranker, 10);
+  // A third of the documents is relevant: a random order has an NDCG of about a half.
+  EXPECT_GT(trained, 0.85) << "from " << untrained;
+  EXPECT_GT(trained, untrained + 0.05);
+  expect_tensors_of(*ranker, shape);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, NetworkFormsTest,
+                         testing::Values("pdgd_standard", "pdgd_ntk", "dbgd_standard", "mgd_standard",
+                                         "mgd_ntk", "ranknet_standard", "ranknet_ntk"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace olrank

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <Eigen/Dense>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -26,20 +27,8 @@ inline NetworkModel network_of(const NetworkShape& shape) {
 /// f(x; θ), and g(x) = ∇_θ f where `gradient` is not null.
 inline double plain_network(const NetworkShape& shape, const std::vector<double>& theta, const float* x,
                             std::vector<double>* gradient) {
-  std::vector<std::vector<double>> h = {{x, x + shape.inputs}};
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    std::vector<double> z;
-    for (std::int64_t r = 0; r < layer.rows; ++r) {
-      double sum = layer.has_bias() ? theta[layer.bias + r] : 0.0;
-      for (std::int64_t c = 0; c < layer.columns; ++c) {
-        sum += theta[layer.weight + r * layer.columns + c] * h.back()[c];
-      }
-      z.push_back(l + 1 < shape.depth ? std::max(sum, 0.0) : shape.output_scale * sum);
-    }
-    h.push_back(z);
-  }
-  const double score = h.back().front();
+  std::vector<std::vector<double>> h;
+  const double score = slow_score(shape, theta, x, &h).score;
   if (gradient == nullptr) return score;
   gradient->assign(theta.size(), 0.0);
   std::vector<double> delta = {shape.output_scale};
@@ -95,6 +84,43 @@ inline double plain_loss(const NetworkShape& shape, const std::vector<double>& t
   if (gradient != nullptr) *gradient = sum;
   return loss;
 }
+
+/// λ_max(Σ g gᵀ)/4 of pairs at θ.
+inline double plain_curvature(const NetworkShape& shape, const std::vector<double>& theta,
+                              std::span<const PlainPair> pairs) {
+  const auto p = static_cast<Eigen::Index>(theta.size());
+  Eigen::MatrixXd rows(std::ssize(pairs), p);
+  std::vector<double> up;
+  std::vector<double> down;
+  for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
+    plain_network(shape, theta, pairs[pair].winner, &up);
+    plain_network(shape, theta, pairs[pair].loser, &down);
+    rows.row(static_cast<Eigen::Index>(pair)) = Eigen::Map<const Eigen::RowVectorXd>(up.data(), p) -
+                                                Eigen::Map<const Eigen::RowVectorXd>(down.data(), p);
+  }
+  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(rows.transpose() * rows).eigenvalues()[p - 1] / 4.0;
+}
+
+/// Adam by the formula, with β of 0.9 and 0.999.
+struct PlainAdam {
+  explicit PlainAdam(std::size_t parameters) : mean(parameters), square(parameters) {}
+
+  template <class Parameter>
+  void step(double rate, const std::vector<double>& gradient, std::vector<Parameter>& theta) {
+    ++number;
+    for (std::size_t k = 0; k < theta.size(); ++k) {
+      mean[k] = 0.9 * mean[k] + 0.1 * gradient[k];
+      square[k] = 0.999 * square[k] + 0.001 * gradient[k] * gradient[k];
+      theta[k] = static_cast<Parameter>(
+          theta[k] - rate * mean[k] / (1.0 - std::pow(0.9, number)) /
+                         (std::sqrt(square[k] / (1.0 - std::pow(0.999, number))) + 1e-8));
+    }
+  }
+
+  std::vector<double> mean;
+  std::vector<double> square;
+  int number = 0;
+};
 
 /// Documents of a few queries, and pairs of them that go into a history and into a plain list.
 class PairWorld {

@@ -71,6 +71,35 @@ inline RankerSettings neural_settings(const std::string& name) {
   return settings;
 }
 
+/// Linear rankers with certain orders, and click models.
+inline const std::vector<std::string>& linear_names() {
+  static const std::vector<std::string> names =
+      words_of("pairrank pairrank_growth p2linrank p2linrank_growth clickgp");
+  return names;
+}
+
+/// Finds the settings of a ranker by its name in one of the three lists.
+inline RankerSettings settings_named(const std::string& name) {
+  const auto is_of = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is_of(neural_names())) return neural_settings(name);
+  RankerSettings settings =
+      is_of(bandit_names())
+          ? bandit_settings(name)
+          : RankerSettings::defaults(*value_named<RankerKind>(name.substr(0, name.find('_'))),
+                                     ProtocolName::kRecommended);
+  settings.name = name;
+  settings.network.network = NetworkForm::kLinear;
+  settings.posterior.members = 3;
+  if (name.ends_with("growth")) {
+    settings.trainer.retrain = Retrain::kGrowth;
+    settings.trainer.replay = 32;
+    settings.feedback.pairs = PairRule::kAll;
+  }
+  return settings;
+}
+
 inline TrialKeys test_keys() {
   return TrialKeys::of(1, 1, "test");
 }
@@ -80,7 +109,7 @@ inline std::unique_ptr<OnlineRanker> make_neural(const RankerSettings& settings,
   return make_ranker(settings, features, test_keys(), cutoff);
 }
 
-/// What happened in a round.
+/// Holds what happened in a round.
 struct RecordedRound {
   std::vector<std::int32_t> shown;
   std::vector<std::uint8_t> clicks;
@@ -116,23 +145,24 @@ struct Course {
 
 inline Course play_course(OnlineRanker& ranker, const SmallWorld& world, std::uint32_t first,
                           std::uint32_t last, int threads = 1) {
-  ExecutionContext execution(threads);
-  StageClock clock;
-  RoundContext context{execution, clock};
+  TestContext context(threads);
   Course course;
   for (std::uint32_t round = first; round <= last; ++round)
-    course.rounds.push_back(play_round(ranker, context, world, round));
+    course.rounds.push_back(play_round(ranker, context.round, world, round));
   course.state = state_of(ranker);
   return course;
 }
 
-/// All tensors of a model one after another: of an ensemble, member after member.
-inline std::vector<float> flat_theta(const OnlineRanker& ranker) {
-  std::vector<float> theta;
-  const ModelTensors model = ranker.model();
-  for (const auto& tensor : model.tensors)
-    theta.insert(theta.end(), tensor.values.begin(), tensor.values.end());
-  return theta;
+/// Rankers of these settings come to the same lists and bits on any number of threads and after restarts.
+inline void expect_same_bits(const RankerSettings& settings, const SmallWorld& world, std::uint32_t last,
+                             const std::vector<std::uint32_t>& stops) {
+  const auto play = [&](OnlineRanker& ranker, std::uint32_t from, std::uint32_t to, int threads) {
+    std::vector<ShownDocs> lists;
+    for (const RecordedRound& round : play_course(ranker, world, from, to, threads).rounds)
+      lists.push_back(round.shown);
+    return lists;
+  };
+  expect_same_bits([&] { return make_neural(settings, world.features()); }, play, last, stops);
 }
 
 }  // namespace olrank

@@ -51,7 +51,7 @@ class RawWorld {
 
 constexpr std::int64_t kDocsOfQuery = 12;
 
-/// Of round 0, 1, …: one to four.
+/// Returns the pairs of round 0, 1, …: one to four.
 std::vector<PreferencePair> pairs_of_round(std::uint64_t round) {
   std::vector<PreferencePair> pairs;
   for (std::int32_t i = 0; i < 1 + static_cast<std::int32_t>(round % 4); ++i)

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/posterior/posterior.h"
-#include "models/posterior/posterior_memory.h"
 #include "tests/core/ops/network_fixture.h"
 
 namespace olrank {
@@ -147,7 +146,7 @@ inline double largest_relative_error(const std::vector<double>& actual, const Ei
 }
 
 inline std::vector<double> posterior_widths(Posterior& posterior, ExecutionContext& context,
-                                            const NetworkShape& shape, const std::vector<float>& docs) {
+                                            const TangentShape& shape, const std::vector<float>& docs) {
   const TangentFactors view = view_of(shape, docs);
   std::vector<double> width_sq(view.docs * view.docs, -1.0);
   posterior.width_sq(context, view, width_sq);
@@ -199,13 +198,6 @@ inline PosteriorSpec posterior_spec(const NetworkShape& shape, const PosteriorVa
   spec.budget = 50;
   spec.checks.every = 40;
   return spec;
-}
-
-/// The number of pairs from which the primal form is cheaper.
-inline std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs) {
-  std::int64_t pairs = 1;
-  while (dual_operations(shape, pairs, docs, 4) < primal_operations(shape, 0, docs, 4)) ++pairs;
-  return pairs;
 }
 
 }  // namespace olrank

@@ -41,6 +41,8 @@ RankerSettings settings_of(const std::string& name) {
   if (has("none")) settings.posterior.covariance = Covariance::kNone;
   if (has("theory")) settings.explore.alpha_schedule = AlphaSchedule::kTheory;
   if (has("blocks")) settings.explore.list = ListRule::kBlocks;
+  if (has("blocks_certain")) settings.explore.list = ListRule::kBlocksCertain;
+  if (has("greedy")) settings.explore.list = ListRule::kGreedy;
   if (has("inducing")) {
     settings.posterior.covariance = Covariance::kInducing;
     settings.posterior.budget = 40;
@@ -73,24 +75,31 @@ struct List {
   std::vector<std::int32_t> docs;
   std::vector<float> scores;
   std::int64_t certain_pairs = -1;
+  std::vector<double> propensity;  // of the shown ranks
   friend bool operator==(const List&, const List&) = default;
 };
+
+std::vector<double> shown_part(std::span<const double> propensity) {
+  const auto shown = propensity.first(std::min<std::size_t>(propensity.size(), kListCutoff));
+  return {shown.begin(), shown.end()};
+}
 
 List of_ranker(OnlineRanker& ranker, std::uint32_t round) {
   TestContext context;
   const QueryDocs query = world().query_of(round);
   const RankedList list = ranker.rank(context.round, query, round);
-  List made{{list.docs.begin(), list.docs.end()}, std::vector<float>(20), -1};
-  if (list.certainty) made.certain_pairs = list.certainty->certain_pairs;
-  ranker.score(context.execution, query.features, made.scores);
-  return made;
+  return {{list.docs.begin(), list.docs.end()},
+          scores_of(ranker, query.features),
+          list.certainty ? list.certainty->certain_pairs : -1,
+          shown_part(list.propensity)};
 }
 
 List of_frozen(const FrozenRanker& frozen, std::uint32_t round, bool explore = true) {
   ExecutionContext context;
   Ranking ranking;
   frozen.rank(context, {world().query_of(round).features, kListCutoff, round, explore}, ranking);
-  return {ranking.list, ranking.scores, ranking.certainty ? ranking.certainty->certain_pairs : -1};
+  return {ranking.list, ranking.scores, ranking.certainty ? ranking.certainty->certain_pairs : -1,
+          shown_part(ranking.propensity)};
 }
 
 class FrozenRankerTest : public testing::TestWithParam<std::string> {};
@@ -147,13 +156,15 @@ TEST_P(FrozenRankerTest, RanksByScoreWithoutExploration) {
   for (std::size_t rank = 1; rank < list.docs.size(); ++rank) {
     EXPECT_GE(list.scores[list.docs[rank - 1]], list.scores[list.docs[rank]]);
   }
+  EXPECT_EQ(list.propensity, std::vector<double>(kListCutoff, 1.0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FrozenRankerTest,
-                         testing::Values("pairrank", "pairrank_diagonal_theory", "p2lin", "p2neur",
-                                         "net_dual", "net_primal_theory", "net_auto_blocks_refine",
-                                         "net_diagonal", "net_of_inverse", "net_none", "lambda", "pdgd",
-                                         "epsilon", "lambda_inducing"),
+                         testing::Values("pairrank", "pairrank_blocks_certain", "pairrank_greedy",
+                                         "pairrank_diagonal_theory", "p2lin", "p2neur", "net_dual",
+                                         "net_primal_theory", "net_auto_blocks_refine", "net_diagonal",
+                                         "net_of_inverse", "net_none", "lambda", "pdgd", "epsilon",
+                                         "lambda_inducing"),
                          [](const auto& info) { return info.param; });
 
 TEST(FrozenRanker, IsNullWhenListsBelongToTheirRound) {
@@ -162,7 +173,7 @@ TEST(FrozenRanker, IsNullWhenListsBelongToTheirRound) {
   EXPECT_EQ(ranker->freeze(), nullptr);
 }
 
-// The same documents under numbers of their own, in another order within the round: repetitions fold.
+// Documents with numbers of their own come back in another order within the round: repetitions fold.
 TEST(QueryDocs, FoldsPairsByDocumentNumber) {
   for (const std::string name : {"pairrank", "net_dual"}) {
     const auto in_order = make(name);
@@ -200,18 +211,11 @@ TEST(RankerStart, StartsFromTheParametersOfAModel) {
   RankerSettings settings = settings_of("net_dual");
   const auto taught = make_ranker(settings, 5, TrialKeys::of(3, 1, "a"), kListCutoff);
   teach(*taught, 1, 20);
-  std::vector<float> theta;
-  for (const auto& tensor : taught->model().tensors)
-    theta.insert(theta.end(), tensor.values.begin(), tensor.values.end());
-  const std::vector<std::vector<float>> thetas = {theta};
+  const std::vector<std::vector<float>> thetas = {flat_theta(*taught)};
   const auto started =
       make_ranker(settings, 5, TrialKeys::of(9, 1, "b"), kListCutoff, {.first_thetas = thetas});
-  ExecutionContext context;
-  std::vector<float> before(20);
-  std::vector<float> after(20);
-  taught->score(context, world().query(2).features, before);
-  started->score(context, world().query(2).features, after);
-  EXPECT_EQ(before, after);
+  const FeatureMatrix docs = world().query(2).features;
+  EXPECT_EQ(scores_of(*taught, docs), scores_of(*started, docs));
 
   EXPECT_THROW(make_ranker(settings, 6, TrialKeys{}, kListCutoff, {.first_thetas = thetas}),
                InvalidArgument);

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
-#include "recommend/factors/efm.h"
 #include "recommend/factors/factor_matrix.h"
 #include "recommend/mter/mter_step.h"
-#include "recommend/synthetic_factors.h"
+#include "recommend/synthetic_reviews.h"
+#include "tests/recommend/trees/tree_world.h"
 
 namespace olrank {
 namespace {
@@ -23,16 +23,10 @@ TEST(PairDrawsTest, DrawsOnlyPreferencesAndEveryReviewAsOften) {
     for (int item = 0; item < 5; ++item)
       reviews.add(by, (3 * user + 4 * item) % 30, static_cast<float>(1 + item), {});
   }
-  std::vector<std::int64_t> all(reviews.size());
-  for (std::int64_t review = 0; review < reviews.size(); ++review) all[review] = review;
-  const TrainingData data = make_training_data(reviews, all);
+  const TrainingData data = training_on_all(reviews);
   const PairDraws draws(data.by_user, 30);
   const auto rating = [&](std::int32_t user, std::int32_t item) {
-    const auto own = data.by_user.others_of(user);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      if (own[i] == item) return data.by_user.ratings_of(user)[i];
-    }
-    return 0.0F;
+    return rating_of(data.by_user, user, item).value_or(0.0F);
   };
   std::map<std::pair<int, int>, int> winners;
   bool rated_loser = false;
@@ -73,24 +67,16 @@ TEST(RowIndexTest, GroupsSamplesInTheirOrder) {
   RowIndex index;
   const std::vector<std::int32_t> rows = {2, 0, -1, 2, 4, 0};
   index.build(rows, 5);
-  EXPECT_EQ(std::vector<std::int32_t>(index.samples_of(0).begin(), index.samples_of(0).end()),
-            (std::vector<std::int32_t>{1, 5}));
-  EXPECT_TRUE(index.samples_of(1).empty());
-  EXPECT_EQ(std::vector<std::int32_t>(index.samples_of(2).begin(), index.samples_of(2).end()),
-            (std::vector<std::int32_t>{0, 3}));
-  EXPECT_EQ(index.samples_of(4).size(), 1U);
+  const std::vector<std::vector<std::int32_t>> wanted = {{1, 5}, {}, {0, 3}, {}, {4}};
+  for (std::size_t row = 0; row < wanted.size(); ++row)
+    EXPECT_TRUE(std::ranges::equal(index.samples_of(static_cast<std::int64_t>(row)), wanted[row])) << row;
 }
 
 TEST(AdagradTest, FollowsTheFormulaAndProjects) {
   std::vector<float> gradient(33);
-  std::vector<float> theta(33);
-  std::vector<float> squares(33, 0.5F);
-  for (int i = 0; i < 33; ++i) {
-    gradient[i] = 0.1F * static_cast<float>(i - 16);
-    theta[i] = 0.05F;
-  }
-  std::vector<float> moved = theta;
-  std::vector<float> seen = squares;
+  for (int i = 0; i < 33; ++i) gradient[i] = 0.1F * static_cast<float>(i - 16);
+  std::vector<float> moved(33, 0.05F);
+  std::vector<float> seen(33, 0.5F);
   adagrad_step(0.1F, true, gradient.data(), seen.data(), moved.data(), 33);
   for (int i = 0; i < 33; ++i) {
     const double square = 0.5 + double{gradient[i]} * gradient[i];
@@ -128,35 +114,45 @@ TEST(NonnegativeRowTest, SolutionsMeetTheConditionsOfTheMinimum) {
 /// A small problem whose batches hold every entry once, so that an iteration's gradient is the objective's.
 class MterStepTest : public testing::TestWithParam<MterForm> {
  protected:
-  MterStepTest() {
-    ExecutionContext context;
-    PlantedFactors planted;
-    planted.users = 12;
-    planted.items = 10;
-    planted.features = 5;
-    planted.phrases = 4;
-    planted.reviews = 40;
-    planted.dimension = 3;
-    reviews_ = make_factor_reviews(context, planted);
-    std::vector<std::int64_t> all(reviews_.size());
-    for (std::int64_t review = 0; review < reviews_.size(); ++review) all[review] = review;
-    data_ = make_training_data(reviews_, all);
-    settings_.user_dimension = 5;
-    settings_.item_dimension = 4;
-    settings_.feature_dimension = 3;
-    settings_.phrase_dimension = 6;
-    settings_.dimension = 5;
-    settings_.factor_penalty = 0.3;
-    settings_.core_penalty = 0.2;
-    settings_.pair_weight = 1.7;
-    settings_.pairs = 600;
-    tensors_ = make_mter_tensors(data_);
-  }
-
   MterParameters started(MterForm form) const {
     MterParameters parameters(form, settings_, data_.counts());
     parameters.start(3, 5.0);
     return parameters;
+  }
+
+  MterStep step() const { return {settings_, tensors_, draws_, data_.counts(), 1}; }
+
+  /// Visits the gradient of each row: which matrix has it, the row, its gradient and its step size, and
+  /// whether a place of the row is one of its numbers, not padding.
+  template <class Visit>
+  void visit_gradients(const MterStep& step, const MterParameters& p, const Visit& visit) const {
+    using Matrix = std::function<FactorMatrix&(MterParameters&)>;
+    std::vector<float> gradient(static_cast<std::size_t>(p.width() * p.width()));
+    for (std::size_t side = 0; side < kMterSides; ++side) {
+      const auto s = static_cast<MterSide>(side);
+      const auto is_number = [&p, s](std::int64_t i) { return i < p.columns(s); };
+      for (std::int64_t row = 0; row < p.rows(s); ++row) {
+        step.shared_gradient(p, s, row, gradient.data());
+        visit(Matrix([side](MterParameters& q) -> FactorMatrix& { return q.shared[side]; }), row, gradient,
+              settings_.learning_rate, is_number);
+        for (std::size_t task = 0; task < kMterTasks && p.form == MterForm::kSplit; ++task) {
+          if (!task_has(task, s)) continue;
+          step.own_gradient(p, task, s, row, gradient.data());
+          visit(Matrix([=](MterParameters& q) -> FactorMatrix& { return q.own[task][side]; }), row,
+                gradient, settings_.learning_rate, is_number);
+        }
+      }
+    }
+    for (std::size_t task = 0; task < kMterTasks && p.form == MterForm::kTucker; ++task) {
+      const auto is_number = [&p, task](std::int64_t i) {
+        return i / p.width() < p.columns(kRowSide[task]) && i % p.width() < p.columns(kColumnSide[task]);
+      };
+      for (std::int64_t layer = 0; layer < p.cores[task].rows; ++layer) {
+        step.core_gradient(p, task, layer, gradient.data());
+        visit(Matrix([task](MterParameters& q) -> FactorMatrix& { return q.cores[task]; }), layer, gradient,
+              settings_.core_learning_rate, is_number);
+      }
+    }
   }
 
   /// The definition: sums over all products.
@@ -191,6 +187,7 @@ class MterStepTest : public testing::TestWithParam<MterForm> {
     const std::array<const SparseTensor*, 3> tensors = {&tensors_.preferences, &tensors_.user_phrases,
                                                         &tensors_.item_phrases};
     for (std::size_t task = 0; task < 3; ++task) {
+      if (tensors[task]->size() == 0) continue;
       double squares = 0.0;
       for (std::int64_t e = 0; e < tensors[task]->size(); ++e) {
         const double error =
@@ -221,101 +218,101 @@ class MterStepTest : public testing::TestWithParam<MterForm> {
     return loss;
   }
 
-  Reviews reviews_;
-  TrainingData data_;
-  FactorSettings settings_;
-  MterTensors tensors_;
+  ExecutionContext context_;
+  Reviews reviews_ = make_factor_reviews(
+      context_, {.users = 12, .items = 10, .features = 5, .phrases = 4, .reviews = 40, .dimension = 3});
+  TrainingData data_ = training_on_all(reviews_);
+  FactorSettings settings_ = {.dimension = 5,
+                              .user_dimension = 5,
+                              .item_dimension = 4,
+                              .feature_dimension = 3,
+                              .phrase_dimension = 6,
+                              .factor_penalty = 0.3,
+                              .core_penalty = 0.2,
+                              .pair_weight = 1.7,
+                              .pairs = 600};
+  MterTensors tensors_ = make_mter_tensors(data_);
+  PairDraws draws_{data_.by_user, reviews_.names.items.size()};
 };
 
 TEST_P(MterStepTest, GradientsOfEveryBlockAreDifferenceQuotients) {
   MterParameters parameters = started(GetParam());
-  const PairDraws draws(data_.by_user, reviews_.names.items.size());
-  MterStep step(settings_, tensors_, draws, data_.counts(), 1);
-  ExecutionContext context;
-  step.gradients(context, parameters, 0);
-  const std::vector<ItemPair> pairs(step.pairs().pairs().begin(), step.pairs().pairs().end());
-  ASSERT_EQ(step.batch_size(0), tensors_.preferences.size());
-  int checked = 0;
-  const auto check = [&](float& value, float gradient) {
-    const float kept = value;
-    // Central differences in double err by h²/6 times a third derivative of a few units, and the gradient
-    // by the rounding of floats.
-    constexpr double h = 1e-3;
-    value = kept + static_cast<float>(h);
-    const double up_by = double{value} - kept;
-    const double up = objective(parameters, pairs);
-    value = kept - static_cast<float>(h);
-    const double down_by = kept - double{value};
-    const double down = objective(parameters, pairs);
-    value = kept;
-    const double quotient = (up - down) / (up_by + down_by);
-    EXPECT_NEAR(gradient, quotient, 2e-5 + 2e-4 * std::fabs(quotient));
-    ++checked;
-  };
-  std::vector<float> gradient(static_cast<std::size_t>(parameters.width() * parameters.width()));
-  for (std::size_t side = 0; side < kMterSides; ++side) {
-    const auto s = static_cast<MterSide>(side);
-    for (std::int64_t row = 0; row < parameters.rows(s); row += 3) {
-      step.shared_gradient(parameters, s, row, gradient.data());
-      for (std::int64_t i = 0; i < parameters.columns(s); ++i)
-        check(parameters.shared[side].row(row)[i], gradient[i]);
-      for (std::int64_t i = parameters.columns(s); i < parameters.width(); ++i)
-        EXPECT_EQ(gradient[i], 0.0F);
-      for (std::size_t task = 0; task < kMterTasks && GetParam() == MterForm::kSplit; ++task) {
-        if (!task_has(task, s)) continue;
-        step.own_gradient(parameters, task, s, row, gradient.data());
-        for (std::int64_t i = 0; i < parameters.columns(s); i += 2)
-          check(parameters.own[task][side].row(row)[i], gradient[i]);
-      }
-    }
+  for (const bool alone : {false, true}) {  // one tensor without pairs
+    if (alone) tensors_.user_phrases = tensors_.item_phrases = {};
+    if (alone) settings_.pair_weight = 0.0;
+    MterStep step = this->step();
+    step.gradients(context_, parameters, 0);
+    const auto pairs = step.pairs().pairs();
+    ASSERT_EQ(step.batch_size(0), tensors_.preferences.size());
+    int numbers = 0;
+    const auto check = [&](float& value, float gradient) {
+      const float kept = value;
+      // Central differences in double err by h²/6 times a third derivative of a few units, and the gradient
+      // by the rounding of floats.
+      value = kept + 1e-3F;
+      const double up_by = double{value} - kept;
+      const double up = objective(parameters, pairs);
+      value = kept - 1e-3F;
+      const double quotient = (up - objective(parameters, pairs)) / (up_by + (kept - double{value}));
+      value = kept;
+      EXPECT_NEAR(gradient, quotient, 2e-5 + 2e-4 * std::fabs(quotient));
+    };
+    visit_gradients(step, parameters,
+                    [&](const auto& matrix, std::int64_t row, std::span<const float> gradient, double,
+                        const auto& is_number) {
+                      for (std::int64_t i = 0; i < matrix(parameters).width; ++i) {
+                        if (!is_number(i)) {
+                          EXPECT_EQ(gradient[i], 0.0F);
+                        } else if (++numbers % 3 == 0) {
+                          check(matrix(parameters).row(row)[i], gradient[i]);
+                        }
+                      }
+                    });
+    EXPECT_GT(numbers, 150);
   }
-  for (std::size_t task = 0; task < kMterTasks && GetParam() == MterForm::kTucker; ++task) {
-    for (std::int64_t layer = 0; layer < parameters.cores[task].rows; ++layer) {
-      step.core_gradient(parameters, task, layer, gradient.data());
-      for (std::int64_t i = 0; i < parameters.cores[task].width; i += 7) {
-        const bool padded = i / parameters.width() >= parameters.columns(kRowSide[task]) ||
-                            i % parameters.width() >= parameters.columns(kColumnSide[task]);
-        if (padded) {
-          EXPECT_EQ(gradient[i], 0.0F);
-        } else {
-          check(parameters.cores[task].row(layer)[i], gradient[i]);
-        }
-      }
-    }
-  }
-  EXPECT_GT(checked, 50);
 }
 
-TEST_P(MterStepTest, StepsKeepEverythingNonNegativeAndLowerTheLoss) {
+/// With the gradients above, they make MTER of one tensor without pairs a plain non-negative fit.
+TEST_P(MterStepTest, UpdatesAreProjectedStepsOfAdagradOnTheGradients) {
   MterParameters parameters = started(GetParam());
-  const PairDraws draws(data_.by_user, reviews_.names.items.size());
-  MterStep step(settings_, tensors_, draws, data_.counts(), 1);
-  ExecutionContext context;
-  step.gradients(context, parameters, 0);
+  MterStep step = this->step();
+  for (std::uint32_t iteration = 0; iteration < 4; ++iteration) {
+    step.gradients(context_, parameters, iteration);
+    MterParameters before = parameters;
+    step.update(context_, parameters);
+    visit_gradients(
+        step, before,
+        [&](const auto& matrix, std::int64_t row, std::span<const float> gradient, double rate,
+            const auto&) {
+          const FactorMatrix& old = matrix(before);
+          for (std::int64_t i = 0; i < old.width; ++i) {
+            const double square = old.squares[row * old.width + i] + double{gradient[i]} * gradient[i];
+            EXPECT_NEAR(matrix(parameters).row(row)[i],
+                        std::max(old.row(row)[i] - rate * gradient[i] / std::sqrt(square + 1e-12), 0.0),
+                        1e-6);
+          }
+        });
+  }
+}
+
+TEST_P(MterStepTest, StepsLowerTheLoss) {
+  MterParameters parameters = started(GetParam());
+  MterStep step = this->step();
+  step.gradients(context_, parameters, 0);
   const std::vector<ItemPair> pairs(step.pairs().pairs().begin(), step.pairs().pairs().end());
   const double before = objective(parameters, pairs);
-  const auto non_negative = [](const FactorMatrix& matrix) {
-    return std::all_of(matrix.values.begin(), matrix.values.end(), [](float v) { return v >= 0.0F; });
-  };
   for (std::uint32_t iteration = 0; iteration < 100; ++iteration) {
-    step.gradients(context, parameters, iteration);
-    step.update(context, parameters);
-    for (const FactorMatrix& matrix : parameters.shared) ASSERT_TRUE(non_negative(matrix));
-    for (const auto& task : parameters.own) {
-      for (const FactorMatrix& matrix : task) ASSERT_TRUE(non_negative(matrix));
-    }
-    for (const FactorMatrix& core : parameters.cores) ASSERT_TRUE(non_negative(core));
+    step.gradients(context_, parameters, iteration);
+    step.update(context_, parameters);
   }
   EXPECT_LT(objective(parameters, pairs), 0.8 * before);
 }
 
 TEST_P(MterStepTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   std::vector<MterParameters> trained;
+  settings_.batch = 37;
   for (const int threads : {1, 2, 4}) {
-    FactorSettings settings = settings_;
-    settings.batch = 37;
-    const PairDraws draws(data_.by_user, reviews_.names.items.size());
-    MterStep step(settings, tensors_, draws, data_.counts(), 1);
+    MterStep step = this->step();
     ExecutionContext context(threads);
     trained.push_back(started(GetParam()));
     for (std::uint32_t iteration = 0; iteration < 20; ++iteration) {
@@ -331,88 +328,6 @@ TEST_P(MterStepTest, GivesTheSameBitsOnAnyNumberOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, MterStepTest,
                          testing::Values(MterForm::kTucker, MterForm::kShared, MterForm::kSplit));
-
-/// With λ_B = 0 and one tensor, MTER is a non-negative Tucker fit: projected AdaGrad on dense arrays in
-/// double, written down from the definition, takes the same steps.
-TEST_F(MterStepTest, OneTensorWithoutPairsIsAPlainNonnegativeTuckerFit) {
-  settings_.pair_weight = 0.0;
-  settings_.factor_penalty = settings_.core_penalty = 0.0;
-  MterTensors alone = tensors_;
-  alone.user_phrases = alone.item_phrases = {};
-  MterParameters parameters = started(MterForm::kTucker);
-  const std::int64_t width = parameters.width();
-  // The plain fit's own arrays.
-  const std::array<std::int64_t, 3> columns = {5, 4, 3};
-  const std::array<MterSide, 3> sides = {MterSide::kUser, MterSide::kItem, MterSide::kFeature};
-  std::array<std::vector<double>, 3> factors;
-  for (std::size_t s = 0; s < 3; ++s) {
-    for (std::int64_t row = 0; row < parameters.rows(sides[s]); ++row) {
-      for (std::int64_t i = 0; i < columns[s]; ++i)
-        factors[s].push_back(parameters.shared[static_cast<std::size_t>(sides[s])].row(row)[i]);
-    }
-  }
-  std::vector<double> core(5 * 4 * 3);
-  const auto at = [](std::int64_t r, std::int64_t t, std::int64_t v) { return (r * 4 + t) * 3 + v; };
-  for (std::int64_t r = 0; r < 5; ++r)
-    for (std::int64_t t = 0; t < 4; ++t)
-      for (std::int64_t v = 0; v < 3; ++v) core[at(r, t, v)] = parameters.cores[0].row(v)[r * width + t];
-  std::array<std::vector<double>, 3> squares;
-  for (std::size_t s = 0; s < 3; ++s) squares[s].assign(factors[s].size(), 0.0);
-  std::vector<double> core_squares(core.size(), 0.0);
-
-  const PairDraws draws(data_.by_user, reviews_.names.items.size());
-  MterStep step(settings_, alone, draws, data_.counts(), 1);
-  ExecutionContext context;
-  const SparseTensor& x = alone.preferences;
-  for (std::uint32_t iteration = 0; iteration < 15; ++iteration) {
-    step.gradients(context, parameters, iteration);
-    step.update(context, parameters);
-    std::array<std::vector<double>, 3> slopes;
-    for (std::size_t s = 0; s < 3; ++s) slopes[s].assign(factors[s].size(), 0.0);
-    std::vector<double> core_slopes(core.size(), 0.0);
-    for (std::int64_t e = 0; e < x.size(); ++e) {
-      const double* const u = &factors[0][x.row[e] * 5];
-      const double* const i = &factors[1][x.column[e] * 4];
-      const double* const f = &factors[2][x.feature[e] * 3];
-      double sum = 0.0;
-      for (int r = 0; r < 5; ++r)
-        for (int t = 0; t < 4; ++t)
-          for (int v = 0; v < 3; ++v) sum += core[at(r, t, v)] * u[r] * i[t] * f[v];
-      const double slope = 2.0 * (sum - x.value[e]) / static_cast<double>(x.size());
-      for (int r = 0; r < 5; ++r) {
-        for (int t = 0; t < 4; ++t) {
-          for (int v = 0; v < 3; ++v) {
-            slopes[0][x.row[e] * 5 + r] += slope * core[at(r, t, v)] * i[t] * f[v];
-            slopes[1][x.column[e] * 4 + t] += slope * core[at(r, t, v)] * u[r] * f[v];
-            slopes[2][x.feature[e] * 3 + v] += slope * core[at(r, t, v)] * u[r] * i[t];
-            core_slopes[at(r, t, v)] += slope * u[r] * i[t] * f[v];
-          }
-        }
-      }
-    }
-    const auto descend = [&](std::vector<double>& theta, std::vector<double>& seen,
-                             const std::vector<double>& g, double rate) {
-      for (std::size_t k = 0; k < theta.size(); ++k) {
-        seen[k] += g[k] * g[k];
-        theta[k] = std::max(theta[k] - rate * g[k] / std::sqrt(seen[k] + 1e-12), 0.0);
-      }
-    };
-    for (std::size_t s = 0; s < 3; ++s) descend(factors[s], squares[s], slopes[s], settings_.learning_rate);
-    descend(core, core_squares, core_slopes, settings_.core_learning_rate);
-  }
-  // 15 steps of at most 0.1 amplify the rounding of floats (6e-8 a sum) by far less than 1000.
-  for (std::size_t s = 0; s < 3; ++s) {
-    for (std::size_t k = 0; k < factors[s].size(); ++k) {
-      EXPECT_NEAR(parameters.shared[static_cast<std::size_t>(sides[s])].row(
-                      static_cast<std::int64_t>(k) / columns[s])[static_cast<std::int64_t>(k) % columns[s]],
-                  factors[s][k], 1e-3);
-    }
-  }
-  for (std::int64_t r = 0; r < 5; ++r)
-    for (std::int64_t t = 0; t < 4; ++t)
-      for (std::int64_t v = 0; v < 3; ++v)
-        EXPECT_NEAR(parameters.cores[0].row(v)[r * width + t], core[at(r, t, v)], 1e-3);
-}
 
 TEST(MterTensorsTest, ValuesAreThoseOfTheFormulas) {
   EXPECT_DOUBLE_EQ(preference_value(0.0, 5.0), 3.0);

@@ -1,36 +1,19 @@
 #include "tests/recommend/trees/tree_world.h"
 
-#include <numeric>
-
-#include "recommend/trees/fact_training.h"
+#include "recommend/trees/pair_source.h"
 
 namespace olrank {
 
 TreeWorld::TreeWorld(std::int64_t seed) {
   ExecutionContext context;
-  reviews = make_tree_reviews(context, small_trees(seed));
-  std::vector<std::int64_t> all(reviews.size());
-  std::iota(all.begin(), all.end(), 0);
-  data = make_training_data(reviews, all);
+  reviews = make_tree_reviews(context,
+                              {.users = 200, .items = 120, .features = 20, .reviews = 2000, .seed = seed});
+  data = training_on_all(reviews);
   items = factorise_ratings(data.by_user, data.by_item.rows(), {.dimension = kDimension, .passes = 3});
-  std::vector<MentionCount> counts;
-  for (std::int64_t user = 0; user < data.by_user.rows(); ++user) {
-    std::vector<MentionCount> of_user(reviews.names.features.size());
-    for (std::int64_t review = 0; review < reviews.size(); ++review) {
-      if (reviews.user[review] != user) continue;
-      for (const Mention& mention : reviews.mentions_of(review)) {
-        MentionCount& count = of_user[mention.feature];
-        count.row = static_cast<std::int32_t>(user);
-        count.feature = mention.feature;
-        ++(mention.sentiment > 0 ? count.positive : count.negative);
-      }
-    }
-    for (const MentionCount& count : of_user) {
-      if (count.positive + count.negative > 0) counts.push_back(count);
-    }
+  for (std::int64_t user = 0; user < data.by_user.rows(); ++user)
     rows.push_back(static_cast<std::int32_t>(user));
-  }
-  profiles = make_profiles(data.by_user.rows(), reviews.names.features.size(), counts, ProfileKind::kUser);
+  profiles = make_profiles(data.by_user.rows(), reviews.names.features.size(),
+                           count_mentions(data, reviews.user), ProfileKind::kUser);
   thresholds = equal_frequency_thresholds(profiles);
   split.profiles = &profiles;
   split.thresholds = &thresholds;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <vector>
 
 #include "recommend/recommender.h"
@@ -11,14 +14,10 @@
 
 namespace olrank {
 
-inline PlantedTrees small_trees(std::int64_t seed) {
-  PlantedTrees planted;
-  planted.users = 200;
-  planted.items = 120;
-  planted.features = 20;
-  planted.reviews = 2000;
-  planted.seed = seed;
-  return planted;
+inline TrainingData training_on_all(const Reviews& reviews) {
+  std::vector<std::int64_t> all(reviews.size());
+  std::iota(all.begin(), all.end(), 0);
+  return make_training_data(reviews, all);
 }
 
 /// A small set of reviews with item factors, and what a users' tree grows from.
@@ -37,6 +36,27 @@ struct TreeWorld {
   SplitData split;
   std::vector<std::int32_t> rows;
 };
+
+/// Returns what a user gave an item, if anything.
+inline std::optional<float> rating_of(const RatingRows& by_user, std::int64_t user, std::int32_t item) {
+  const auto rated = by_user.others_of(user);
+  const auto place = std::ranges::find(rated, item);
+  if (place == rated.end()) return std::nullopt;
+  return by_user.ratings_of(user)[place - rated.begin()];
+}
+
+/// The slow formula: the squared error of a user's ratings if the user has this factor.
+template <class Factor>
+double squared_error_of(const TreeWorld& world, std::int64_t user, const Factor& factor) {
+  double sum = 0.0;
+  for (const std::int32_t item : world.data.by_user.others_of(user)) {
+    double error = *rating_of(world.data.by_user, user, item);
+    for (std::size_t k = 0; k < factor.size(); ++k)
+      error -= static_cast<double>(factor[k]) * world.items.row(item)[k];
+    sum += error * error;
+  }
+  return sum;
+}
 
 /// A training of fact in a few seconds at most.
 inline RecommendSettings small_fact(int passes) {

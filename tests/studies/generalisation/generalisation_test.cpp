@@ -31,26 +31,17 @@ TEST(GeneralisationTheory, CountsTheMostPairs) {
   EXPECT_EQ(theorem_slopes(study_loss("ranksvm-mean", 4).form, 100), 2.0);
 }
 
-TEST(GeneralisationTheory, PenaltyMinimisesTheBoundItComesFrom) {
-  const double g = 2.0;
-  const double w = 5.0;
-  const double n = 200.0;
-  const auto bound = [&](double lambda) {
-    return 0.5 * lambda * w * w + 4.0 * (lambda * w + g) * (lambda * w + g) / (lambda * n);
-  };
-  const double best = theorem_penalty(g, w, 200);
-  EXPECT_LT(bound(best), bound(0.99 * best));
-  EXPECT_LT(bound(best), bound(1.01 * best));
-}
-
-TEST(GeneralisationTheory, RegularisedBoundIsAboveTheLeastThatThePenaltyGives) {
-  for (const std::int64_t n : {1, 10, 1000}) {
-    const auto count = static_cast<double>(n);
-    const double lambda = theorem_penalty(2.0, 5.0, n);
-    const double least =
-        0.5 * lambda * 25.0 + 4.0 * (5.0 * lambda + 2.0) * (5.0 * lambda + 2.0) / (lambda * count);
-    EXPECT_GE(regularised_bound(2.0, 5.0, n), least);
-    EXPECT_LE(regularised_bound(2.0, 5.0, n), 2.0 * least);
+TEST(GeneralisationTheory, PenaltyMinimisesTheBoundItComesFromAndTheRegularisedBoundIsAbove) {
+  for (const std::int64_t n : {1, 10, 200, 1000}) {
+    const auto bound = [&](double lambda) {
+      const double slope = 5.0 * lambda + 2.0;
+      return 0.5 * lambda * 25.0 + 4.0 * slope * slope / (lambda * static_cast<double>(n));
+    };
+    const double best = theorem_penalty(2.0, 5.0, n);
+    EXPECT_LT(bound(best), bound(0.99 * best));
+    EXPECT_LT(bound(best), bound(1.01 * best));
+    EXPECT_GE(regularised_bound(2.0, 5.0, n), bound(best));
+    EXPECT_LE(regularised_bound(2.0, 5.0, n), 2.0 * bound(best));
   }
 }
 
@@ -92,6 +83,12 @@ TEST(GeneralisationTheory, SmoothStepIsThatOfThePaper) {
   EXPECT_NEAR(smooth_step(h, w, 0.0, 300), 1.0 / (8.0 * h), 1e-12);
 }
 
+double score_of(std::span<const float> row, std::span<const double> w) {
+  double score = 0.0;
+  for (std::size_t k = 0; k < w.size(); ++k) score += w[k] * double{row[k]};
+  return score;
+}
+
 /// ListNet's loss of one query, term by term.
 double obvious_listnet(const FeatureMatrix& docs, std::span<const std::uint8_t> grades,
                        std::span<const double> w) {
@@ -99,10 +96,8 @@ double obvious_listnet(const FeatureMatrix& docs, std::span<const std::uint8_t> 
   double grade_sum = 0.0;
   std::vector<double> scores;
   for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
-    double score = 0.0;
-    for (std::size_t k = 0; k < w.size(); ++k) score += w[k] * double{docs.doc(doc)[k]};
-    scores.push_back(score);
-    score_sum += std::exp(score);
+    scores.push_back(score_of(docs.doc(doc), w));
+    score_sum += std::exp(scores.back());
     grade_sum += std::exp(static_cast<double>(grades[doc]));
   }
   double loss = 0.0;
@@ -150,9 +145,7 @@ TEST(GeneralisationCells, GapsAreThoseOfAnObviousComputation) {
   const std::vector<CellRow> rows = list_length_rows(sizes, 4, "query", 7);
   EXPECT_EQ(rows.size(), 12U);  // six losses, two numbers of queries
 
-  ListRecipe recipe;
-  recipe.docs = 4;
-  recipe.features = 3;
+  const ListRecipe recipe{.docs = 4, .features = 3};
   for (const std::int64_t n : {4, 8}) {
     const Dataset a = ListSource(recipe, study_key(7, StudyDraw::kSample)).queries(0, n);
     const Dataset b = ListSource(recipe, study_key(7, StudyDraw::kTwin)).queries(0, n);
@@ -222,32 +215,29 @@ TEST(WorkCells, ReadBackWhatTheyWrote) {
 }
 
 StudiedRow planted(std::int64_t seed, double m, double n, double b, double c) {
-  StudiedRow one;
-  one.experiment = 'A';
-  one.seed = seed;
-  one.row.labels = {{"noise", "query"}, {"loss", "listnet"}};
   const double gap = std::exp(0.3 * static_cast<double>(seed)) * std::pow(m, b) * std::pow(n, c);
-  one.row.values = {{"m", m},
-                    {"n", n},
-                    {"gap", gap},
-                    {"plain_gap", gap},
-                    {"bound", 1e6},
-                    {"regularised_bound", 1e6},
-                    {"uniform_bound", 1e6},
-                    {"slopes", 2},
-                    {"length_bound", 1e6},
-                    {"radius_share", 0.5}};
+  StudiedRow one{'A', seed, {{{"noise", "query"}, {"loss", "listnet"}}, {}}};
+  one.row.values = {{"m", m},           {"n", n},      {"gap", gap},
+                    {"plain_gap", gap}, {"slopes", 2}, {"radius_share", 0.5}};
+  for (const char* bound : {"bound", "regularised_bound", "uniform_bound", "length_bound"})
+    one.row.values[bound] = 1e6;
   return one;
 }
 
-TEST(LogSlopes, RecoverWhatWasPlantedInEachSeed) {
+std::vector<StudiedRow> planted_rows(std::int64_t seeds, const std::vector<double>& lengths, double b,
+                                     double b_of_seed, double c) {
   std::vector<StudiedRow> rows;
-  for (const std::int64_t seed : {1, 2, 3}) {
-    for (const double m : {5.0, 50.0, 500.0}) {
+  for (std::int64_t seed = 1; seed <= seeds; ++seed) {
+    for (const double m : lengths) {
       for (const double n : {100.0, 1000.0})
-        rows.push_back(planted(seed, m, n, 0.1 * static_cast<double>(seed), -0.5));
+        rows.push_back(planted(seed, m, n, b + b_of_seed * static_cast<double>(seed), c));
     }
   }
+  return rows;
+}
+
+TEST(LogSlopes, RecoverWhatWasPlantedInEachSeed) {
+  std::vector<StudiedRow> rows = planted_rows(3, {5.0, 50.0, 500.0}, 0.0, 0.1, -0.5);
   rows.push_back(planted(1, 5.0, 10.0, 0.0, 0.0));
   rows.back().row.values["gap"] = -1.0;  // has no logarithm
   const auto slopes = log_slopes(rows, "gap", {"m", "n"});
@@ -261,33 +251,33 @@ TEST(LogSlopes, RecoverWhatWasPlantedInEachSeed) {
 }
 
 TEST(TheoryClaim, ComparesIntervalsWithBounds) {
-  TheoryClaim claim;
-  const auto verdict = [&](double mean, double half) {
+  const struct {
+    std::optional<double> at_most;
+    bool is_difference;
+    double mean, half_width;
+    const char* verdict;
+  } rows[] = {{{}, false, 0.0, 0.1, "–"},
+              {0.0, false, -0.5, 0.2, "holds"},
+              {0.0, false, -0.05, 0.02, "holds, reached"},
+              {0.0, false, 0.04, 0.005, "holds, reached"},
+              {0.0, false, 0.0, 0.2, "open"},
+              {0.0, false, 0.3, 0.2, "above"},
+              {0.0, true, 0.04, 0.005, "above"},
+              {0.0, true, -0.04, 0.005, "holds"},
+              {0.0, true, -0.04, 0.1, "open"}};
+  for (const auto& [at_most, is_difference, mean, half_width, verdict] : rows) {
+    TheoryClaim claim;
+    claim.at_most = at_most;
+    claim.is_difference = is_difference;
     claim.estimate.mean = mean;
-    claim.estimate.half_width = half;
-    return claim.verdict();
-  };
-  EXPECT_EQ(verdict(0.0, 0.1), "–");
-  claim.at_most = 0.0;
-  EXPECT_EQ(verdict(-0.5, 0.2), "holds");
-  EXPECT_EQ(verdict(-0.05, 0.02), "holds, reached");
-  EXPECT_EQ(verdict(0.04, 0.005), "holds, reached");
-  EXPECT_EQ(verdict(0.0, 0.2), "open");
-  EXPECT_EQ(verdict(0.3, 0.2), "above");
-  claim.is_difference = true;
-  EXPECT_EQ(verdict(0.04, 0.005), "above");
-  EXPECT_EQ(verdict(-0.04, 0.005), "holds");
-  EXPECT_EQ(verdict(-0.04, 0.1), "open");
+    claim.estimate.half_width = half_width;
+    EXPECT_EQ(claim.verdict(), verdict) << mean << " ± " << half_width;
+  }
 }
 
 TEST(GeneralisationFindings, NameTheSlopesOfALoss) {
-  std::vector<StudiedRow> rows;
-  for (const std::int64_t seed : {1, 2}) {
-    for (const double m : {50.0, 100.0, 500.0}) {
-      for (const double n : {100.0, 1000.0}) rows.push_back(planted(seed, m, n, -0.02, -0.7));
-    }
-  }
-  const GeneralisationFindings found = find_generalisation(rows);
+  const GeneralisationFindings found =
+      find_generalisation(planted_rows(2, {50.0, 100.0, 500.0}, -0.02, 0.0, -0.7));
   const auto claim = std::find_if(found.claims.begin(), found.claims.end(), [](const TheoryClaim& one) {
     return one.subject == "listnet, noise by query" && one.quantity == "b: slope over m";
   });
@@ -297,59 +287,40 @@ TEST(GeneralisationFindings, NameTheSlopesOfALoss) {
   EXPECT_FALSE(found.figures.empty());
 }
 
-ListSource source(const ListRecipe& recipe, std::int64_t seed = 3) {
-  return ListSource(recipe, study_key(seed, StudyDraw::kSample));
+Dataset drawn(const ListRecipe& recipe, std::int64_t first, std::int64_t count) {
+  return ListSource(recipe, study_key(3, StudyDraw::kSample)).queries(first, count);
 }
 
-double norm_of(std::span<const float> row) {
-  double squares = 0.0;
-  for (const float value : row) squares += double{value} * double{value};
-  return std::sqrt(squares);
+/// The first documents of two queries are the same.
+void expect_same_docs(const Dataset& a, std::int64_t query, const Dataset& b, std::int64_t other,
+                      std::int64_t docs) {
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    EXPECT_EQ(a.grades_of(query)[doc], b.grades_of(other)[doc]);
+    EXPECT_TRUE(std::ranges::equal(a.features_of(query).doc(doc), b.features_of(other).doc(doc)));
+  }
 }
 
-TEST(ListSource, QueriesAreTheSameInAnyBlock) {
+TEST(ListSource, QueriesAreTheSameInAnyBlockAndBeginWithTheShortOnes) {
   for (const RowKind rows : {RowKind::kSphere, RowKind::kSigns, RowKind::kGraded}) {
-    ListRecipe recipe;
-    recipe.docs = 7;
-    recipe.rows = rows;
-    const Dataset all = source(recipe).queries(0, 12);
-    const Dataset late = source(recipe).queries(5, 4);
-    for (std::int64_t query = 0; query < 4; ++query) {
-      EXPECT_TRUE(std::ranges::equal(all.grades_of(5 + query), late.grades_of(query)));
-      for (std::int64_t doc = 0; doc < 7; ++doc)
-        EXPECT_TRUE(
-            std::ranges::equal(all.features_of(5 + query).doc(doc), late.features_of(query).doc(doc)));
-    }
+    const Dataset all = drawn({.docs = 7, .rows = rows}, 0, 12);
+    const Dataset late = drawn({.docs = 7, .rows = rows}, 5, 4);
+    for (std::int64_t query = 0; query < 4; ++query) expect_same_docs(all, 5 + query, late, query, 7);
   }
-}
-
-TEST(ListSource, LongListsBeginWithTheShortOnes) {
-  ListRecipe recipe;
-  recipe.docs = 5;
-  const Dataset small = source(recipe).queries(2, 1);
-  recipe.docs = 9;
-  const Dataset large = source(recipe).queries(2, 1);
-  for (std::int64_t doc = 0; doc < 5; ++doc) {
-    EXPECT_EQ(small.grades_of(0)[doc], large.grades_of(0)[doc]);
-    EXPECT_TRUE(std::ranges::equal(small.features_of(0).doc(doc), large.features_of(0).doc(doc)));
-  }
+  expect_same_docs(drawn({.docs = 5}, 2, 1), 0, drawn({.docs = 9}, 2, 1), 0, 5);
 }
 
 TEST(ListSource, RowsHaveTheirNorm) {
-  ListRecipe recipe;
-  recipe.row_norm = 2.0;
-  recipe.rows = RowKind::kSphere;
-  Dataset data = source(recipe).queries(0, 20);
-  for (std::int64_t doc = 0; doc < data.docs(); ++doc)
-    EXPECT_NEAR(norm_of(data.all_features().doc(doc)), 2.0, 1e-6);
-  recipe.rows = RowKind::kGraded;
-  data = source(recipe).queries(0, 20);
-  for (std::int64_t doc = 0; doc < data.docs(); ++doc)
-    EXPECT_NEAR(norm_of(data.all_features().doc(doc)), 2.0, 1e-6);
-  recipe.rows = RowKind::kSigns;
-  data = source(recipe).queries(0, 20);
-  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
-    for (const float value : data.all_features().doc(doc)) EXPECT_EQ(std::abs(value), 1.0F);
+  for (const RowKind rows : {RowKind::kSphere, RowKind::kGraded, RowKind::kSigns}) {
+    const Dataset data = drawn({.row_norm = 2.0, .rows = rows}, 0, 20);
+    for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
+      double squares = 0.0;
+      bool are_signs = true;
+      for (const float value : data.all_features().doc(doc)) {
+        squares += double{value} * double{value};
+        are_signs = are_signs && std::abs(value) == 1.0F;
+      }
+      EXPECT_TRUE(rows == RowKind::kSigns ? are_signs : std::abs(std::sqrt(squares) - 2.0) <= 1e-6);
+    }
   }
 }
 
@@ -357,9 +328,7 @@ TEST(ListSource, GradesHaveTheirShares) {
   // 20,000 documents of the sphere: relevance is nearly normal, so that shares differ from 50, 25, 15, 7
   // and 3 % by less than 0.02, six standard deviations of a share.
   for (const PreferenceNoise noise : {PreferenceNoise::kDocument, PreferenceNoise::kQuery}) {
-    ListRecipe recipe;
-    recipe.noise = noise;
-    const Dataset data = source(recipe).queries(0, 2000);
+    const Dataset data = drawn({.noise = noise}, 0, 2000);
     const double expected[] = {0.5, 0.25, 0.15, 0.07, 0.03};
     for (std::uint8_t grade = 0; grade < 5; ++grade) {
       const auto count = std::count(data.all_grades().begin(), data.all_grades().end(), grade);
@@ -369,46 +338,35 @@ TEST(ListSource, GradesHaveTheirShares) {
 }
 
 TEST(ListSource, WithoutNoiseTheTrueDirectionGivesTheGrades) {
-  ListRecipe recipe;
-  recipe.rows = RowKind::kGraded;
-  recipe.noise_share = 0.0;
-  const Dataset data = source(recipe).queries(0, 50);
+  const ListRecipe recipe{.rows = RowKind::kGraded, .noise_share = 0.0};
+  const Dataset data = drawn(recipe, 0, 50);
   const std::vector<double> w = true_direction(recipe);
-  for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
-    double score = 0.0;
-    const auto row = data.all_features().doc(doc);
-    for (std::size_t k = 0; k < w.size(); ++k) score += w[k] * double{row[k]};
-    EXPECT_NEAR(score, static_cast<double>(data.all_grades()[doc]) - 2.0, 1e-6);
-  }
+  for (std::int64_t doc = 0; doc < data.docs(); ++doc)
+    EXPECT_NEAR(score_of(data.all_features().doc(doc), w),
+                static_cast<double>(data.all_grades()[doc]) - 2.0, 1e-6);
 }
 
 TEST(ListSource, NoiseByQueryIsOneDirectionForAQuery) {
   // Without a share of w°, the grades of a query follow a direction of its own: a linear fit to one query
   // orders it perfectly, which errors of documents would not allow.
-  ListRecipe recipe;
-  recipe.docs = 40;
-  recipe.features = 5;
-  recipe.noise_share = 0.9;
-  recipe.noise = PreferenceNoise::kQuery;
-  const StudyLoss loss = study_loss("ranksvm-mean", 4);
-  const Dataset one = source(recipe).queries(0, 1);
-  EXPECT_LT(mean_loss(loss.form, one, fit_regularised(loss.form, one, 1e-6, 1e-3)), 1e-3);
-  recipe.noise = PreferenceNoise::kDocument;
-  const Dataset scattered = source(recipe).queries(0, 1);
-  EXPECT_GT(mean_loss(loss.form, scattered, fit_regularised(loss.form, scattered, 1e-6, 1e-3)), 0.1);
+  const ListLossForm form = study_loss("ranksvm-mean", 4).form;
+  const auto loss_with = [&](PreferenceNoise noise) {
+    const Dataset one = drawn({.docs = 40, .features = 5, .noise = noise, .noise_share = 0.9}, 0, 1);
+    return mean_loss(form, one, fit_regularised(form, one, 1e-6, 1e-3));
+  };
+  EXPECT_LT(loss_with(PreferenceNoise::kQuery), 1e-3);
+  EXPECT_GT(loss_with(PreferenceNoise::kDocument), 0.1);
 }
 
 TEST(ListSource, ChoosesQueries) {
-  ListRecipe recipe;
-  recipe.docs = 3;
-  const Dataset all = source(recipe).queries(0, 6);
+  const Dataset all = drawn({.docs = 3}, 0, 6);
   const Dataset chosen = chosen_queries(all, {4, 1, 4});
   ASSERT_EQ(chosen.queries(), 3);
-  EXPECT_TRUE(std::ranges::equal(chosen.features_of(1).doc(2), all.features_of(1).doc(2)));
-  EXPECT_TRUE(std::ranges::equal(chosen.grades_of(0), chosen.grades_of(2)));
+  expect_same_docs(chosen, 1, all, 1, 3);
+  expect_same_docs(chosen, 0, chosen, 2, 3);
   const Dataset first = first_queries(all, 2);
   ASSERT_EQ(first.docs(), 6);
-  EXPECT_TRUE(std::ranges::equal(first.grades_of(1), all.grades_of(1)));
+  expect_same_docs(first, 1, all, 1, 3);
 }
 
 }  // namespace

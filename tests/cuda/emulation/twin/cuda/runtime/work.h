@@ -160,22 +160,36 @@ inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t by
       of_host);
 }
 
+inline void* allocate_bytes(std::size_t bytes) {
+  emulation::not_while_recording("An allocation");
+  return emulation::allocate_on_device(bytes);
+}
+inline void free_bytes(void* memory) {
+  emulation::wait_for_everything();
+  emulation::free_on_device(memory);
+}
+
 template <class Copy>
 void copy_and_wait(const void* there, std::size_t bytes, const Copy& copy) {
-  if (bytes == 0) return;
-  finish_queued_work();
   if (!emulation::lies_on_device(there, bytes)) throw std::logic_error("A copy goes beyond one array.");
   emulation::start(nullptr, copy);
   emulation::wait(emulation::latest(nullptr));
 }
+inline void upload_bytes(void* to, const void* from, std::size_t bytes) {
+  copy_and_wait(to, bytes, [=] { std::memcpy(to, from, bytes); });
+}
 template <class T>
 void copy_to_host(const T* from, std::span<T> to) {
+  finish_queued_work();
+  if (to.empty()) return;
   emulation::note_pageable_copy(to.size_bytes());
   copy_and_wait(from, to.size_bytes(), [=] { emulation::copy_to_host(to.data(), from, to.size_bytes()); });
 }
 template <class T>
 void copy_to_device(std::span<const T> from, T* to) {
-  copy_and_wait(to, from.size_bytes(), [=] { std::memcpy(to, from.data(), from.size_bytes()); });
+  if (from.empty()) return;
+  finish_queued_work();
+  upload_bytes(to, from.data(), from.size_bytes());
 }
 
 inline void fill_bytes(Stream stream, void* to, int value, std::size_t bytes) {

@@ -69,6 +69,7 @@ class ArmLedger {
   void save(StateWriter& state) const;
   /// False, without any effect, for the state of another plan.
   bool load(StateReader& state);
+  void fields(StateFields& fields);  // of a plan
 
  private:
   /// The means of all arms over the same lists.

@@ -65,34 +65,6 @@ class ArmsTest(ServiceTest):
         self.assertTrue(all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines))
         self.assertIn("open", self.refused("--access-log", self.folder, code=1))
 
-    def test_observes_first(self):
-        shop, draw = Shop(), random.Random(1)
-        service = self.start(*RANKER, "--arms", "promote=auto")
-        with service.client() as client:
-            for _ in range(30):
-                answer, incumbent, clicks = shop.ask(client, draw)
-                self.assertEqual(answer["arm"], "incumbent")
-                self.assertEqual([doc["id"] for doc in answer["docs"]], incumbent[:5])
-                self.assertEqual(answer["propensity"], [1] * 5)
-                client.feedback(answer["impression"], clicks)
-            client.wait_until_learned()
-            arms = client.arms()
-            with self.assertRaises(ServiceError) as refused:
-                client.rank("q", shop.queries[0])
-            self.assertEqual((refused.exception.status, refused.exception.field), (422, "incumbent"))
-            metrics = client.metrics()
-        self.assertEqual([(arm["name"], arm["share"]) for arm in arms["arms"]], [("learner", 0), ("incumbent", 100)])
-        self.assertEqual((arms["arms"][1]["lists"], arms["promotes"], arms["rollbacks"]), (30, True, 0))
-        self.assertIn('\nolrank_arm_lists_total{arm="incumbent"} 30\n', metrics)
-        self.assertIn("\nolrank_answered_lists_total 30\n", metrics)
-        self.assertNotIn("random order", service.messages())
-        lines = logged(self.state)
-        self.assertEqual({line["arm"] for line in lines}, {"incumbent"})
-        self.assertEqual({line["experiment"] for line in lines}, {arms["experiment"]})
-        self.assertTrue(all(0 <= line["bucket"] < 10_000 and len(line["candidate"]) == 5 for line in lines))
-        self.assertTrue(all("user" not in line for line in lines))
-        self.assertEqual(sum(sum(line["clicks"]) for line in lines), arms["arms"][1]["clicks"])
-
     def test_users_keep_their_arm_and_a_crash_loses_nothing(self):
         shop, draw = Shop(), random.Random(2)
         service = self.start(*RANKER, "--arms", "learner=50,incumbent=50")
@@ -176,32 +148,6 @@ class ArmsTest(ServiceTest):
             won[1] += gain < 0
         self.assertEqual(arms["interleaved"]["wins"], won)
         self.assertEqual(sum(won) + arms["interleaved"]["ties"], 200)
-
-    def test_shows_a_model_that_the_state_keeps(self):
-        shop, draw = Shop(), random.Random(5)
-        service = self.start(*RANKER)
-        model = self.folder / "model.safetensors"
-        with service.client() as client:
-            for _ in range(100):
-                answer, _, clicks = shop.ask(client, draw)
-                client.feedback(answer["impression"], clicks)
-            client.wait_until_learned()
-            model.write_bytes(client.model())
-            best = [doc["id"] for doc in client.rank("q", shop.queries[3], explore=False)["docs"]]
-        self.assertEqual(service.stop(), 0)
-        self.assertIn("The first lists are in random order", service.messages())
-        service = self.start("--arms", "old=100,learner=0", "--arm-model", f"old={model}")
-        model.unlink()
-        with service.client() as client:
-            answer = client.rank("q", shop.queries[3])
-            self.assertEqual((answer["arm"], [doc["id"] for doc in answer["docs"]]), ("old", best))
-        self.assertEqual(service.stop(), 0)
-        service = self.start()
-        with service.client() as client:
-            self.assertEqual(client.rank("q", shop.queries[3])["arm"], "old")
-        self.assertEqual(service.stop(), 0)
-        (self.state / "arm-old.safetensors").write_bytes(b"something else")
-        self.assertIn("This is not the model of arm 'old'.", self.refused(code=1))
 
 
 if __name__ == "__main__":

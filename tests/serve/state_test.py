@@ -1,11 +1,9 @@
-"""The state folder of `olrank serve`: a refused start changes no byte of it, `--accept-loss` cuts what it was said to cut, files
-are for their owner only, and a service whose lock or log is taken away stops."""
+"""The state folder of `olrank serve`: files are for their owner only, a backup is whole, and a service whose lock or log is taken away stops.
+commands/service.test has refused starts, which change no byte of it."""
 
 import json
 import os
-import pathlib
 import random
-import re
 import stat
 import threading
 import unittest
@@ -28,15 +26,7 @@ def contents(folder):
 class StateTest(ServiceTest):
     def setUp(self):
         super().setUp()
-        self.log, self.checkpoint = self.state / "feedback.jsonl", self.state / "checkpoint"
-
-    def played(self, rounds, stop=True, state=None, arguments=RANKER, features=6):
-        service = self.start(*arguments, state=state)
-        self.play(service, rounds, features=features)
-        if stop:
-            self.assertEqual(service.stop(), 0)
-        else:
-            service.kill()
+        self.log = self.state / "feedback.jsonl"
 
     def refused(self, *arguments, code=1):
         """A start that has to be refused, in one sentence or a few on one line, without any change."""
@@ -49,27 +39,7 @@ class StateTest(ServiceTest):
         return self.log.read_bytes().splitlines(keepends=True)
 
 
-class Refusals(StateTest):
-    def damage(self, change):
-        lines = self.lines()
-        self.log.write_bytes(change(lines))
-        return lines
-
-    def test_a_loss_that_is_accepted_is_the_one_that_was_told(self):
-        self.played(5, stop=False)
-        lines = self.damage(lambda lines: lines[0] + lines[1].replace(b'"clicks":[', b'"clicks":[1,', 1) + b"".join(lines[2:]))
-        cut = b"".join(self.lines()[1:])
-        message = self.refused()
-        self.assertEqual(self.refused("--learn-only"), message)
-        told = re.search(rf"Record 2 is damaged.* cuts {len(cut)} bytes .* after record 1 and keeps them in (\S+)\.", message)
-        self.assertTrue(told, message)
-        service = self.start("--accept-loss")
-        self.assertIn(f"--accept-loss cut {len(cut)} bytes", service.messages())
-        self.assertEqual((self.lines(), pathlib.Path(told[1]).read_bytes()), (lines[:1], cut))
-        self.play(service, 2)
-        service.kill()
-        self.assertEqual([line["round"] for line in logged(self.state)], [1, 2, 3])
-
+class Backup(StateTest):
     def test_a_backup_under_load_is_a_service_that_learned_the_same_lists(self):
         """Three copies while clients send feedback; a service starts on the last one, with the state of a fresh learner of its log."""
         copy, users = self.folder / "copy", Users(4, 6, docs=8)
@@ -111,40 +81,6 @@ class Refusals(StateTest):
         self.assertEqual(restored.stop(), 0)
         self.assertEqual(stats["rounds"], told[-1]["records"])
         self.assertEqual(stats["fingerprint"], learned_state(copy)["fingerprint"])
-
-    def test_a_torn_end_is_cut_only_by_a_start_that_succeeds(self):
-        self.played(5)
-        lines = self.lines()
-        self.log.write_bytes(b"".join(lines[:4]) + lines[4][:-40])
-        self.assertIn("contains a service with other settings", self.refused("--seed", "7", code=2))
-        service = self.start()
-        self.assertIn("lacks 1 list that it has learned", service.messages())
-        self.assertEqual(service.stop(), 0)
-        self.assertEqual(self.lines(), lines[:4])
-
-    def test_a_return_to_an_earlier_round_takes_up_no_later_list(self):
-        service = self.start(*RANKER)
-        self.play(service, 5)
-        with service.client() as client:
-            later = client.rank("q", Users(2, 6).queries[0])["impression"]
-        service.kill()
-        with self.start("--to-round", 3).client() as client, self.assertRaises(ServiceError) as refused:
-            client.feedback(later, [])
-        self.assertEqual(refused.exception.status, 410)
-
-    def test_a_damaged_checkpoint_and_other_damaged_files(self):
-        self.played(5)
-        whole = {path: path.read_bytes() for path in (self.checkpoint, self.state / "service.toml")}
-        for path, change in ((self.checkpoint, lambda data: data[:-1]),
-                             (self.checkpoint, lambda data: data[:-9] + b"x" + data[-8:]),
-                             (self.checkpoint, lambda data: b""),
-                             (self.checkpoint, lambda data: b"\xff" * 8 + data[8:]),
-                             (self.state / "service.toml", lambda data: data[:data.index(b'"') + 1]),
-                             (self.state / "service.toml", lambda data: b"[thesis]\n")):
-            path.write_bytes(change(whole[path]))
-            self.refused(code=1 if path == self.checkpoint else 2)
-            path.write_bytes(whole[path])
-        self.assertEqual(self.start().stop(), 0)
 
 
 class Ownership(StateTest):

@@ -1,5 +1,5 @@
-"""`olrank serve --window`: events of several types come in while a list's window is open, a kill loses none that was acknowledged,
-and late ones are kept and counted."""
+"""`olrank serve --window`: events of several types come in while a list's window is open, and a kill loses none that was
+acknowledged. commands/service.test has stops and late events."""
 
 import random
 import threading
@@ -68,49 +68,6 @@ class WindowTest(ServiceTest):
                 # One event may have been written and killed before its answer.
                 self.assertGreaterEqual(rewards[rank], told, line)
         self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
-
-    def test_a_stop_keeps_open_windows(self):
-        users = Users(1, 4, docs=8)
-        service = self.start(*RANKER, "--window", "3600", *EVENTS)
-        with service.client() as client:
-            impression = client.rank("q", users.queries[0])["impression"]
-        self.assertEqual(service.stop(), 0)
-        self.assertEqual(logged(self.state), [])
-        service = self.start("--window", "3600", *EVENTS)
-        with service.client() as client:
-            self.assertEqual(client.stats()["open_impressions"], 1)
-            self.assertFalse(client.feedback(impression, [0])["duplicate"])
-            self.assertTrue(client.events(impression, [{"rank": 0, "type": "click"}])["duplicate"])
-            self.assertEqual(client.events(impression, [{"rank": 2, "type": "cart", "at": 1764158400000}]),
-                             {"accepted": True, "duplicate": False, "late": False, "round": None})
-        service.kill()
-        # Types belong to the journal: a start that forgets them changes nothing.
-        kept = {path.name: path.read_bytes() for path in self.state.iterdir()}
-        for fewer in ([], ["--events", "purchase=10"]):
-            self.assertIn("acknowledged events of types that this start does not name: cart (1). Give --window and --events as before",
-                          self.refused("--window", "3600", *fewer))
-        self.assertEqual({path.name: path.read_bytes() for path in self.state.iterdir()}, kept)
-        # Without a window it stays as it is, and the service says so.
-        service = self.start()
-        self.assertIn("Windows of an earlier start are still open (1 list): start with --window", service.messages())
-        with service.client() as client:
-            with self.assertRaises(ServiceError) as refused:
-                client.feedback(impression, [0])
-        self.assertEqual(refused.exception.status, 410)
-        self.assertIn("or it is of an earlier start with --window", refused.exception.message)
-        self.assertEqual(service.stop(), 0)
-        # A shorter window closes it at once.
-        service = self.start("--window", "1", *EVENTS)
-        with service.client() as client:
-            wait_until(lambda: client.stats()["rounds"] == 1, "the window closes")
-            late = client.events(impression, [{"rank": 0, "type": "click"}])
-            self.assertEqual((late["late"], late["duplicate"], late["round"]), (True, False, None))
-            stats = client.stats()
-            self.assertEqual((stats["late_events"], stats["open_impressions"]), (1, 0))
-            for metric in ("late_events_total 1", "windows_closed_early_total 0"):
-                self.assertIn(f"\nolrank_{metric}\n", client.metrics())
-        self.assertEqual(service.stop(), 0)
-        self.assertEqual((logged(self.state)[0]["clicks"], logged(self.state)[0]["rewards"]), ([1, 0, 1, 0, 0], [1, 0, 3, 0, 0]))
 
 
 if __name__ == "__main__":

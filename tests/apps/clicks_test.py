@@ -1,5 +1,5 @@
 """`olrank clicks fit`: what it finds in logs of known users, what it says of logs that cannot tell, and that other commands take what it
-prints; commands/models.test has bad input."""
+prints; commands/data.test has bad input."""
 
 import json
 import pathlib

@@ -1,11 +1,12 @@
-"""The state folder of `olrank serve`: files are for their owner only, a backup is whole, and a service whose lock or log is taken away stops.
-commands/service.test has refused starts, which change no byte of it."""
+"""The state folder of `olrank serve`: files are for their owner only, a backup is whole, a kill loses no event that was acknowledged, and a
+service whose lock or log is taken away stops. commands/service.test has refused starts, which change no byte of it."""
 
 import json
 import os
 import random
 import stat
 import threading
+import time
 import unittest
 
 from running_service import ServiceError, ServiceTest, Users, learned_state, logged, resident_bytes, succeed, wait_until
@@ -138,6 +139,66 @@ class Memory(StateTest):
                 client.rank("q", [{"id": doc, "features": {}} for doc in range(1000)])
             self.assertEqual((refused.exception.status, refused.exception.field), (413, "docs[0].features"))
             self.assertLess(resident_bytes(service.process) - before, 20_000_000)
+
+
+class Windows(ServiceTest):
+    TYPES = ["click", "cart", "purchase"]
+    EVENTS = ["--window", "1", "--events", "click=1,cart=3,purchase=10"]
+
+    def test_kills_under_load_lose_no_acknowledged_event(self):
+        """Ten kills while four clients send events; afterwards each acknowledged event is in the log once, or was late."""
+        draw = random.Random(3)
+        users = Users(2, 4, docs=8)
+        acknowledged = {}  # impression -> set of (rank, type), each told to be in time
+        lock = threading.Lock()
+        stop = threading.Event()
+
+        def client_thread(seed):
+            mine = random.Random(seed)
+            while not stop.is_set():
+                try:
+                    with service_of[0].client(timeout=5) as client:
+                        while not stop.is_set():
+                            impression = client.rank("q", users.queries[mine.randrange(50)])["impression"]
+                            for _ in range(mine.randrange(4)):
+                                event = mine.randrange(5), mine.choice(self.TYPES)
+                                answer = client.events(impression, [{"rank": event[0], "type": event[1]}])
+                                if not answer["late"]:
+                                    with lock:
+                                        acknowledged.setdefault(impression, set()).add(event)
+                except (OSError, ServiceError):
+                    time.sleep(0.05)
+
+        service_of = [self.start("--ranker", "pairrank", "--features", "4", "--cutoff", "5", *self.EVENTS)]
+        threads = [threading.Thread(target=client_thread, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            time.sleep(0.3 + draw.random())
+            service_of[0].kill()
+            service_of[0] = self.start(*self.EVENTS)
+        time.sleep(0.5)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        with service_of[0].client() as client:
+            wait_until(lambda: client.stats()["open_impressions"] == 0, "all windows close")
+            client.wait_until_learned()
+            fingerprint = client.stats()["fingerprint"]
+        self.assertEqual(service_of[0].stop(), 0)
+        lines = logged(self.state)
+        by_impression = {line["impression"]: line for line in lines}
+        self.assertEqual(len(by_impression), len(lines))
+        weights = dict(zip(self.TYPES, (1, 3, 10)))
+        self.assertGreater(len(acknowledged), 100)
+        for impression, events in acknowledged.items():
+            line = by_impression[impression]
+            rewards = line.get("rewards", line["clicks"])
+            for rank in range(5):
+                told = sum(weights[kind] for at, kind in events if at == rank)
+                # One event may have been written and killed before its answer.
+                self.assertGreaterEqual(rewards[rank], told, line)
+        self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
 
 
 if __name__ == "__main__":

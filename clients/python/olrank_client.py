@@ -101,9 +101,8 @@ class Client:
         docs = [doc if isinstance(doc, dict) else {"id": doc} for doc in docs]
         if groups is not None:
             docs = [{**doc, "group": groups[doc["id"]]} for doc in docs]
-        request = {"query": query, "docs": docs, "k": k, "explore": explore, "incumbent": incumbent, "user": user, "certainty": certainty,
-                   "allow_unknown": allow_unknown, "query_features": query_features}
-        return self._json("POST", "/v1/rank", {key: value for key, value in request.items() if value is not None})
+        return self._json("POST", "/v1/rank", {"query": query, "docs": docs, "k": k, "explore": explore, "incumbent": incumbent, "user": user,
+                                               "certainty": certainty, "allow_unknown": allow_unknown, "query_features": query_features})
 
     def put_docs(self, docs: list[dict[str, Any]]) -> list[int]:
         """Stores documents, each {"id", "features"} and perhaps a "version" above that before, so that rank() needs only their IDs.
@@ -131,8 +130,8 @@ class Client:
         certainty: bool | None = None,
     ) -> dict[str, Any]:
         """Ranks the hits of `response`, the answer of OpenSearch or Elasticsearch with a feature log. Returns what rank() does."""
-        request = {"query": query, "response": response, "k": k, "explore": explore, "user": user, "certainty": certainty}
-        return self._json("POST", "/v1/rerank", {key: value for key, value in request.items() if value is not None})
+        return self._json("POST", "/v1/rerank", {"query": query, "response": response, "k": k, "explore": explore, "user": user,
+                                                 "certainty": certainty})
 
     def feedback(
         self,
@@ -146,8 +145,7 @@ class Client:
         """Sends clicks: document IDs (strings) or ranks (integers from 0); [] if nothing was clicked. Documents whose IDs are integers
         need `ids`, or `ranks`, in place of `clicks`. Repeating feedback is harmless, so `attempts` > 1 can bridge a restart of the
         service, or the time in which it still writes the same feedback."""
-        request = {"impression": impression, "clicks": clicks, "ids": ids, "ranks": ranks}
-        return self._feedback({key: value for key, value in request.items() if value is not None}, attempts, pause)
+        return self._feedback({"impression": impression, "clicks": clicks, "ids": ids, "ranks": ranks}, attempts, pause)
 
     def events(
         self, impression: str, events: list[dict[str, Any]], attempts: int = 1, pause: float = 0.2
@@ -220,7 +218,8 @@ class Client:
             time.sleep(0.02)
 
     def _json(self, method: str, path: str, request: dict[str, Any] | None = None) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._call(method, path, request))
+        given = request and {key: value for key, value in request.items() if value is not None}
+        answer: dict[str, Any] = json.loads(self._call(method, path, given))
         return answer
 
     def _call(
@@ -240,14 +239,12 @@ class Client:
                 if fresh:
                     raise
                 return self._exchange(method, path, body, until)
-        except TimeoutError as error:
+        except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise TimeoutError(f"{method} {path}: the service did not answer within {seconds:g} s (timeout)") from error
-        except http.client.HTTPException as error:
-            self.close()
-            raise ConnectionError(f"incomplete response: {error}") from error
-        except OSError:
-            self.close()
+            if isinstance(error, TimeoutError):
+                raise TimeoutError(f"{method} {path}: the service did not answer within {seconds:g} s (timeout)") from error
+            if isinstance(error, http.client.HTTPException):
+                raise ConnectionError(f"incomplete response: {error}") from error
             raise
 
     def _exchange(self, method: str, path: str, body: bytes | None, until: float) -> bytes:

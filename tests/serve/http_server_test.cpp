@@ -288,7 +288,6 @@ struct NumberedSource : RankerSource {
   std::optional<std::string> failure() const override { return std::nullopt; }
   bool learns_from_unshown() const override { return false; }
   State state() override { return {}; }
-  State write_checkpoint() override { return {}; }
   Snapshot snapshot() override {
     ++made;
     return {round, fmt::format("round {}", round), made_in};

@@ -12,6 +12,7 @@
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
+#include "serve/open_lists.h"
 #include "serve/requests.h"
 #include "tests/support/api_refusal.h"
 #include "tests/support/cases.h"

@@ -263,14 +263,8 @@ ByteSource descriptor_source(int descriptor, std::string name) {
 }
 
 std::unique_ptr<ByteStream> decompressed(ByteSource source, Compression compression) {
-  switch (compression) {
-    case Compression::kGzip:
-      return std::make_unique<GzipStream>(std::move(source));
-    case Compression::kZstd:
-      return std::make_unique<ZstdStream>(std::move(source));
-    case Compression::kNone:
-      break;
-  }
+  if (compression == Compression::kGzip) return std::make_unique<GzipStream>(std::move(source));
+  if (compression == Compression::kZstd) return std::make_unique<ZstdStream>(std::move(source));
   return std::make_unique<PlainStream>(std::move(source));
 }
 
@@ -294,14 +288,8 @@ std::unique_ptr<ByteStream> descriptor_stream(int descriptor, const std::string&
 }
 
 std::unique_ptr<Compressor> Compressor::make(Compression compression, Sink sink) {
-  switch (compression) {
-    case Compression::kGzip:
-      return std::make_unique<GzipCompressor>(std::move(sink));
-    case Compression::kZstd:
-      return std::make_unique<ZstdCompressor>(std::move(sink));
-    case Compression::kNone:
-      break;
-  }
+  if (compression == Compression::kGzip) return std::make_unique<GzipCompressor>(std::move(sink));
+  if (compression == Compression::kZstd) return std::make_unique<ZstdCompressor>(std::move(sink));
   return std::make_unique<PlainCompressor>(std::move(sink));
 }
 

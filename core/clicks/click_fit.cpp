@@ -11,27 +11,6 @@
 namespace olrank {
 namespace {
 
-std::unique_ptr<ReadingModel> make_reading(FittedModel model, std::int64_t ranks, std::int64_t docs) {
-  switch (model) {
-    case FittedModel::kRankOnly:
-      return make_look_model(LooksBy::kRankAlone, ranks);
-    case FittedModel::kPosition:
-    case FittedModel::kTwoTower:
-      return make_look_model(LooksBy::kRank, ranks);
-    case FittedModel::kTrust:
-      return make_look_model(LooksBy::kRankWithTrust, ranks);
-    case FittedModel::kUserBrowsing:
-      return make_look_model(LooksBy::kRankAndLastClick, ranks);
-    case FittedModel::kCascade:
-      return make_cascade_model();
-    case FittedModel::kDependent:
-      return make_dependent_model(ranks);
-    case FittedModel::kDynamicBayesian:
-      return make_dynamic_bayesian_model(docs);
-  }
-  return nullptr;
-}
-
 /// The share of clicks at the first rank, where all models but one say that it is the mean attraction.
 double first_rank_level(const ClickLists& lists) {
   double clicks = 0.0;
@@ -213,7 +192,7 @@ FittedClicks fit_clicks(FittedModel model, const ClickLists& lists, const ClickD
                         std::int64_t ranks, const ClickFitSettings& settings) {
   FittedClicks fit;
   fit.model = model;
-  fit.reading = make_reading(model, ranks, docs.count);
+  fit.reading = make_reading_model(model, ranks, docs.count);
   fit.attraction = make_attraction(model, lists, docs);
   std::vector<double> attraction;
   std::vector<double> examined(ranks);

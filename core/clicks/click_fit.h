@@ -6,7 +6,6 @@
 
 #include "core/clicks/reading_model.h"
 #include "core/interface.h"
-#include "core/settings/enum_names.h"
 
 namespace olrank {
 
@@ -26,23 +25,6 @@ class Attraction : public Interface {
   Attraction(std::int64_t docs, double probability) : coins_(docs, Coin{.probability = probability}) {}
 
   std::vector<Coin> coins_;
-};
-
-enum class FittedModel {
-  kRankOnly,
-  kPosition,
-  kCascade,
-  kDependent,
-  kDynamicBayesian,
-  kUserBrowsing,
-  kTwoTower,
-  kTrust
-};
-
-template <>
-struct EnumNames<FittedModel> {
-  static constexpr std::array values =
-      names_in_order<FittedModel>("rank-only", "pbm", "cascade", "dcm", "dbn", "ubm", "two-tower", "trust");
 };
 
 /// Whether a document's attraction follows from its inputs.

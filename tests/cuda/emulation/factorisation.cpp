@@ -75,7 +75,6 @@ bool Factorisation::has_room(std::int64_t n) {
 
 Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library>(Library{n})) {}
 Factorisation::~Factorisation() = default;
-Factorisation::Factorisation(Factorisation&&) noexcept = default;
 
 bool Factorisation::factorise(Stream stream, double* a) {
   const std::int64_t n = library_->n;

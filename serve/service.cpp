@@ -18,7 +18,7 @@
 #include "core/online/online_ranker.h"
 #include "core/random/rng_stream.h"
 #include "core/version.h"
-#include "models/baselines/dueling_bandit.h"
+#include "models/baselines/baselines.h"
 #include "serve/api_error.h"
 #include "serve/open_lists.h"
 #include "serve/schema_change.h"

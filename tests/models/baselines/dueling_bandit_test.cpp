@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "models/baselines/dueling_bandit.h"
+#include "models/baselines/baselines.h"
 #include "tests/models/small_world.h"
 #include "tests/support/chi_square.h"
 

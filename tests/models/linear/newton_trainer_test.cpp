@@ -1,4 +1,4 @@
-#include "models/linear/newton_trainer.h"
+#include "models/linear/linear_belief.h"
 
 #include <gtest/gtest.h>
 

@@ -124,15 +124,12 @@ struct RecordedRound {
 inline RecordedRound play_round(OnlineRanker& ranker, RoundContext& context, const SmallWorld& world,
                                 std::uint32_t round, std::size_t cutoff = 10) {
   const QueryDocs query = world.query_of(round);
-  const auto docs = ranker.rank(context, query, round).docs;
-  RecordedRound played;
-  played.shown.assign(docs.begin(),
-                      docs.begin() + static_cast<std::ptrdiff_t>(std::min(cutoff, docs.size())));
-  for (const std::int32_t doc : played.shown) {
+  RecordedRound played{shown_of(ranker.rank(context, query, round), cutoff), {}};
+  played.clicks = clicks_where(played.shown, [&](std::int32_t doc) {
     RngStream coins(make_key({.seed = 3, .purpose = Purpose::kClick}), round,
                     static_cast<std::uint32_t>(doc));
-    played.clicks.push_back(coins.uniform() < (world.grade(query.query, doc) != 0 ? 0.8 : 0.2) ? 1 : 0);
-  }
+    return coins.uniform() < (world.grade(query.query, doc) != 0 ? 0.8 : 0.2);
+  });
   ranker.learn(context, played.feedback(world, round));
   return played;
 }

@@ -43,16 +43,9 @@ struct Fresh {
   /// Returns the matrix that the widths of a structure are a quadratic form of.
   Matrix precision(Covariance structure) const {
     const Matrix inverse = a.ldlt().solve(Matrix::Identity(a.rows(), a.cols()));
-    switch (structure) {
-      case Covariance::kFull:
-        return inverse;
-      case Covariance::kDiagonalOfInverse:
-        return inverse.diagonal().asDiagonal();
-      case Covariance::kDiagonal:
-        return a.diagonal().cwiseInverse().asDiagonal();
-      default:
-        break;
-    }
+    if (structure == Covariance::kFull) return inverse;
+    if (structure == Covariance::kDiagonalOfInverse) return inverse.diagonal().asDiagonal();
+    if (structure == Covariance::kDiagonal) return a.diagonal().cwiseInverse().asDiagonal();
     return Matrix::Zero(a.rows(), a.cols());
   }
   double log_det(Covariance structure) const {

@@ -216,9 +216,8 @@ TEST_F(ListTrainingTest, SamplesBringWholeLists) {
         loss,
         model_->find_loss_gradient(context, theta_, history.features(), history.terms(), {}, of_history),
         1e-12 * loss);
-    const double largest =
-        std::abs(*std::max_element(of_history.begin(), of_history.end(),
-                                   [](double a, double b) { return std::abs(a) < std::abs(b); }));
+    const double largest = Eigen::Map<const Eigen::VectorXd>(of_history.data(), std::ssize(of_history))
+                               .lpNorm<Eigen::Infinity>();
     for (std::size_t k = 0; k < of_sample.size(); ++k)
       ASSERT_NEAR(of_sample[k], of_history[k], 1e-9 * largest);
   }

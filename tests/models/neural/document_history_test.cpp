@@ -176,21 +176,16 @@ TEST(DocumentHistoryTest, NoticesDocumentsThatOutgrowThoseBefore) {
   // ‖x‖² has to quadruple, whatever the sign.
   const std::vector<std::pair<float, bool>> lists = {{1.0F, false}, {1.9F, false}, {3.7F, false},
                                                      {-7.5F, true}, {7.5F, false}, {1e6F, true}};
-  std::int64_t number = 0;
   for (const auto& [value, outgrows] : lists) {
+    const std::int64_t number = history.docs();
     SCOPED_TRACE(value);
     const std::vector<float> values = {0.5F, value};
-    const std::vector<std::int32_t> shown = {0, 1};
-    const std::vector<std::uint8_t> clicks = {1, 0};
-    const PreferencePair pair{0, 1};
-    history.add({static_cast<std::uint32_t>(number + 1),
-                 {number, 2 * number, {values.data(), 2, 1}},
-                 shown,
-                 clicks},
-                std::span(&pair, 1));
+    const QueryDocs query{number, 2 * number, {values.data(), 2, 1}};
+    history.add(
+        {static_cast<std::uint32_t>(number + 1), query, ShownDocs{0, 1}, std::vector<std::uint8_t>{1, 0}},
+        std::vector{PreferencePair{0, 1}});
     EXPECT_EQ(history.latest_docs_outgrow(), outgrows);
     load_state(history, state_of(history));
-    ++number;
   }
 }
 

@@ -138,8 +138,7 @@ TEST_P(NeuralRankersTest, ReportsLossesThatAreNotFinite) {
     const auto ranker = make_neural(settings, kWorldFeatures);
     const std::vector<float> before = flat_theta(*ranker);
     TestContext context(threads);
-    std::vector<std::int32_t> shown(10);
-    std::iota(shown.begin(), shown.end(), 0);
+    const ShownDocs shown = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     const std::vector<std::uint8_t> clicks = {1, 0, 1, 0, 0, 1, 0, 1, 1, 0};
     const std::string message = message_of<NumericError>([&] {
       ranker->learn(context.round, {1, world().query(1), shown, clicks});

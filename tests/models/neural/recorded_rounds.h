@@ -154,10 +154,9 @@ inline Course play_course(OnlineRanker& ranker, const SmallWorld& world, std::ui
 inline void expect_same_bits(const RankerSettings& settings, const SmallWorld& world, std::uint32_t last,
                              const std::vector<std::uint32_t>& stops) {
   const auto play = [&](OnlineRanker& ranker, std::uint32_t from, std::uint32_t to, int threads) {
-    std::vector<ShownDocs> lists;
-    for (const RecordedRound& round : play_course(ranker, world, from, to, threads).rounds)
-      lists.push_back(round.shown);
-    return lists;
+    return play_lists(from, to, threads, [&](RoundContext& context, std::uint32_t round) {
+      return play_round(ranker, context, world, round).shown;
+    });
   };
   expect_same_bits([&] { return make_neural(settings, world.features()); }, play, last, stops);
 }

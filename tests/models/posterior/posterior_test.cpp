@@ -292,10 +292,6 @@ std::int64_t switches_at(FormPolicy policy) {
   return -1;
 }
 
-std::int64_t whole(double bytes) {
-  return static_cast<std::int64_t>(bytes);
-}
-
 TEST(FormPolicyTest, SwitchesOnceTheExcessExceedsTheConversion) {
   double excess = 0.0;
   std::int64_t pairs = 0;
@@ -330,7 +326,8 @@ TEST(FormPolicyTest, SwitchesEarlyWhenTheDualFormOverflows) {
        {Case{PosteriorHome::kHost, ntk_shape(20, 20, 2), 900, 0.0},
         Case{PosteriorHome::kDevice, ntk_shape(136, 100, 2), 20'000, 1e9}}) {
     const double memory = primal_bytes({network, home, most_pairs, 1, kAdded}).all();
-    const FormPolicy::Room room{.bytes = whole(memory + beside), .home = home, .beside = beside};
+    const FormPolicy::Room room{
+        .bytes = static_cast<std::int64_t>(memory + beside), .home = home, .beside = beside};
     FormPolicy policy(network, CovarianceForm::kAuto, room);
     std::int64_t pairs = 0;
     while (!policy.switches(pairs, kAdded, 1)) pairs += kAdded;
@@ -344,7 +341,8 @@ TEST(FormPolicyTest, SwitchesEarlyWhenTheDualFormOverflows) {
 TEST(FormPolicyTest, NeverSwitchesIntoMemoryThatDoesNotSuffice) {
   // Enough for the dual form all the way, not for the primal form.
   const NetworkShape wide = linear_shape(400);
-  FormPolicy policy(wide, CovarianceForm::kAuto, {.bytes = whole(primal_bytes({wide}).all()) - 1});
+  FormPolicy policy(wide, CovarianceForm::kAuto,
+                    {.bytes = static_cast<std::int64_t>(primal_bytes({wide}).all()) - 1});
   EXPECT_FALSE(policy.primal_fits(0));
   policy.set_excess(2.0 * conversion_operations(wide, 1000));
   EXPECT_FALSE(policy.switches(100, kAdded, kDocs));

@@ -144,6 +144,7 @@ std::vector<PathReason> path_reasons(const TreeModel& model, std::int32_t user_l
   const auto of_user = known_answers(model.user_tree, user_leaf);
   const auto of_item = known_answers(model.item_tree, item_leaf);
   std::vector<PathReason> reasons;
+  reasons.reserve(of_user.size() + of_item.size());
   for (const auto& [feature, step] : of_user)
     reasons.push_back({feature, step, {}, model.user_tree.node(step.node).level});
   for (const auto& [feature, step] : of_item) {

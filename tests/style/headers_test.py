@@ -28,7 +28,7 @@ wanted = [entry for entry in commands if not with_cuda or "/olrank_cuda_verify_"
 
 
 def header_of(entry):
-    """By the name with which it is included, and its place in the checkout."""
+    """Its target, the name with which it is included, and its place in the checkout."""
     target, name = re.search(r"(\w+)_verify_interface_header_sets/(.*)\.cxx$", entry["file"]).groups()
     return target, name, name if pathlib.Path(name).is_file() else f"library/{name}"
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "core/math/pair_loss.h"
 #include "core/throw_error.h"
@@ -304,15 +306,9 @@ RankLinks find_rank_links(const ClickLists& lists, std::int64_t docs) {
       parents[std::max(one, other)] = std::min(one, other);
     }
   }
-  std::vector<std::int64_t> group_of(lists.ranks(), -1);
-  for (std::int64_t rank = 0; rank < lists.ranks(); ++rank) {
-    const std::int64_t root = root_of(parents, rank);
-    if (group_of[root] < 0) {
-      group_of[root] = std::ssize(links.groups);
-      links.groups.emplace_back();
-    }
-    links.groups[group_of[root]].push_back(rank);
-  }
+  std::map<std::int64_t, std::vector<std::int64_t>> groups;  // by their first ranks
+  for (std::int64_t rank = 0; rank < lists.ranks(); ++rank) groups[root_of(parents, rank)].push_back(rank);
+  for (auto& [first, group] : groups) links.groups.push_back(std::move(group));
   return links;
 }
 

@@ -49,6 +49,10 @@ struct EnumNames<FittedModel> {
 inline bool goes_by_inputs(FittedModel model) {
   return model == FittedModel::kTwoTower || model == FittedModel::kTrust;
 }
+/// Whether it learns how often each rank is examined from documents that were shown at several.
+inline bool learns_looks(FittedModel model) {
+  return model == FittedModel::kPosition || model == FittedModel::kUserBrowsing || goes_by_inputs(model);
+}
 
 /// A click model that was fitted by expectation maximisation (Chuklin, Markov and de Rijke, "Click models
 /// for web search", 2015, chapter 4).

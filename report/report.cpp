@@ -93,7 +93,6 @@ bool is_same_everywhere(const Report& report, const std::string& name) {
 }
 
 using FoldAndSeed = std::pair<std::int64_t, std::int64_t>;
-/// They go by fold and seed, then by round.
 using TrialCurves = std::map<FoldAndSeed, std::map<std::int64_t, double>>;
 
 TrialCurves curves_of(const TrialList& trials, Measure measure) {
@@ -114,7 +113,6 @@ std::vector<Curve> each_of(const TrialCurves& curves) {
   return all;
 }
 
-/// They go by round and fold.
 using ValuesByRound = std::map<std::int64_t, std::map<std::int64_t, std::vector<double>>>;
 
 MeanCurve mean_curve(const ValuesByRound& rounds) {

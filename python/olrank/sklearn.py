@@ -74,8 +74,8 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
             raise InvalidArgument("All queries have the weight zero, which teaches nothing: give one a weight above 0.")
         given = {
             setting.name: getattr(self, setting.name)
-            for setting in _settings()
-            if getattr(self, setting.name) != setting.default
+            for setting in settings("train")
+            if setting.name != "seeds" and getattr(self, setting.name) != setting.default
         }
         if self.network != "mlp" and self.width == inspect.signature(LTRModel).parameters["width"].default:
             del given["width"]  # no choice of the user's, and only a network has it
@@ -169,7 +169,3 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-def _settings() -> list[Any]:
-    return [setting for setting in settings("train") if setting.name != "seeds"]

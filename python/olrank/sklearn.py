@@ -160,7 +160,7 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
         one = group is None and qid is None
         grades = column_or_1d(y, warn=True)
         type_of_target(grades, input_name="y", raise_unknown=True)
-        if table.shape[0] == 1 and sum(one is not None for one in (group, qid)) == 0:
+        if one and table.shape[0] == 1:
             raise InvalidArgument("X has 1 sample, and a list needs two documents: give more rows.")
         return Dataset.from_arrays(table, grades, qid=qid, group=[table.shape[0]] if one else group, weight=sample_weight)
 

@@ -31,46 +31,21 @@ const CommandEntry kClicksCommands{"clicks", "learn from a log how users read li
 const CommandEntry kLogCommands{"log", "read, cut, copy and import logs of shown lists and clicks",
                                 nullptr};
 
+template <class... Entries>
+constexpr std::array<const CommandEntry*, sizeof...(Entries)> in_order(const Entries&... entries) {
+  return {&entries...};
+}
+
 /// In the order of --help.
-constexpr std::array kCommands = {&kRunCommand,
-                                  &kTrainCommand,
-                                  &kTuneCommand,
-                                  &kBenchCommands,
-                                  &kBenchCovarianceCommand,
-                                  &kBenchOpsCommand,
-                                  &kBenchRoundCommand,
-                                  &kBenchDataCommand,
-                                  &kBenchGeneralisationCommand,
-                                  &kReportCommand,
-                                  &kDataCommands,
-                                  &kDataInspectCommand,
-                                  &kDataConvertCommand,
-                                  &kDataSynthCommand,
-                                  &kDataSplitCommand,
-                                  &kEvalCommand,
-                                  &kOpeCommand,
-                                  &kClicksCommands,
-                                  &kClicksFitCommand,
-                                  &kRankCommand,
-                                  &kExportCommand,
-                                  &kRecommendCommands,
-                                  &kRecommendSynthCommand,
-                                  &kRecommendTrainCommand,
-                                  &kRecommendRankCommand,
-                                  &kRecommendExplainCommand,
-                                  &kRecommendInterviewCommand,
-                                  &kRecommendEvalCommand,
-                                  &kRecommendStudyCommand,
-                                  &kServeCommand,
-                                  &kDemoCommand,
-                                  &kLogCommands,
-                                  &kLogShowCommand,
-                                  &kLogStatsCommand,
-                                  &kLogCutCommand,
-                                  &kLogBackupCommand,
-                                  &kLogCompactCommand,
-                                  &kLogImportCommand,
-                                  &kInfoCommand};
+constexpr auto kCommands = in_order(
+    kRunCommand, kTrainCommand, kTuneCommand, kBenchCommands, kBenchCovarianceCommand, kBenchOpsCommand,
+    kBenchRoundCommand, kBenchDataCommand, kBenchGeneralisationCommand, kReportCommand, kDataCommands,
+    kDataInspectCommand, kDataConvertCommand, kDataSynthCommand, kDataSplitCommand, kEvalCommand,
+    kOpeCommand, kClicksCommands, kClicksFitCommand, kRankCommand, kExportCommand, kRecommendCommands,
+    kRecommendSynthCommand, kRecommendTrainCommand, kRecommendRankCommand, kRecommendExplainCommand,
+    kRecommendInterviewCommand, kRecommendEvalCommand, kRecommendStudyCommand, kServeCommand, kDemoCommand,
+    kLogCommands, kLogShowCommand, kLogStatsCommand, kLogCutCommand, kLogBackupCommand, kLogCompactCommand,
+    kLogImportCommand, kInfoCommand);
 
 /// A name that other programs use, and what it may be called here: the first that the command has.
 struct Alias {
@@ -172,12 +147,17 @@ int OutputFlags::columns() const {
   return wide ? 0 : terminal_columns(STDOUT_FILENO);
 }
 
-void OutputFlags::print(const nlohmann::ordered_json& result, std::string_view text) const {
-  write_output(json ? dump_json(result, 2) + "\n" : text);
+int OutputFlags::print(const nlohmann::ordered_json& result, std::string_view text) const {
+  return printed(json ? dump_json(result, 2) + "\n" : text);
 }
 
 std::string refuse_negative(const std::string& text) {
   return text.find('-') == std::string::npos ? "" : "It must be a whole number from 0, not " + text + ".";
+}
+
+int printed(std::string_view text) {
+  write_output(text);
+  return 0;
 }
 
 int stopped_by_signal() {

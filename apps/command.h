@@ -26,8 +26,8 @@ struct OutputFlags {
   /// The columns that tables on standard output may take; 0 is no limit.
   int columns() const;
   OutputForm form() const { return {json, columns()}; }
-  /// Prints a result, as JSON or as text.
-  void print(const nlohmann::ordered_json& result, std::string_view text) const;
+  /// Prints a result, as JSON or as text. Returns the exit code 0.
+  int print(const nlohmann::ordered_json& result, std::string_view text) const;
 };
 
 /// One subcommand: declares its flags, then runs and returns the process's exit code.
@@ -91,6 +91,8 @@ CLI::Option* add_option(CLI::App& app, const char* name, T& value, const char* t
   return option;
 }
 
+/// Prints a result that has one form. Returns the exit code 0.
+int printed(std::string_view text);
 /// The exit code of a command that a signal has stopped, and that --resume continues.
 int stopped_by_signal();
 /// Flags that several commands have.

@@ -45,18 +45,12 @@ class RunCommand : public Command {
   }
   int run(const OutputFlags& output) override {
     Configuration configuration = resolve();
-    if (print_) {
-      fmt::print("{}", print_configuration(configuration));
-      return 0;
-    }
+    if (print_) return printed(print_configuration(configuration));
     refuse_unsupported_tables(configuration);
     ExperimentRequest asked = request();
     settle_device(configuration, asked);
     ExperimentPlan plan = make_plan(configuration, asked);
-    if (dry_run_) {
-      fmt::print("{}", dry_run_output(configuration, plan, output.form()));
-      return 0;
-    }
+    if (dry_run_) return printed(dry_run_output(configuration, plan, output.form()));
     if (trace_detail_ && trace_.empty()) throw InvalidArgument("--trace-detail requires --trace FILE.");
     std::optional<Trace> trace;
     const auto folder = prepare_experiment(configuration, plan, output.command_line, [&] {
@@ -139,10 +133,7 @@ class TuneCommand : public Command {
     const Configuration configuration = resolve_configuration(fs::path(file_), flags_.overrides());
     refuse_study("tune", configuration);
     const auto by = parse_choice<SweepCriterion>("--by", by_);
-    if (print_) {
-      fmt::print("{}", print_configuration(configuration));
-      return 0;
-    }
+    if (print_) return printed(print_configuration(configuration));
     if (configuration.sweep.empty()) {
       throw_error<InvalidArgument>(
           "{} has no [sweep]; add one with the values to try, such as alpha = [0.1, 1], or use 'olrank "
@@ -150,10 +141,7 @@ class TuneCommand : public Command {
           file_);
     }
     const ExperimentRequest request = experiment_.request();
-    if (dry_run_) {
-      write_output(tuning_dry_run(configuration, by, request, output.form()));
-      return 0;
-    }
+    if (dry_run_) return printed(tuning_dry_run(configuration, by, request, output.form()));
     return run_tuning(configuration, by, request, output.command_line, output.form(), write_output);
   }
 

@@ -76,8 +76,7 @@ class LogStatsCommand : public Command {
   int run(const OutputFlags& output) override {
     require_log(log_);
     const nlohmann::ordered_json statistics = log_statistics(log_);
-    output.print(statistics, log_statistics_text(statistics, output.columns()));
-    return 0;
+    return output.print(statistics, log_statistics_text(statistics, output.columns()));
   }
 
  private:
@@ -123,14 +122,13 @@ class LogCutCommand : public Command {
     if (cut.checkpoint_round)
       text += fmt::format("{} the checkpoint of round {} to {}\n", verb, *cut.checkpoint_round,
                           cut.checkpoint_moved_to.string());
-    output.print({{"to_round", cut.to_round},
-                  {"dry_run", dry_run_},
-                  {"records", cut.records},
-                  {"bytes", cut.bytes},
-                  {"moved_to", path(cut.moved_to)},
-                  {"checkpoint_moved_to", path(cut.checkpoint_moved_to)}},
-                 text);
-    return 0;
+    return output.print({{"to_round", cut.to_round},
+                         {"dry_run", dry_run_},
+                         {"records", cut.records},
+                         {"bytes", cut.bytes},
+                         {"moved_to", path(cut.moved_to)},
+                         {"checkpoint_moved_to", path(cut.checkpoint_moved_to)}},
+                        text);
   }
 
   int copy(const OutputFlags& output) const {
@@ -138,9 +136,8 @@ class LogCutCommand : public Command {
     if (dry_run_) throw InvalidArgument("--dry-run is for --state: a copy changes nothing that exists.");
     require_rounds(from_, to_);
     const std::uint64_t copied = copy_rounds(log_, from_.value_or(1), to_, out_);
-    output.print({{"out", out_}, {"records", copied}},
-                 fmt::format("Wrote {}: {}\n", out_, counted(copied, "record")));
-    return 0;
+    return output.print({{"out", out_}, {"records", copied}},
+                        fmt::format("Wrote {}: {}\n", out_, counted(copied, "record")));
   }
 
   std::string state_;
@@ -162,7 +159,7 @@ class LogBackupCommand : public Command {
     if (out_.empty()) throw InvalidArgument("--out is required: name a folder for the copy.");
     ::umask(077);  // as a service writes its files
     const StateBackup backup = back_up_state(state_, out_);
-    output.print(
+    return output.print(
         {{"out", out_},
          {"records", backup.records},
          {"new_records", backup.new_records},
@@ -170,7 +167,6 @@ class LogBackupCommand : public Command {
         fmt::format("{} has {}, of which {} new (wrote {})\n", out_, counted(backup.records, "record"),
                     fmt::format("{} {}", backup.new_records, backup.new_records == 1 ? "is" : "are"),
                     readable_bytes(static_cast<double>(backup.bytes))));
-    return 0;
   }
 
  private:
@@ -189,12 +185,11 @@ class LogCompactCommand : public Command {
     if (state_.empty()) throw InvalidArgument("--state is required: name the folder of a service.");
     ::umask(077);  // as a service writes its files
     const LogCompaction done = compact_log(state_);
-    output.print(
+    return output.print(
         {{"records", done.records}, {"bytes_before", done.bytes_before}, {"bytes", done.bytes}},
         fmt::format("{} takes {} for {} (before: {})\n", state_,
                     readable_bytes(static_cast<double>(done.bytes)), counted(done.records, "record"),
                     readable_bytes(static_cast<double>(done.bytes_before))));
-    return 0;
   }
 
  private:
@@ -257,8 +252,7 @@ class LogImportCommand : public Command {
     request_.features = features_;
     request_.out = out_;
     const ListImportResult result = import_lists(request_);
-    output.print(list_import_json(request_, result), list_import_text(request_, result));
-    return 0;
+    return output.print(list_import_json(request_, result), list_import_text(request_, result));
   }
 
  private:

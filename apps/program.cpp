@@ -141,24 +141,23 @@ int run_checked(int argc, char** argv) {
 
 int run_program(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails instead, and is reported
+  const auto failed = [](std::string_view message, ExitCode code = ExitCode::kFailed) {
+    log_error(message, static_cast<int>(code));
+    return static_cast<int>(code);
+  };
   try {
     const int code = run_checked(argc, argv);
     // A full disk or a closed pipe may show only when the last of stdout is flushed.
     flush_output();
     return code;
   } catch (const std::bad_alloc&) {
-    log_error("The memory is exhausted: the input or the settings need more than this process can have.",
-              static_cast<int>(ExitCode::kFailed));
-    return static_cast<int>(ExitCode::kFailed);
+    return failed(
+        "The memory is exhausted: the input or the settings need more than this process can have.");
   } catch (const std::system_error& error) {
     // The error that fmt::print() throws says neither what was written nor to where.
-    log_error(std::ferror(stdout) != 0 ? output_error(error.code().value()) : error.what(),
-              static_cast<int>(ExitCode::kFailed));
-    return static_cast<int>(ExitCode::kFailed);
+    return failed(std::ferror(stdout) != 0 ? output_error(error.code().value()) : error.what());
   } catch (const std::exception& error) {
-    const int code = static_cast<int>(exit_code_of(error));
-    log_error(error.what(), code);
-    return code;
+    return failed(error.what(), exit_code_of(error));
   }
 }
 

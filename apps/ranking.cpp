@@ -87,8 +87,7 @@ class EvalCommand : public Command {
     const std::vector<EvalRequest> requests = requests_of_rankings();
     if (requests.size() > 1) return compare(requests, context, output);
     const std::vector<EvalResult> results = evaluate_all(requests, context).front();
-    fmt::print("{}", output.json ? eval_json(results) : eval_table(results));
-    return 0;
+    return printed(output.json ? eval_json(results) : eval_table(results));
   }
 
  private:
@@ -156,8 +155,7 @@ class EvalCommand : public Command {
       write_file_atomically(for_fold(request_.per_query, folds_[fold]),
                             comparison_queries_csv(comparison, fold));
     }
-    fmt::print("{}", output.json ? comparison_json(comparison) : comparison_table(comparison));
-    return 0;
+    return printed(output.json ? comparison_json(comparison) : comparison_table(comparison));
   }
 
   void check_usage() {
@@ -249,20 +247,8 @@ class Output {
   explicit Output(const std::string& name) {
     if (name != "-") file_.emplace(name);
   }
-  void write(std::string_view text) {
-    if (file_) {
-      file_->write(text);
-    } else {
-      kept_ += text;
-    }
-  }
-  void commit() {
-    if (file_) {
-      file_->commit();
-    } else {
-      write_output(kept_);
-    }
-  }
+  void write(std::string_view text) { file_ ? file_->write(text) : void(kept_ += text); }
+  void commit() { file_ ? file_->commit() : write_output(kept_); }
 
  private:
   std::optional<AtomicFile> file_;

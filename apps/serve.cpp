@@ -21,6 +21,7 @@
 #include "core/throw_error.h"
 #include "jobs/saved_trial.h"
 #include "serve/access_log.h"
+#include "serve/arms.h"
 #include "serve/feature_schema.h"
 #include "serve/service_process.h"
 
@@ -34,8 +35,7 @@ class ServeCommand : public Command {
     add_option(app, "--state", options_.state, "DIR", "folder for the state of the service");
     add_option(app, "--surfaces", surfaces_, "FILE",
                "several services in this process, each with a table of its flags and a folder in --state: "
-               "[shop-de] "
-               "features = 20 has the paths /surface/shop-de/v1/rank and so on");
+               "[shop-de] features = 20 has the paths /surface/shop-de/v1/rank and so on");
     add_option(app, "--model", request_.model, "FILE",
                "model to start from: a model file or a trial's folder");
     features_ = add_option(app, "--features", request_.features, "D",
@@ -58,17 +58,16 @@ class ServeCommand : public Command {
         "make texts of a query alike: white space at its ends goes and single spaces stay within, "
         "letters become lower case and one character with their accents (NFC) [default: as at the "
         "last start; off]");
-    add_option(app, "--device", device_, "DEVICE",
+    add_option(app, "--device", request_.device, "DEVICE",
                "cpu, cuda or cuda:N: where the ranker learns and makes its lists [default: cpu, or as "
                "at the first start]");
-    add_option(app, "--groups", groups_, "SETTINGS",
+    add_option(app, "--groups", request_.groups, "SETTINGS",
                "groups of documents, A, B and on, that come with each request and share exposure, as "
                "key=value,… of [groups]: beta=1.2,epsilon=0.5,examination=[1,0.6,…]");
     add_option(app, "--seed", request_.seed, "N",
                "random seed of initialisation, exploration and noise [default: 1]");
-    protocol_ =
-        add_option(app, "--protocol", protocol_text_, "NAME",
-                   "protocol whose defaults apply: recommended, paper or reference [default: recommended]");
+    add_option(app, "--protocol", protocol_, "NAME",
+               "protocol whose defaults apply: recommended, paper or reference [default: recommended]");
     declare_network(app);
     declare_limits(app);
     declare_sharing(app);
@@ -92,8 +91,7 @@ class ServeCommand : public Command {
                "model of an arm, for each that is neither learner nor incumbent");
     add_option(app, "--to-round", options_.to_round, "N",
                "go back to the state after this round: later records move to a file beside the log, "
-               "and a later "
-               "checkpoint is set aside");
+               "and a later checkpoint is set aside");
     app.add_flag("--learn-only", learn_only_,
                  "learn from the log, write a checkpoint, print the state and exit");
     const auto tables = configuration_tables();
@@ -106,24 +104,13 @@ class ServeCommand : public Command {
   }
 
   int run(const OutputFlags& output) override {
-    if (!surfaces_.empty()) {
-      run_services(services());
-      return 0;
-    }
+    if (!surfaces_.empty()) return run_services(services()), 0;
     resolve();
-    if (!learn_only_) {
-      run_service(options_);
-      return 0;
-    }
+    if (!learn_only_) return run_service(options_), 0;
     const RankerSource::State state = learn_only(options_);
-    if (output.json) {
-      fmt::print("{{\"rounds\":{},\"pairs\":{},\"fingerprint\":\"{}\"}}\n", state.round, state.pairs,
-                 state.fingerprint.hex());
-    } else {
-      fmt::print("rounds {}, pairs {}, fingerprint {}\n", state.round, state.pairs,
-                 state.fingerprint.hex());
-    }
-    return 0;
+    const char* form = output.json ? "{{\"rounds\":{},\"pairs\":{},\"fingerprint\":\"{}\"}}\n"
+                                   : "rounds {}, pairs {}, fingerprint {}\n";
+    return printed(fmt::format(fmt::runtime(form), state.round, state.pairs, state.fingerprint.hex()));
   }
 
  private:
@@ -154,9 +141,8 @@ class ServeCommand : public Command {
     check_usage();
     std::vector<ServiceOptions> services;
     for (const TomlDocument::Table& table : read_toml(surfaces_).tables) {
-      if (table.name.find_first_not_of(
-              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos ||
-          table.name.empty() || table.repeated)
+      if (table.name.find_first_not_of(kNameLetters) != std::string::npos || table.name.empty() ||
+          table.repeated)
         throw_error<InvalidArgument>(
             "{}: Write the name of a surface as [shop-de], once, in letters, digits, - and _.",
             table.origin);
@@ -224,8 +210,7 @@ class ServeCommand : public Command {
                "time limit for an idle connection [default: 60]");
     add_option(app, "--access-log", options_.http.access_log, "FILE",
                "append a line of JSON for each answer to this file, which SIGHUP opens again after it was "
-               "moved; - is "
-               "standard output [default: none]");
+               "moved; - is standard output [default: none]");
     add_option(app, "--drain-seconds", options_.drain_seconds, "S",
                "time limit for learning pending feedback after SIGTERM [default: 30]");
   }
@@ -433,8 +418,6 @@ class ServeCommand : public Command {
     request.names_kind = std::any_of(
         request.ranker.begin(), request.ranker.end(),
         [](const SettingOverride& setting) { return setting.table == "ranker" && setting.key == "kind"; });
-    request.groups = groups_;
-    request.device = device_;
     if (normalise_query_flag_->count() > 0) request.normalise_query = normalise_query_;
     for (const SettingOverride& setting : request.ranker) {
       if (setting.table == GroupSettings::schema().table)
@@ -442,8 +425,8 @@ class ServeCommand : public Command {
             "{}: The groups of a service are set by --groups: write --groups {}={}.", setting.origin,
             setting.key, setting.text);
     }
-    if (protocol_->count() > 0)
-      request.ranker.insert(request.ranker.begin(), {"protocol", "", "name", protocol_text_, "--protocol"});
+    if (protocol_)
+      request.ranker.insert(request.ranker.begin(), {"protocol", "", "name", *protocol_, "--protocol"});
     return request;
   }
 
@@ -455,11 +438,8 @@ class ServeCommand : public Command {
   std::string feature_names_;
   CLI::Option* normalise_query_flag_ = nullptr;
   bool normalise_query_ = false;
-  std::optional<std::string> device_;
-  std::optional<std::string> groups_;
   std::string schema_;
-  CLI::Option* protocol_ = nullptr;
-  std::string protocol_text_;
+  std::optional<std::string> protocol_;
   SettingFlags flags_;
   std::string token_file_;
   std::int64_t request_seconds_ = 10;

@@ -20,17 +20,9 @@ namespace olrank {
 /// The types of values in --help.
 template <>
 struct EnumNames<SettingKind> {
-  static constexpr std::array values = {
-      std::pair{SettingKind::kSwitch, std::string_view("true|false")},
-      std::pair{SettingKind::kInteger, std::string_view("INTEGER")},
-      std::pair{SettingKind::kReal, std::string_view("REAL")},
-      std::pair{SettingKind::kRealOrAuto, std::string_view("REAL|auto")},
-      std::pair{SettingKind::kText, std::string_view("TEXT")},
-      std::pair{SettingKind::kIntegers, std::string_view("INTEGERS")},
-      std::pair{SettingKind::kReals, std::string_view("REALS")},
-      std::pair{SettingKind::kRealsOrAuto, std::string_view("REALS|auto")},
-      std::pair{SettingKind::kTexts, std::string_view("NAMES")},
-      std::pair{SettingKind::kSwitches, std::string_view("SWITCHES")}};
+  static constexpr std::array values =
+      names_in_order<SettingKind>("true|false", "INTEGER", "REAL", "TEXT", "INTEGERS", "REALS", "NAMES",
+                                  "SWITCHES", "REAL|auto", "REALS|auto");
 };
 
 namespace {

@@ -111,10 +111,7 @@ class TrainCommand : public Command {
   int run(const OutputFlags& output) override {
     const TrainConfiguration configuration = resolve_train_configuration(
         file_.empty() ? std::nullopt : std::optional(fs::path(file_)), flags_.overrides());
-    if (print_) {
-      fmt::print("{}", print_train_configuration(configuration));
-      return 0;
-    }
+    if (print_) return printed(print_train_configuration(configuration));
     if (!has_data(configuration) && !from_log())
       throw InvalidArgument("No data given: name a folder or \"synth:NAME\" with --data.");
     OutputFolder::require_own(out_, FolderKind::kTraining);      // before the data is read

@@ -27,14 +27,9 @@ constexpr double kShortestLimited = 2e-7;
 /// A core's own caches hold this. There, instructions and the places of pages decide how fast bytes move.
 constexpr double kCachedBytes = 2.0 * 1024.0 * 1024.0;
 constexpr double kStartBytes = 256.0;  // of each kind of access, enough to start every loop
-// Which one is fastest depends on the processor and its cache sizes.
-constexpr std::array<std::pair<ReadStreams, Stores>, 6> kTrafficYardsticks = {
-    {{ReadStreams::kFew, Stores::kLibrary},
-     {ReadStreams::kFew, Stores::kPlain},
-     {ReadStreams::kMany, Stores::kLibrary},
-     {ReadStreams::kMany, Stores::kPlain},
-     {ReadStreams::kNarrow, Stores::kLibrary},
-     {ReadStreams::kNarrow, Stores::kPlain}}};
+// Which pair is fastest depends on the processor and its cache sizes.
+constexpr std::array kTriedStreams = {ReadStreams::kFew, ReadStreams::kMany, ReadStreams::kNarrow};
+constexpr std::array kTriedStores = {Stores::kLibrary, Stores::kPlain};
 
 /// A square product.
 template <class Number>
@@ -52,7 +47,7 @@ struct Yardstick {
   std::function<void()> body;
   // Much less of the same work, whose time is that of starting; none where that is too short to count.
   double start_work = 0.0;
-  std::function<void()> start_body;
+  std::function<void()> start_body = {};
 };
 
 double seconds_of(const std::function<void()>& body, std::int64_t calls) {
@@ -78,17 +73,13 @@ double rate_of(const Yardstick& yardstick, std::int64_t calls) {
   return (yardstick.work - yardstick.start_work) / (seconds - starting);
 }
 
-/// Traffic of the same kinds that is next to nothing.
-MemoryTraffic start_of(const MemoryTraffic& traffic) {
-  return {std::min(traffic.read, kStartBytes), std::min(traffic.updated, kStartBytes),
-          std::min(traffic.written, kStartBytes)};
-}
-
 Yardstick traffic_yardstick(const MemoryTraffic& traffic, ReadStreams streams, Stores stores) {
-  Yardstick made{"memory", traffic.bytes(), bare_traffic(traffic, streams, stores), 0.0, {}};
+  Yardstick made{"memory", traffic.bytes(), bare_traffic(traffic, streams, stores)};
   const std::int64_t calls = calls_per_repeat(made.body);
   if (seconds_of(made.body, calls) > kShortSeconds) return made;
-  const MemoryTraffic start = start_of(traffic);
+  // Traffic of the same kinds that is next to nothing.
+  const MemoryTraffic start{std::min(traffic.read, kStartBytes), std::min(traffic.updated, kStartBytes),
+                            std::min(traffic.written, kStartBytes)};
   made.start_work = start.bytes();
   made.start_body = bare_traffic(start, streams, stores);
   return made;
@@ -98,11 +89,11 @@ Yardstick traffic_yardstick(const MemoryTraffic& traffic, ReadStreams streams, S
 Yardstick best_of(std::vector<Yardstick> tried) {
   std::size_t best = 0;
   double best_rate = 0.0;
-  std::vector<std::int64_t> calls(tried.size());
-  std::transform(tried.begin(), tried.end(), calls.begin(),
-                 [](const Yardstick& one) { return calls_per_repeat(one.body); });
-  for (int turn = 0; turn < kTurns;
-       ++turn) {  // interleaved, so that a burst of load does not hit one yardstick only
+  std::vector<std::int64_t> calls;
+  calls.reserve(tried.size());
+  for (const Yardstick& one : tried) calls.push_back(calls_per_repeat(one.body));
+  // Interleaved, so that a burst of load does not hit one yardstick only.
+  for (int turn = 0; turn < kTurns; ++turn) {
     for (std::size_t i = 0; i < tried.size(); ++i) {
       const double rate = rate_of(tried[i], calls[i]);
       if (rate <= best_rate) continue;
@@ -119,8 +110,7 @@ Yardstick product_yardstick(const std::string& name) {
   static const Yardstick best = [&name] {
     std::vector<Yardstick> tried;
     for (const std::int64_t side : {96, 120, 192, 700})
-      tried.push_back(
-          {name, 2.0 * static_cast<double>(side * side * side), product<Number>(side), 0.0, {}});
+      tried.push_back({name, 2.0 * real(side * side * side), product<Number>(side)});
     return best_of(std::move(tried));
   }();
   return best;
@@ -134,13 +124,13 @@ Yardstick yardstick(const BenchCase& work) {
       return product_yardstick<double>("gemm double");
     case CeilingKind::kMemory: {
       std::vector<Yardstick> tried;
-      tried.reserve(std::size(kTrafficYardsticks));
-      for (const auto& [streams, stores] : kTrafficYardsticks)
-        tried.push_back(traffic_yardstick(work.traffic, streams, stores));
+      for (const ReadStreams streams : kTriedStreams)
+        for (const Stores stores : kTriedStores)
+          tried.push_back(traffic_yardstick(work.traffic, streams, stores));
       return best_of(std::move(tried));
     }
     case CeilingKind::kOwn:
-      return {work.own_name, work.traffic.bytes(), work.own_body, 0.0, {}};
+      return {work.own_name, work.traffic.bytes(), work.own_body};
     case CeilingKind::kNone:
       break;
   }
@@ -180,7 +170,8 @@ std::string Measurement::identity() const {
 }
 
 void check_memory(const BenchCase& work) {
-  const double copies = work.ceiling == CeilingKind::kMemory ? 1.0 + kTrafficYardsticks.size() : 1.0;
+  const double copies =
+      work.ceiling == CeilingKind::kMemory ? 1.0 + kTriedStreams.size() * kTriedStores.size() : 1.0;
   const double needed = copies * work.traffic.footprint();
   const auto available = static_cast<double>(available_memory());
   if (needed <= available) return;

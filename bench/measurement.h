@@ -8,6 +8,10 @@
 
 namespace olrank {
 
+inline double real(std::int64_t count) {
+  return static_cast<double>(count);
+}
+
 /// The minimum number of bytes that work moves, by kind of access. Updated bytes count twice in the total,
 /// as they are read and written, but occupy the caches once.
 struct MemoryTraffic {

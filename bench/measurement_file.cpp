@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
@@ -22,15 +21,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[16];
-  std::strftime(text, sizeof text, "%Y-%m-%d", &parts);
-  return text;
-}
-
 double number_of(const ordered_json& value) {
   return value.is_null() ? std::nan("") : value.get<double>();
 }
@@ -43,11 +33,7 @@ ordered_json measurement_json(const Measurement& one) {
   return {{"name", one.name},
           {"device", one.device},
           {"parameters", std::move(parameters)},
-          {"seconds",
-           {{"median", one.seconds.median},
-            {"min", one.seconds.min},
-            {"max", one.seconds.max},
-            {"repeats", one.seconds.repeats}}},
+          {"seconds", spread_json(one.seconds)},
           {"operations", one.operations},
           {"bytes", one.bytes},
           {"ceiling", std::move(ceiling)},
@@ -83,13 +69,17 @@ std::string time_text(double seconds) {
 
 }  // namespace
 
+ordered_json spread_json(const Spread& spread) {
+  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}, {"repeats", spread.repeats}};
+}
+
 Machine this_machine() {
   return {cpu_model(),
           available_threads(),
           blas::library_name(),
           std::string(compiler()),
           fmt::format("{} ({})", version(), revision()),
-          today()};
+          utc_now().substr(0, std::string_view("2026-01-31").size())};
 }
 
 ordered_json machine_json(const Machine& machine) {

@@ -25,6 +25,7 @@ struct Machine {
 
 Machine this_machine();
 nlohmann::ordered_json machine_json(const Machine& machine);
+nlohmann::ordered_json spread_json(const Spread& spread);
 
 /// The growth of a stage: time ~ axis^exponent.
 struct FittedExponent {

@@ -200,15 +200,11 @@ def write_records(path, draw):
             record = (f'{{"qid":"q{query}","shown":[{",".join(doc[0] for doc in shown)}],"clicks":[{clicks}],'
                       f'"inputs":[{",".join(doc[1] for doc in shown)}]}}\n')
             if number == 0:
-                require_disk(path.parent, 2.1 * options.records * len(record))
+                free, needed = shutil.disk_usage(path.parent).free, 2.1 * options.records * len(record)
+                if free < needed:
+                    sys.exit(f"service.py: {path.parent} has {free / 1e9:.1f} GB free, but the records and the service's copy need "
+                             f"{needed / 1e9:.1f} GB: choose another --folder or fewer --records.")
             log.write(record)
-
-
-def require_disk(folder, needed):
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        sys.exit(f"service.py: {folder} has {free / 1e9:.1f} GB free, but the records and the service's copy need "
-                 f"{needed / 1e9:.1f} GB: choose another --folder or fewer --records.")
 
 
 class SteadyClient:

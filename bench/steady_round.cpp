@@ -28,6 +28,10 @@ constexpr int kUnitRepeats = 5;
 constexpr std::string_view kHostStage = "rank";  // the list, which the CPU makes for a GPU, too
 using Clock = std::chrono::steady_clock;
 
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 RankerSettings settings_of(const RoundSizes& sizes) {
   StudySettings study;
   study.structures = {std::string(kExactStructure)};
@@ -98,7 +102,7 @@ class RandomQueries {
   RandomQueries& operator=(const RandomQueries&) = delete;
 
   FeatureMatrix all() const { return {values_.data(), std::ssize(values_) / features_, features_}; }
-  std::int64_t past() const { return parts_of(past_docs_, past_query_docs_); }
+  std::int64_t past() const { return (past_docs_ + past_query_docs_ - 1) / past_query_docs_; }
   QueryDocs past_query(std::int64_t number) const {
     const std::int64_t first = number * past_query_docs_;
     return at(number, first, std::min(past_query_docs_, past_docs_ - first));
@@ -109,7 +113,6 @@ class RandomQueries {
   }
 
  private:
-  static std::int64_t parts_of(std::int64_t n, std::int64_t part) { return (n + part - 1) / part; }
   QueryDocs at(std::int64_t number, std::int64_t first_doc, std::int64_t docs) const {
     return {number, first_doc, {values_.data() + first_doc * features_, docs, features_}};
   }
@@ -154,60 +157,15 @@ std::map<std::string, double> stages_of(const StageClock& clock) {
   return seconds;
 }
 
-/// A trial that has already observed its past pairs.
-class SteadyTrial {
- public:
-  /// Observes the past pairs and warms up.
-  explicit SteadyTrial(const RoundSizes& sizes)
-      : sizes_(sizes), queries_(sizes), ranker_(ranker_for(sizes, queries_)), execution_(sizes.threads) {
-    observe_past_pairs(*ranker_, context_, queries_);
-    for (std::int64_t i = 0; i < warm_ups(sizes); ++i) play_round(i);
-  }
-
-  void play() {
-    for (std::int64_t i = 0; i < sizes_.rounds; ++i) {
-      const auto before = stages_of(clock_);
-      const auto begin = Clock::now();
-      play_round(warm_ups(sizes_) + i);
-      const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
-      double total = 0.0;
-      double on_host = 0.0;
-      for (const auto& [stage, spent] : stages_of(clock_)) {
-        const auto earlier = before.find(stage);
-        const double taken = spent - (earlier == before.end() ? 0.0 : earlier->second);
-        seconds_[stage].push_back(taken);
-        total += taken;
-        if (stage == kHostStage) on_host += taken;
-      }
-      // Stages of modules are the host's time.
-      if (sizes_.gpu && sizes_.module.empty())
-        seconds_["idle"].push_back(std::max(0.0, elapsed - (total - on_host)));
-      seconds_["total"].push_back(sizes_.gpu ? elapsed : total);
-    }
-  }
-
-  /// Each stage has one number per round.
-  const std::map<std::string, std::vector<double>>& seconds() const { return seconds_; }
-
- private:
-  void play_round(std::int64_t number) {
-    const QueryDocs query = queries_.query(number);
-    const auto round = static_cast<std::uint32_t>(queries_.past() + number + 1);
-    const RankedList list = ranker_->rank(context_, query, round);
-    const auto shown = static_cast<std::size_t>(std::min(kCutoff, sizes_.docs));
-    const std::vector<std::int32_t> top(list.docs.begin(),
-                                        list.docs.begin() + static_cast<std::ptrdiff_t>(shown));
-    learn_from_clicks(*ranker_, context_, round, query, top);
-  }
-
-  const RoundSizes& sizes_;
-  RandomQueries queries_;
-  std::unique_ptr<OnlineRanker> ranker_;
-  ExecutionContext execution_;
-  StageClock clock_;
-  RoundContext context_{execution_, clock_};
-  std::map<std::string, std::vector<double>> seconds_;
-};
+void play_round(OnlineRanker& ranker, RoundContext& context, const RandomQueries& queries,
+                std::int64_t number) {
+  const QueryDocs query = queries.query(number);
+  const auto round = static_cast<std::uint32_t>(queries.past() + number + 1);
+  const RankedList list = ranker.rank(context, query, round);
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(kCutoff, query.docs()));
+  learn_from_clicks(ranker, context, round, query,
+                    std::vector<std::int32_t>(list.docs.begin(), list.docs.begin() + shown));
+}
 
 Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, std::vector<double> seconds) {
   Measurement measurement;
@@ -250,15 +208,41 @@ std::vector<Measurement> measure_round(const RoundSizes& asked, ProductUnit& uni
   check_memory(asked);
   const RoundSizes sizes = with_rounds(asked);
   unit.measure(kUnitRepeats);
-  SteadyTrial trial(sizes);
+  // A trial that has already observed its past pairs.
+  const RandomQueries queries(sizes);
+  const std::unique_ptr<OnlineRanker> ranker = ranker_for(sizes, queries);
+  ExecutionContext execution(sizes.threads);
+  StageClock clock;
+  RoundContext context{execution, clock};
+  observe_past_pairs(*ranker, context, queries);
+  for (std::int64_t i = 0; i < warm_ups(sizes); ++i) play_round(*ranker, context, queries, i);
+  std::map<std::string, std::vector<double>> seconds;  // of each stage, a number per round
   const auto begin = Clock::now();
-  trial.play();
-  const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+  for (std::int64_t i = 0; i < sizes.rounds; ++i) {
+    const auto before = stages_of(clock);
+    const auto round_begin = Clock::now();
+    play_round(*ranker, context, queries, warm_ups(sizes) + i);
+    const double elapsed = seconds_since(round_begin);
+    double total = 0.0;
+    double on_host = 0.0;
+    for (const auto& [stage, spent] : stages_of(clock)) {
+      const auto earlier = before.find(stage);
+      const double taken = spent - (earlier == before.end() ? 0.0 : earlier->second);
+      seconds[stage].push_back(taken);
+      total += taken;
+      if (stage == kHostStage) on_host += taken;
+    }
+    // Stages of modules are the host's time.
+    if (sizes.gpu && sizes.module.empty())
+      seconds["idle"].push_back(std::max(0.0, elapsed - (total - on_host)));
+    seconds["total"].push_back(sizes.gpu ? elapsed : total);
+  }
+  const double elapsed = seconds_since(begin);
   unit.measure(kUnitRepeats);
   std::vector<Measurement> measurements;
   for (const char* stage : {"score", "width", "rank", "observe", "train", "idle", "total"}) {
-    const auto found = trial.seconds().find(stage);
-    if (found != trial.seconds().end()) measurements.push_back(measurement_of(sizes, stage, found->second));
+    const auto found = seconds.find(stage);
+    if (found != seconds.end()) measurements.push_back(measurement_of(sizes, stage, found->second));
   }
   measurements.push_back(measurement_of(sizes, "elapsed", {elapsed / static_cast<double>(sizes.rounds)}));
   return measurements;

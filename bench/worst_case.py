@@ -11,8 +11,8 @@ Usage: worst_case.py PROGRAM CONFIG [--data NAME=SOURCE[,NORMALISATION]]... [--o
 
 import argparse
 import csv
-import math
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -28,11 +28,7 @@ FAMILIES = {
 
 
 def tenth_percentile(values):
-    values = sorted(values)
-    place = 0.1 * (len(values) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(values) - 1)
-    return values[below] + (place - below) * (values[above] - values[below])
+    return statistics.quantiles(values, n=10, method="inclusive")[0] if len(values) > 1 else values[0]
 
 
 def column(row, prefix):

@@ -191,7 +191,7 @@ def quote(page, section, origin, *among):
 
 
 def results_of(out):
-    """Where, by which command, and what each ranker came to: means over its trials, with half-widths of 95 % t intervals."""
+    """The data, the command, and what each ranker came to: means over its trials, with half-widths of 95 % t intervals."""
     manifest = json.loads((out / "manifest.json").read_text())
     source = manifest["config"]["data"]["source"]
     command = manifest["command"].replace(source, source if source.startswith("synth:") else pathlib.Path(source).name.upper())

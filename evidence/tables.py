@@ -65,7 +65,7 @@ def rate(one):
 
 
 def difference(value, digits):
-    """With a star if it differs from 0 at 5 % after Holm's correction."""
+    """A cell; it has a star if it differs from 0 at 5 % after Holm's correction."""
     if "minus_full" not in value:
         return "–"
     against = value["minus_full"]
@@ -152,7 +152,7 @@ def labels_table(name):
 
 
 def rounds_table(name):
-    """With a schedule of training also "elapsed", the mean round from one training on the whole history to the next."""
+    """A schedule of training adds "elapsed", the mean round from one training on the whole history to the next."""
     found = read(name)
     by_n = {}
     for one in found["measurements"]:

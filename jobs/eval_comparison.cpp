@@ -29,15 +29,9 @@ std::vector<double> values_of(const ComparedRanking& ranking, std::size_t metric
   return values;
 }
 
-double mean_of_counted(const std::vector<double>& values) {
-  double sum = 0.0;
-  double counted = 0.0;
-  for (const double value : values) {
-    if (std::isnan(value)) continue;
-    sum += value;
-    ++counted;
-  }
-  return counted > 0.0 ? sum / counted : std::nan("");
+double mean_of_counted(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  return mean_of(values);
 }
 
 std::size_t place_of(const std::string& name, const std::vector<ComparedRanking>& rankings) {
@@ -60,14 +54,9 @@ void check_queries(const std::vector<ComparedRanking>& rankings) {
   }
 }
 
-/// trials/RANKER/CLICKS/foldK/seedS of a path that ends so.
-std::filesystem::path last_parts(const std::filesystem::path& path, std::ptrdiff_t parts) {
-  std::filesystem::path last;
-  std::ptrdiff_t skipped = std::distance(path.begin(), path.end()) - parts;
-  for (const std::filesystem::path& part : path) {
-    if (skipped-- <= 0) last /= part;
-  }
-  return last;
+/// The last parts of a path: trials/RANKER/CLICKS/foldK/seedS.
+std::filesystem::path last_parts(const std::filesystem::path& path, int parts) {
+  return parts == 0 ? std::filesystem::path() : last_parts(path.parent_path(), parts - 1) / path.filename();
 }
 
 RankingDifference difference_of(const EvalComparison& comparison, std::size_t metric, std::size_t a,

@@ -20,13 +20,11 @@ namespace olrank {
 namespace {
 
 const ExperimentRanker& ranker_of(const ExperimentPlan& plan, const TrialIdentity& identity) {
-  return *std::find_if(plan.rankers.begin(), plan.rankers.end(),
-                       [&](const ExperimentRanker& ranker) { return ranker.name == identity.ranker; });
+  return *std::ranges::find(plan.rankers, identity.ranker, &ExperimentRanker::name);
 }
 
 const ExperimentUser& user_of(const ExperimentPlan& plan, const TrialIdentity& identity) {
-  return *std::find_if(plan.users.begin(), plan.users.end(),
-                       [&](const ExperimentUser& user) { return user.name == identity.user; });
+  return *std::ranges::find(plan.users, identity.user, &ExperimentUser::name);
 }
 
 Recipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker, const ExperimentUser& user,

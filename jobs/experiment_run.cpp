@@ -60,9 +60,7 @@ RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold, bool on_dev
   RankerLoad load{fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
   if (!on_device) return load;
   load.home = PosteriorHome::kDevice;
-  for (std::int64_t query = 0; query < fold.data.train.queries(); ++query)
-    load.most_docs =
-        std::max(load.most_docs, fold.data.train.offset(query + 1) - fold.data.train.offset(query));
+  load.most_docs = ranker_data(fold.data).most_docs;
   return load;
 }
 
@@ -120,9 +118,7 @@ std::string fit_jobs(Configuration& configuration, const ExperimentPlan& plan) {
 std::map<std::string, TrialEstimate> estimate_rankers(const ExperimentPlan& plan, const FoldData& fold) {
   std::vector<TrialIdentity> firsts;
   for (const TrialIdentity& trial : trials_of(plan)) {
-    const bool seen = std::any_of(firsts.begin(), firsts.end(),
-                                  [&](const TrialIdentity& first) { return first.ranker == trial.ranker; });
-    if (seen) continue;
+    if (std::ranges::find(firsts, trial.ranker, &TrialIdentity::ranker) != firsts.end()) continue;
     firsts.push_back(trial);
     firsts.back().fold = plan.folds.front();
   }
@@ -149,8 +145,7 @@ std::vector<NetworkTrials> network_trials(const Configuration& configuration, co
   for (const RankerSettings& ranker : configuration.rankers) {
     if (why_not_on_device(ranker) || ranker.network.network == NetworkForm::kModule) continue;
     NetworkTrials network;
-    network.trials = std::count_if(trials.begin(), trials.end(),
-                                   [&](const TrialIdentity& trial) { return trial.ranker == ranker.name; });
+    network.trials = std::ranges::count(trials, ranker.name, &TrialIdentity::ranker);
     network.rounds = plan.trial.rounds;
     if (row_of(ranker.kind).is_ensemble()) network.members = ranker.posterior.members;
     const FoldData& fold = *plan.data->get(plan.folds.front());
@@ -325,9 +320,7 @@ std::string dry_run_output(const Configuration& configuration, const ExperimentP
                    {.header = "memory now", .dropped = 1},
                    {.header = "time (s)"}});
   for (const RankerSettings& ranker : configuration.rankers) {
-    const auto count = std::count_if(trials.begin(), trials.end(), [&](const TrialIdentity& trial) {
-      return trial.ranker == ranker.name;
-    });
+    const auto count = std::ranges::count(trials, ranker.name, &TrialIdentity::ranker);
     if (count == 0) continue;
     const TrialEstimate& estimate = estimates.at(ranker.name);
     const RankerMemory planned = memory_of_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));

@@ -151,12 +151,6 @@ ordered_json part_json(const Dataset& data) {
           {"fingerprint", data.fingerprint().hex()}};
 }
 
-ordered_json table_json(const Schema& schema, const void* object) {
-  ordered_json json = ordered_json::object();
-  for (const Setting& setting : schema.settings) json[setting.key] = setting_json(setting.read(object));
-  return json;
-}
-
 /// With `all_settings` also those that a ranker ignores.
 ordered_json configuration_object(const Configuration& configuration, bool all_settings) {
   ordered_json json = {{"data", table_json(DataSettings::schema(), &configuration.data)},

@@ -168,58 +168,38 @@ void append_run_line(std::string& text, std::string_view qid, std::string_view d
 }
 
 /// Scores and writes a range of queries on one thread.
-class RangeWriter {
- public:
-  RangeWriter(const ModelScorer& scorer, ListFormat format, const Dataset& data, Scratch& scratch)
-      : scorer_(scorer), format_(format), data_(data), scratch_(scratch) {}
-
-  void write(QueryRange range, std::string& text) {
-    const Scratch::Frame frame(scratch_);
-    const std::int64_t first = data_.offset(range.begin);
-    const std::int64_t docs = data_.offset(range.end) - first;
-    const auto scores = scratch_.take<double>(docs);
-    scorer_.score(
-        scratch_, data_.all_rows().part(first, first + docs),
-        data_.offsets().subspan(range.begin, static_cast<std::size_t>(range.end - range.begin) + 1), scores,
-        names_of(data_, range.begin));
-    for (std::int64_t query = range.begin; query < range.end; ++query) {
-      const auto of_query = scores.subspan(data_.offset(query) - first, data_.docs_of(query));
-      check(query, of_query);
-      if (format_ == ListFormat::kScores) {
-        for (const double score : of_query) {
-          append_number(text, score);
-          text += '\n';
-        }
-      } else {
-        write_run(query, of_query, text);
-      }
+void write_range(const ModelScorer& scorer, ListFormat format, const Dataset& data, QueryRange range,
+                 Scratch& scratch, std::string& text) {
+  const Scratch::Frame frame(scratch);
+  const std::int64_t first = data.offset(range.begin);
+  const std::int64_t docs = data.offset(range.end) - first;
+  const auto all = scratch.take<double>(docs);
+  scorer.score(scratch, data.all_rows().part(first, first + docs),
+               data.offsets().subspan(range.begin, static_cast<std::size_t>(range.end - range.begin) + 1),
+               all, names_of(data, range.begin));
+  for (std::int64_t query = range.begin; query < range.end; ++query) {
+    const auto scores = all.subspan(data.offset(query) - first, data.docs_of(query));
+    if (!std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); })) {
+      throw_error<NumericError>(
+          "A document of query {} has a score that is not finite: the model's parameters are out of range, "
+          "or the features differ too much from the training data.",
+          data.qid(query));
     }
-  }
-
- private:
-  void check(std::int64_t query, std::span<const double> scores) const {
-    if (std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); }))
-      return;
-    throw_error<NumericError>(
-        "A document of query {} has a score that is not finite: the model's parameters are out of range, "
-        "or the features differ too much from the training data.",
-        data_.qid(query));
-  }
-
-  void write_run(std::int64_t query, std::span<const double> scores, std::string& text) {
-    const Scratch::Frame frame(scratch_);
-    const auto order = scratch_.take<std::int32_t>(scores.size());
-    order_by_score(scores, order, scratch_);
+    if (format == ListFormat::kScores) {
+      for (const double score : scores) {
+        append_number(text, score);
+        text += '\n';
+      }
+      continue;
+    }
+    const Scratch::Frame frame_of_order(scratch);
+    const auto order = scratch.take<std::int32_t>(scores.size());
+    order_by_score(scores, order, scratch);
     std::int64_t rank = 0;
     for (const std::int32_t doc : order)
-      append_run_line(text, data_.qid(query), DocLabel(data_, query, doc).view(), ++rank, scores[doc]);
+      append_run_line(text, data.qid(query), DocLabel(data, query, doc).view(), ++rank, scores[doc]);
   }
-
-  const ModelScorer& scorer_;
-  ListFormat format_;
-  const Dataset& data_;
-  Scratch& scratch_;
-};
+}
 
 }  // namespace
 
@@ -310,7 +290,7 @@ void write_ranked(const ModelScorer& scorer, ListFormat format, const Dataset& d
         static_cast<std::int64_t>(count), 1, [&](std::int64_t number, std::int64_t, int worker) {
           const auto at = static_cast<std::size_t>(number);
           texts[at].clear();
-          RangeWriter(scorer, format, data, context.scratch(worker)).write(ranges[begin + at], texts[at]);
+          write_range(scorer, format, data, ranges[begin + at], context.scratch(worker), texts[at]);
         });
     for (std::size_t at = 0; at < count; ++at) sink(texts[at]);
   }

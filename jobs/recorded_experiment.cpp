@@ -31,8 +31,7 @@ std::string first_difference(const Schema& schema, const std::string& place, con
 
 template <class Named>
 const Named* find_named(const std::vector<Named>& all, const std::string& name) {
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Named& one) { return one.name == name; });
+  const auto found = std::ranges::find(all, name, &Named::name);
   return found == all.end() ? nullptr : &*found;
 }
 

@@ -144,7 +144,7 @@ void RunProgress::finished(std::size_t trial, double seconds) {
 void RunProgress::finished_before(std::size_t trial) {
   log_event("trial_skipped", {{"trial", trial_json(trials_[trial])}, {"reason", "finished before"}});
   const std::lock_guard lock(mutex_);
-  forecast_.drop(trial);
+  forecast_.finish(trial);
   ++finished_;
 }
 
@@ -152,7 +152,7 @@ void RunProgress::failed(std::size_t trial, std::string_view message) {
   log_event("trial_failed", {{"trial", trial_json(trials_[trial])}, {"message", message}});
   const std::lock_guard lock(mutex_);
   running_[trial].running = false;
-  forecast_.drop(trial);
+  forecast_.finish(trial);
 }
 
 void RunProgress::end(int signal) {

@@ -32,8 +32,7 @@ class TrialMetadata {
   TrialMetadata(const fs::path& file, const ModelMetadata& metadata) : file_(file), metadata_(metadata) {}
 
   const std::string& text(std::string_view key) const {
-    const auto found = std::find_if(metadata_.begin(), metadata_.end(),
-                                    [&](const auto& entry) { return entry.first == key; });
+    const auto found = std::ranges::find(metadata_, key, &ModelMetadata::value_type::first);
     if (found != metadata_.end()) return found->second;
     throw_error<InvalidArgument>(
         "{} lacks the '{}' of its trial, with which a ranker goes on: take the model in a trial's folder, "
@@ -188,9 +187,7 @@ StartModel read_start_model(const RankerSettings& ranker, const std::string& byt
                             const std::string& origin, ModelCode code) {
   LoadedModel model = parse_model(bytes, origin, code);
   StartModel start;
-  for (const auto& [key, text] : model.metadata) {
-    if (key == "normalisation") start.normalisation = text;
-  }
+  start.normalisation = text_of(model.metadata, "normalisation");
   start.fingerprint = model_fingerprint(bytes).hex();
   const bool has_weights =
       !model.start &&

@@ -16,44 +16,7 @@
 #include "core/throw_error.h"
 
 namespace olrank {
-namespace {
-
 constexpr std::string_view kCells = "cells";
-
-/// Tells which cells are done and how long the rest will take: by their costs, whose scale the cells that
-/// are done show.
-class CellProgress {
- public:
-  CellProgress(std::size_t cells, double cost) : cells_(cells), cost_(cost) {}
-
-  /// Called under a lock.
-  void finished(const WorkCell& cell) {
-    ++done_;
-    done_cost_ += cell.cost;
-    const double seconds = begun_.seconds();
-    const std::string& title = cell.title.empty() ? cell.name : cell.title;
-    const double left = seconds * (cost_ - done_cost_) / done_cost_;
-    if (output_.as_events()) {
-      return log_event(
-          "cell",
-          {{"cell", title}, {"done", done_}, {"of", cells_}, {"seconds", seconds}, {"seconds_left", left}});
-    }
-    const bool last = done_ == cells_;
-    const std::string line = fmt::format("{} of {}, {}: {}, about {} left", done_, counted(cells_, "cell"),
-                                         title, readable_duration(seconds), readable_duration(left));
-    output_.show(line, seconds, last);
-  }
-
- private:
-  std::size_t cells_;
-  double cost_;
-  Stopwatch begun_;
-  ProgressLine output_;
-  std::size_t done_ = 0;
-  double done_cost_ = 0.0;
-};
-
-}  // namespace
 
 void run_in_slots(std::size_t count, int slots, const std::function<bool()>& stopping,
                   const std::function<void(std::size_t number, std::int64_t slot)>& work) {
@@ -137,16 +100,35 @@ void WorkCells::compute(const std::vector<WorkCell>& cells, const Shard& shard, 
     cost += cells[place].cost;
   }
   log_info("{} to compute, of {} in all.", counted(missing.size(), "cell"), cells.size());
-  CellProgress progress(missing.size(), cost);
+  // The cells that are done show the scale of the costs, and so how long the rest will take.
+  ProgressLine output;
+  const Stopwatch begun;
+  std::size_t done = 0;
+  double done_cost = 0.0;
   std::mutex lock;
   run_in_slots(
       missing.size(), jobs, [] { return InterruptGuard::requested() != 0; },
       [&](std::size_t place, std::int64_t) {
-        const std::optional<nlohmann::ordered_json> result = missing[place]->compute();
+        const WorkCell& cell = *missing[place];
+        const std::optional<nlohmann::ordered_json> result = cell.compute();
         if (!result) return;
-        write(*missing[place], *result);
+        write(cell, *result);
         const std::lock_guard held(lock);
-        progress.finished(*missing[place]);
+        ++done;
+        done_cost += cell.cost;
+        const double seconds = begun.seconds();
+        const std::string& title = cell.title.empty() ? cell.name : cell.title;
+        const double left = seconds * (cost - done_cost) / done_cost;
+        if (output.as_events()) {
+          return log_event("cell", {{"cell", title},
+                                    {"done", done},
+                                    {"of", missing.size()},
+                                    {"seconds", seconds},
+                                    {"seconds_left", left}});
+        }
+        output.show(fmt::format("{} of {}, {}: {}, about {} left", done, counted(missing.size(), "cell"),
+                                title, readable_duration(seconds), readable_duration(left)),
+                    seconds, done == missing.size());
       });
 }
 

@@ -171,16 +171,10 @@ std::optional<ordered_json> PassJob::first_point() {
   return std::nullopt;
 }
 
-void PassJob::save(StateWriter& state) const {
-  state.put_text("pass.untimed_curve", untimed_curve_);
-  state.put("pass.curve_bytes", curve_bytes_);
-  save_training(state);
-}
-
-void PassJob::load(StateReader& state) {
-  untimed_curve_ = state.get_text("pass.untimed_curve");
-  curve_bytes_ = state.get_one<std::uint64_t>("pass.curve_bytes");
-  load_training(state);
+void PassJob::fields(StateFields& state) {
+  state.text("pass.untimed_curve", untimed_curve_);
+  state.numbers("pass.curve_bytes", curve_bytes_);
+  training_fields(state);
 }
 
 void PassJob::append(ordered_json point, JobFolder& folder) {

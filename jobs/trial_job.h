@@ -72,8 +72,9 @@ class PassJob : public Job {
   virtual nlohmann::ordered_json advance() = 0;
 
   std::uint64_t curve_bytes() const override { return curve_bytes_; }
-  void save(StateWriter& state) const override;
-  void load(StateReader& state) override;
+  void save(StateWriter& state) const override { save_fields(*this, state); }
+  void load(StateReader& state) override { load_fields(*this, state); }
+  void fields(StateFields& state);
 
   /// Adds the point to the folder's curve, with the seconds of the folder's clock as its "seconds".
   void append(nlohmann::ordered_json point, JobFolder& folder);
@@ -81,8 +82,7 @@ class PassJob : public Job {
   const std::string& untimed_curve() const { return untimed_curve_; }
 
  protected:
-  virtual void save_training(StateWriter& state) const = 0;
-  virtual void load_training(StateReader& state) = 0;
+  virtual void training_fields(StateFields& state) = 0;
 
  private:
   std::string untimed_curve_;

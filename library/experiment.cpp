@@ -44,15 +44,8 @@ Configuration configuration_of(const ExperimentOptions& options, bool tunes) {
 }
 
 Existing existing_of(EarlierResults earlier) {
-  switch (earlier) {
-    case EarlierResults::kRefuse:
-      return Existing::kRefuse;
-    case EarlierResults::kResume:
-      return Existing::kResume;
-    case EarlierResults::kReplace:
-      return Existing::kReplace;
-  }
-  return Existing::kRefuse;
+  if (earlier == EarlierResults::kResume) return Existing::kResume;
+  return earlier == EarlierResults::kReplace ? Existing::kReplace : Existing::kRefuse;
 }
 
 /// While it lives, no other experiment runs in this process, and its events go to the options' function.
@@ -73,6 +66,42 @@ class Turn {
   std::unique_lock<std::mutex> lock_;
   std::optional<EventCapture> capture_;
 };
+
+using nlohmann::ordered_json;
+
+std::string_view kind_name(SettingKind kind) {
+  constexpr std::array<std::string_view, 10> kNames = {"switch",       "integer",      "real",  "text",
+                                                       "integers",     "reals",        "texts", "switches",
+                                                       "real-or-auto", "reals-or-auto"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+ordered_json or_null(const std::optional<double>& bound) {
+  return bound ? ordered_json(*bound) : ordered_json(nullptr);
+}
+
+ordered_json setting_description(const Setting& setting, const void* defaults) {
+  return {{"key", setting.key},
+          {"kind", kind_name(setting.kind)},
+          {"help", setting.help},
+          {"unit", setting.unit},
+          {"choices", setting.choices},
+          {"lowest", or_null(setting.bounds.lowest)},
+          {"above_lowest", setting.bounds.above_lowest},
+          {"highest", or_null(setting.bounds.highest)},
+          {"below_highest", setting.bounds.below_highest},
+          {"default", setting_json(setting.read(defaults))}};
+}
+
+ordered_json table_description(const SchemaWithDefaults& table) {
+  ordered_json settings = ordered_json::array();
+  for (const Setting& setting : table.schema->settings)
+    settings.push_back(setting_description(setting, table.defaults));
+  return {{"table", table.schema->table},
+          {"help", table.schema->help},
+          {"repeated", table.schema->repeated},
+          {"settings", settings}};
+}
 
 }  // namespace
 
@@ -161,46 +190,6 @@ std::vector<ExperimentFigure> experiment_figures(const std::filesystem::path& ou
   }
   return figures;
 }
-
-namespace {
-
-using nlohmann::ordered_json;
-
-std::string_view kind_name(SettingKind kind) {
-  constexpr std::array<std::string_view, 10> kNames = {"switch",       "integer",      "real",  "text",
-                                                       "integers",     "reals",        "texts", "switches",
-                                                       "real-or-auto", "reals-or-auto"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-ordered_json or_null(const std::optional<double>& bound) {
-  return bound ? ordered_json(*bound) : ordered_json(nullptr);
-}
-
-ordered_json setting_description(const Setting& setting, const void* defaults) {
-  return {{"key", setting.key},
-          {"kind", kind_name(setting.kind)},
-          {"help", setting.help},
-          {"unit", setting.unit},
-          {"choices", setting.choices},
-          {"lowest", or_null(setting.bounds.lowest)},
-          {"above_lowest", setting.bounds.above_lowest},
-          {"highest", or_null(setting.bounds.highest)},
-          {"below_highest", setting.bounds.below_highest},
-          {"default", setting_json(setting.read(defaults))}};
-}
-
-ordered_json table_description(const SchemaWithDefaults& table) {
-  ordered_json settings = ordered_json::array();
-  for (const Setting& setting : table.schema->settings)
-    settings.push_back(setting_description(setting, table.defaults));
-  return {{"table", table.schema->table},
-          {"help", table.schema->help},
-          {"repeated", table.schema->repeated},
-          {"settings", settings}};
-}
-
-}  // namespace
 
 std::string settings_json() {
   ordered_json tables = ordered_json::array();

@@ -243,7 +243,6 @@ struct Ranker::State {
     return query;
   }
 
-  /// A round of the ranker for the query.
   void next_round(ShownList::Query& asked, std::string_view name) {
     asked.owner = number;
     asked.recipe = recipe;
@@ -379,7 +378,6 @@ struct Ranker::State {
     return state;
   }
 
-  /// The ranker of a finished trial.
   static std::unique_ptr<State> of_trial(const std::filesystem::path& folder, int threads,
                                          bool trust_code) {
     require_at_least_one("threads", threads);

@@ -12,6 +12,7 @@
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
 #include "core/throw_error.h"
+#include "report/markup.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {
@@ -79,29 +80,14 @@ double mean_continuation(const ReadingParameters& reading, const ClickReport& re
   return clicks > 0.0 ? sum / clicks : 0.0;
 }
 
-bool learns_looks(FittedModel model) {
-  return model == FittedModel::kPosition || model == FittedModel::kUserBrowsing || goes_by_inputs(model);
+std::vector<std::int64_t> from_one(std::vector<std::int64_t> ranks) {
+  for (std::int64_t& rank : ranks) ++rank;
+  return ranks;
 }
 
-/// Ranks count from 1.
-std::string text_of_ranks(const std::vector<std::int64_t>& ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (!text.empty()) text += ", ";
-    text += end - i == 1 ? fmt::format("{}", ranks[i] + 1)
-                         : fmt::format("{} to {}", ranks[i] + 1, ranks[end - 1] + 1);
-    i = end;
-  }
-  return text;
-}
-
-std::vector<double> rounded(const std::vector<double>& values) {
-  std::vector<double> digits;
-  digits.reserve(values.size());
-  for (const double value : values) digits.push_back(std::round(value * 1e4) / 1e4);
-  return digits;
+std::vector<double> rounded(std::vector<double> values) {
+  for (double& value : values) value = std::round(value * 1e4) / 1e4;
+  return values;
 }
 
 /// The [[user]] that a model makes; null for one that is no user.
@@ -159,11 +145,9 @@ const ClickReport::Model& best_of(std::span<const ClickReport::Model> models) {
   });
 }
 
-/// A row for each rank, a column for each model. Examination is that of the fitted lists, which are
-/// counted; the rank-only model has none.
-template <class Values>
-std::string table_by_rank(const ClickReport& report, bool examination, std::int64_t columns,
-                          const Values& values) {
+/// A row for each rank, a column for each model: its perplexity on held-out lists, or its examination of
+/// the fitted lists, which are counted; the rank-only model has none.
+std::string table_by_rank(const ClickReport& report, bool examination, std::int64_t columns) {
   std::vector<TextTable::Column> header = {{"rank"}};
   if (examination) header.insert(header.end(), {{"lists"}, {"clicks"}});
   const auto has_column = [&](const ClickReport::Model& model) {
@@ -181,7 +165,8 @@ std::string table_by_rank(const ClickReport& report, bool examination, std::int6
     }
     for (const ClickReport::Model& model : report.models) {
       if (!has_column(model)) continue;
-      const std::vector<double>& of_model = values(model);
+      const std::vector<double>& of_model =
+          examination ? model.fitted.examination : model.held_out.perplexity_by_rank;
       row.push_back(rank < of_model.size() ? fmt::format("{:.4f}", of_model[rank]) : "");
     }
     table.add(std::move(row));
@@ -283,7 +268,7 @@ std::string identification_text(const ClickReport& report) {
       fmt::format("{} of {} were shown at two ranks or more", links.moved, counted(links.docs, "document"));
   if (!report.is_identified()) {
     std::vector<std::string> groups;
-    for (const auto& group : links.groups) groups.push_back(text_of_ranks(group));
+    for (const auto& group : links.groups) groups.push_back(runs_text(from_one(group), " to "));
     return fmt::format(
         "Examination is not identified at all ranks: {}, but they link ranks only within {} groups, ({}). "
         "Compare examination within a group alone.",
@@ -297,11 +282,7 @@ std::string identification_text(const ClickReport& report) {
 
 nlohmann::ordered_json click_report_json(const ClickReportRequest& request, const ClickReport& report) {
   nlohmann::ordered_json groups = nlohmann::ordered_json::array();
-  for (const auto& group : report.links.groups) {
-    nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
-    for (const std::int64_t rank : group) ranks.push_back(rank + 1);
-    groups.push_back(std::move(ranks));
-  }
+  for (const auto& group : report.links.groups) groups.push_back(from_one(group));
   nlohmann::ordered_json json = {{"log", request.log.log},
                                  {"holdout", request.log.holdout},
                                  {"lists", report.lists},
@@ -362,13 +343,9 @@ std::string click_report_text(const ClickReport& report, std::int64_t columns) {
   const TextTable::Fitted fitted = table.fitted(columns);
   text += fitted.text + hidden_columns_text(fitted.hidden, columns);
   text += "\nPerplexity by rank, on held-out lists:\n";
-  text += table_by_rank(
-      report, false, columns,
-      [](const ClickReport::Model& model) -> const auto& { return model.held_out.perplexity_by_rank; });
+  text += table_by_rank(report, false, columns);
   text += "\nProbability of examination by rank, on fitted lists:\n";
-  text += table_by_rank(
-      report, true, columns,
-      [](const ClickReport::Model& model) -> const auto& { return model.fitted.examination; });
+  text += table_by_rank(report, true, columns);
   if (report.lists_by_rank.size() > kRanksInText)
     text += fmt::format("--json has all {} ranks.\n", report.lists_by_rank.size());
   std::vector<std::string> sentences;

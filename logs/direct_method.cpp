@@ -11,6 +11,12 @@
 
 namespace olrank {
 
+template <>
+struct EnumNames<ListPolicy::Kind> {
+  static constexpr std::array values =
+      names_in_order<ListPolicy::Kind>("greedy", "plackett-luce", "epsilon", "incumbent", "candidate");
+};
+
 double reward_at(ClickReward reward, std::size_t rank, bool first) {
   if (reward == ClickReward::kDcg) return 1.0 / std::log2(static_cast<double>(rank) + 2.0);
   return reward == ClickReward::kFirstClick && !first ? 0.0 : 1.0;
@@ -103,10 +109,8 @@ DirectMethod::Forecast DirectMethod::forecast(std::span<const std::int32_t> docs
 }
 
 ListPolicy ListPolicy::parse(const std::string& text) {
-  if (text == "greedy") return {Kind::kGreedy};
-  if (text == "plackett-luce") return {Kind::kPlackettLuce};
-  if (text == "incumbent") return {Kind::kIncumbent};
-  if (text == "candidate") return {Kind::kCandidate};
+  const auto named = value_named<Kind>(text);
+  if (named && *named != Kind::kEpsilon) return {*named};
   constexpr std::string_view kEpsilon = "epsilon=";
   if (text.starts_with(kEpsilon)) {
     char* end = nullptr;
@@ -122,19 +126,7 @@ ListPolicy ListPolicy::parse(const std::string& text) {
 }
 
 std::string ListPolicy::name() const {
-  switch (kind) {
-    case Kind::kGreedy:
-      return "greedy";
-    case Kind::kPlackettLuce:
-      return "plackett-luce";
-    case Kind::kEpsilon:
-      return fmt::format("epsilon={}", epsilon);
-    case Kind::kIncumbent:
-      return "incumbent";
-    case Kind::kCandidate:
-      return "candidate";
-  }
-  return "";
+  return kind == Kind::kEpsilon ? fmt::format("epsilon={}", epsilon) : std::string(name_of(kind));
 }
 
 void ListPolicy::probabilities(std::span<const double> scores, std::span<const std::int32_t> list,

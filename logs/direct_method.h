@@ -48,9 +48,6 @@ class DirectMethod {
   /// The reward of each rank by the model, whatever is clicked above.
   void expect(std::span<const std::int32_t> docs, std::span<double> rewards);
 
-  std::int64_t iterations() const { return std::ssize(fit_.objectives); }
-  bool converged() const { return fit_.converged; }
-
  private:
   void read(std::span<const std::int32_t> docs);
   double worth_of(std::size_t rank, double alone, double given_none) const;

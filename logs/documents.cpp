@@ -84,6 +84,12 @@ class DocumentReader final : public JsonHandler {
   int depth_ = 0;
 };
 
+/// Returns what is between the number of a head's line and its checksum.
+std::string_view text_of_head(std::string_view line) {
+  const std::size_t begin = std::min(line.find(','), line.size());
+  return line.substr(begin, line.rfind(',') - begin);
+}
+
 }  // namespace
 
 std::string document_body(const StoredDocument& document, std::size_t more) {
@@ -104,16 +110,6 @@ std::string document_body(const StoredDocument& document, std::size_t more) {
 std::string documents_head(std::string_view schema, const std::string& normalisation) {
   return fmt::format("{}{},\"schema\":\"{}\"", kNormalisation, normalisation, schema);
 }
-
-namespace {
-
-/// Returns what is between the number of a head's line and its checksum.
-std::string_view text_of_head(std::string_view line) {
-  const std::size_t begin = std::min(line.find(','), line.size());
-  return line.substr(begin, line.rfind(',') - begin);
-}
-
-}  // namespace
 
 DocumentVersions::DocumentVersions(std::filesystem::path file)
     : file_(std::move(file)), text_(std::make_shared<const LogText>(file_)) {

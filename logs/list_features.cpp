@@ -76,8 +76,7 @@ ListFeatures ListFeatures::read(const std::filesystem::path& file, const ColumnN
   ListFeatures features;
   TextLines lines = TextLines::of_file(file);
   bool begun = false;
-  while (lines.next()) {
-    if (lines.blank()) continue;
+  while (next_filled(lines)) {
     if (!std::exchange(begun, true) && !lines.line().starts_with('{')) {
       features.read_csv(lines, names);
       break;
@@ -101,8 +100,7 @@ void ListFeatures::read_csv(TextLines& lines, const ColumnNames& names) {
   }
   std::vector<std::string> fields;
   std::vector<float> values;
-  while (lines.next()) {
-    if (lines.blank()) continue;
+  while (next_filled(lines)) {
     read_csv_line(lines, header.size(), fields);
     values.clear();
     for (std::int64_t column = 0; column < std::ssize(fields); ++column) {
@@ -153,6 +151,13 @@ const float* ListFeatures::find(const std::string& query, const std::string& doc
   if (pair != of_pairs_.end()) return values_.data() + pair->second * features_;
   const auto alone = of_docs_.find(doc);
   return alone == of_docs_.end() ? nullptr : values_.data() + alone->second * features_;
+}
+
+bool next_filled(TextLines& lines) {
+  while (lines.next()) {
+    if (!lines.blank()) return true;
+  }
+  return false;
 }
 
 using nlohmann::ordered_json;

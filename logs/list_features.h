@@ -63,6 +63,9 @@ class ListFeatures {
   std::unordered_map<std::string, std::int64_t> of_docs_;
 };
 
+/// Goes to the next line that is not blank; false at the end.
+bool next_filled(TextLines& lines);
+
 // Lines of JSON from other programs. What is wrong is a DataError with the line and the field.
 
 nlohmann::ordered_json json_object(const TextLines& lines);

@@ -25,74 +25,6 @@ bool may_be_torn(std::string_view line) {
   return (line.front() == '{' || line.front() == '\0') && line.back() != '}';
 }
 
-}  // namespace
-
-TextLines log_lines(const std::filesystem::path& file) {
-  if (file.filename() != "feedback.jsonl") return TextLines::of_file(file, kLongestRecord);
-  auto text = std::make_shared<const LogText>(file);
-  if (text->segments().empty()) return TextLines::of_file(file, kLongestRecord);
-  if (text->begin() > 0)
-    log_info("{}: The log begins with round {}: earlier ones were dropped.", file.string(),
-             round_of(text->lines_at(text->begin())));
-  return TextLines::of_stream(log_stream(std::move(text)), file.string(), kLongestRecord);
-}
-
-LogReader::LogReader(const std::filesystem::path& log, bool inputs)
-    : lines_(log_lines(log_file_of(log))), inputs_(inputs) {}
-
-bool LogReader::next(FeedbackRecord& record) {
-  while (lines_.next()) {
-    if (lines_.blank() || line().starts_with("{\"config\":")) continue;  // the first line of a trace
-    const auto failure = parse_record(line(), record);
-    by_version_ = !failure && !record.versions.empty();
-    if (by_version_ && inputs_) {
-      if (!documents_)
-        documents_.emplace(std::filesystem::path(file()).parent_path() / DocumentVersions::kFile);
-      std::string wrong = documents_->apply(record);
-      if (!wrong.empty()) {  // a service may have stored it since
-        documents_.emplace(std::filesystem::path(file()).parent_path() / DocumentVersions::kFile);
-        wrong = documents_->apply(record);
-      }
-      if (!wrong.empty()) throw DataError(file(), number(), 1, wrong);
-    }
-    if (!failure) {
-      ++records_;
-      if (record.round == 0) record.round = records_;
-      return true;
-    }
-    const DataError error(file(), number(), failure->column, failure->message);
-    if (!may_be_torn(line()) || lines_.next()) throw DataError(error);
-    log_info("{}: Left out the last line, which is not complete, as while a service writes it.", file());
-  }
-  return false;
-}
-
-LogDocs::LogDocs(const Dataset& data, bool named) : data_(data), named_(named), finder_(data) {
-  for (std::int64_t query = 0; query < data.queries(); ++query) queries_.emplace(data.qid(query), query);
-}
-
-std::string LogDocs::find_query(std::string_view name, std::int64_t& query) const {
-  const auto found = queries_.find(name);
-  if (found == queries_.end()) return fmt::format("The data has no query '{}'.", name);
-  query = found->second;
-  return "";
-}
-
-std::string LogDocs::find(std::int64_t query, std::span<const DocId> ids, std::vector<std::int32_t>& docs) {
-  const auto place_of = [](const std::string& text) {
-    return text.size() < 9 ? static_cast<std::int32_t>(std::stol(text)) : -1;
-  };
-  for (const DocId& id : ids) {
-    const std::int32_t doc = id.is_number && !named_ ? place_of(id.text) : finder_.by_label(query, id.text);
-    if (doc < 0 || doc >= data_.docs_of(query))
-      return fmt::format("Query '{}' of the data has no document '{}'.", data_.qid(query), id.text);
-    docs.push_back(doc);
-  }
-  return "";
-}
-
-namespace {
-
 class LoggedClicksReader {
  public:
   explicit LoggedClicksReader(const LoggedClicksRequest& request) : request_(request) {}
@@ -193,6 +125,68 @@ class LoggedClicksReader {
 };
 
 }  // namespace
+
+TextLines log_lines(const std::filesystem::path& file) {
+  if (file.filename() != "feedback.jsonl") return TextLines::of_file(file, kLongestRecord);
+  auto text = std::make_shared<const LogText>(file);
+  if (text->segments().empty()) return TextLines::of_file(file, kLongestRecord);
+  if (text->begin() > 0)
+    log_info("{}: The log begins with round {}: earlier ones were dropped.", file.string(),
+             round_of(text->lines_at(text->begin())));
+  return TextLines::of_stream(log_stream(std::move(text)), file.string(), kLongestRecord);
+}
+
+LogReader::LogReader(const std::filesystem::path& log, bool inputs)
+    : lines_(log_lines(log_file_of(log))), inputs_(inputs) {}
+
+bool LogReader::next(FeedbackRecord& record) {
+  while (lines_.next()) {
+    if (lines_.blank() || line().starts_with("{\"config\":")) continue;  // the first line of a trace
+    const auto failure = parse_record(line(), record);
+    by_version_ = !failure && !record.versions.empty();
+    if (by_version_ && inputs_) {
+      std::string wrong = documents_ ? documents_->apply(record) : "not read yet";
+      if (!wrong.empty()) {  // a service may have stored it since
+        documents_.emplace(std::filesystem::path(file()).parent_path() / DocumentVersions::kFile);
+        wrong = documents_->apply(record);
+      }
+      if (!wrong.empty()) throw DataError(file(), number(), 1, wrong);
+    }
+    if (!failure) {
+      ++records_;
+      if (record.round == 0) record.round = records_;
+      return true;
+    }
+    const DataError error(file(), number(), failure->column, failure->message);
+    if (!may_be_torn(line()) || lines_.next()) throw DataError(error);
+    log_info("{}: Left out the last line, which is not complete, as while a service writes it.", file());
+  }
+  return false;
+}
+
+LogDocs::LogDocs(const Dataset& data, bool named) : data_(data), named_(named), finder_(data) {
+  for (std::int64_t query = 0; query < data.queries(); ++query) queries_.emplace(data.qid(query), query);
+}
+
+std::string LogDocs::find_query(std::string_view name, std::int64_t& query) const {
+  const auto found = queries_.find(name);
+  if (found == queries_.end()) return fmt::format("The data has no query '{}'.", name);
+  query = found->second;
+  return "";
+}
+
+std::string LogDocs::find(std::int64_t query, std::span<const DocId> ids, std::vector<std::int32_t>& docs) {
+  const auto place_of = [](const std::string& text) {
+    return text.size() < 9 ? static_cast<std::int32_t>(std::stol(text)) : -1;
+  };
+  for (const DocId& id : ids) {
+    const std::int32_t doc = id.is_number && !named_ ? place_of(id.text) : finder_.by_label(query, id.text);
+    if (doc < 0 || doc >= data_.docs_of(query))
+      return fmt::format("Query '{}' of the data has no document '{}'.", data_.qid(query), id.text);
+    docs.push_back(doc);
+  }
+  return "";
+}
 
 LoggedClicks read_logged_clicks(const LoggedClicksRequest& request) {
   return LoggedClicksReader(request).read();

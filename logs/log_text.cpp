@@ -65,6 +65,29 @@ std::int64_t size_of(int descriptor) {
   return ::fstat(descriptor, &status) == 0 ? status.st_size : 0;
 }
 
+class LogStream : public ByteStream {
+ public:
+  explicit LogStream(std::shared_ptr<const LogText> text)
+      : text_(std::move(text)), position_(text_->begin()) {}
+  std::size_t read(std::span<char> bytes) override {
+    if (left_.empty()) {
+      lines_ = text_->lines_at(position_);
+      position_ += std::ssize(lines_);
+      left_ = lines_;
+    }
+    const std::size_t count = std::min(bytes.size(), left_.size());
+    if (count > 0) std::memcpy(bytes.data(), left_.data(), count);
+    left_.remove_prefix(count);
+    return count;
+  }
+
+ private:
+  std::shared_ptr<const LogText> text_;
+  std::int64_t position_;
+  std::string lines_;
+  std::string_view left_;
+};
+
 }  // namespace
 
 LogText::LogText(fs::path file, const LogText* before) : file_(std::move(file)) {
@@ -318,33 +341,6 @@ std::uint64_t round_of(std::string_view line) {
     std::from_chars(line.data() + kBegin.size(), line.data() + line.size(), round);
   return round;
 }
-
-namespace {
-
-class LogStream : public ByteStream {
- public:
-  explicit LogStream(std::shared_ptr<const LogText> text)
-      : text_(std::move(text)), position_(text_->begin()) {}
-  std::size_t read(std::span<char> bytes) override {
-    if (left_.empty()) {
-      lines_ = text_->lines_at(position_);
-      position_ += std::ssize(lines_);
-      left_ = lines_;
-    }
-    const std::size_t count = std::min(bytes.size(), left_.size());
-    if (count > 0) std::memcpy(bytes.data(), left_.data(), count);
-    left_.remove_prefix(count);
-    return count;
-  }
-
- private:
-  std::shared_ptr<const LogText> text_;
-  std::int64_t position_;
-  std::string lines_;
-  std::string_view left_;
-};
-
-}  // namespace
 
 std::unique_ptr<ByteStream> log_stream(std::shared_ptr<const LogText> text) {
   return std::make_unique<LogStream>(std::move(text));

@@ -173,10 +173,7 @@ std::vector<ClickCell> find_cells(const LogLists& log) {
 }
 
 void require_linked_ranks(const LogTrainingRequest& request, const LogLists& log, const Dataset& train) {
-  const bool learns_looks = request.click_model == FittedModel::kPosition ||
-                            request.click_model == FittedModel::kUserBrowsing ||
-                            goes_by_inputs(request.click_model);
-  if (!learns_looks || log.lists.ranks() < 2) return;
+  if (!learns_looks(request.click_model) || log.lists.ranks() < 2) return;
   const RankLinks links = find_rank_links(log.lists, train.docs());
   if (links.moved == 0) {
     throw_error<InvalidArgument>(

@@ -92,7 +92,6 @@ Agreement agreement_of(const FeedbackRecord& record) {
   return agreement;
 }
 
-/// The smallest and the largest of some values.
 struct Range {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   std::int64_t most = std::numeric_limits<std::int64_t>::min();
@@ -209,84 +208,8 @@ std::string decimal(const ordered_json& number) {
   return number.is_null() ? "unknown" : fmt::format("{:.2f}", number.get<double>());
 }
 
-}  // namespace
-
-bool LogFilter::takes(const FeedbackRecord& record) const {
-  if (record.round < from_round.value_or(0)) return false;
-  if (to_round && record.round > *to_round) return false;
-  if (query && record.query != *query) return false;
-  if (impression && record.impression != *impression) return false;
-  const bool any = std::find(record.clicks.begin(), record.clicks.end(), 1) != record.clicks.end();
-  return !clicked || *clicked == any;
-}
-
-void show_log(const std::filesystem::path& log, const LogFilter& filter, const OutputForm& form,
-              const TextSink& out) {
-  LogReader reader(log, false);
-  FeedbackRecord record;
-  std::int64_t left = filter.limit.value_or(std::numeric_limits<std::int64_t>::max());
-  while (left > 0 && reader.next(record)) {
-    if (!filter.takes(record)) continue;
-    out(form.json ? line_without_inputs(reader) : record_text(record, form.columns));
-    --left;
-  }
-}
-
-ordered_json log_statistics(const std::filesystem::path& log) {
-  LogReader reader(log, false);
-  FeedbackRecord record;
-  LogCounts counts;
-  while (reader.next(record)) counts.add(record);
-  ordered_json json = {{"log", reader.file()}};
-  json.update(counts.json());
-  return json;
-}
-
-std::string log_statistics_text(const ordered_json& statistics, std::int64_t columns) {
-  const ordered_json& json = statistics;
-  std::string text;
-  const auto add = [&](std::string_view name, const std::string& value) {
-    text += padded_right(name, 28) + value + "\n";
-  };
-  add("records", fmt::format("{}", json["records"].get<std::int64_t>()));
-  if (json["records"] == 0) return text;
-  if (const ordered_json& time = json["time"]; !time.is_null())
-    add("time", fmt::format("{} to {}", time["first"].get<std::string>(), time["last"].get<std::string>()));
-  add("queries", fmt::format("{}", json["queries"].get<std::int64_t>()));
-  add("documents", fmt::format("{}", json["documents"].get<std::int64_t>()));
-  const ordered_json& shown = json["shown"];
-  add("documents shown a list",
-      fmt::format("{} ({} to {})", decimal(shown["mean"]), shown["least"].get<std::int64_t>(),
-                  shown["most"].get<std::int64_t>()));
-  add("clicks a list", decimal(json["clicks_per_list"]));
-  add("lists without clicks", percent(json["without_clicks"]));
-  add("explored", percent(json["explored"]));
-  add("with probabilities", percent(json["with_propensity"]));
-  add("with unshown documents", percent(json["with_unshown"]));
-  if (const ordered_json& range = json["snapshots"]; !range.is_null())
-    add("by the models of rounds",
-        fmt::format("{} to {}", range["first"].get<std::int64_t>(), range["last"].get<std::int64_t>()));
-  const ordered_json& incumbent = json["incumbent"];
-  add("with an incumbent's order", percent(incumbent["share"]));
-  if (!incumbent["same_list"].is_null()) {
-    add("  Kendall's tau to it", decimal(incumbent["kendall_tau"]));
-    add("  lists shown just so", percent(incumbent["same_list"]));
-  }
-  TextTable table({{"rank"}, {"lists"}, {"clicks"}, {"click rate"}});
-  for (const ordered_json& rank : json["ranks"]) {
-    table.add({fmt::format("{}", rank["rank"].get<std::int64_t>()),
-               fmt::format("{}", rank["lists"].get<std::int64_t>()),
-               fmt::format("{}", rank["clicks"].get<std::int64_t>()),
-               fmt::format("{:.4f}", rank["click_rate"].get<double>())});
-  }
-  return text + "\n" + table.fitted(columns).text;
-}
-
-namespace {
-
 constexpr std::string_view kRound = "{\"round\":";
 
-/// How the record of a round begins.
 std::string beginning(std::uint64_t round) {
   return fmt::format("{}{},", kRound, round);
 }
@@ -402,6 +325,77 @@ class LogSurveyor {
 };
 
 }  // namespace
+
+bool LogFilter::takes(const FeedbackRecord& record) const {
+  if (record.round < from_round.value_or(0)) return false;
+  if (to_round && record.round > *to_round) return false;
+  if (query && record.query != *query) return false;
+  if (impression && record.impression != *impression) return false;
+  const bool any = std::find(record.clicks.begin(), record.clicks.end(), 1) != record.clicks.end();
+  return !clicked || *clicked == any;
+}
+
+void show_log(const std::filesystem::path& log, const LogFilter& filter, const OutputForm& form,
+              const TextSink& out) {
+  LogReader reader(log, false);
+  FeedbackRecord record;
+  std::int64_t left = filter.limit.value_or(std::numeric_limits<std::int64_t>::max());
+  while (left > 0 && reader.next(record)) {
+    if (!filter.takes(record)) continue;
+    out(form.json ? line_without_inputs(reader) : record_text(record, form.columns));
+    --left;
+  }
+}
+
+ordered_json log_statistics(const std::filesystem::path& log) {
+  LogReader reader(log, false);
+  FeedbackRecord record;
+  LogCounts counts;
+  while (reader.next(record)) counts.add(record);
+  ordered_json json = {{"log", reader.file()}};
+  json.update(counts.json());
+  return json;
+}
+
+std::string log_statistics_text(const ordered_json& statistics, std::int64_t columns) {
+  const ordered_json& json = statistics;
+  std::string text;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    text += padded_right(name, 28) + value + "\n";
+  };
+  add("records", fmt::format("{}", json["records"].get<std::int64_t>()));
+  if (json["records"] == 0) return text;
+  if (const ordered_json& time = json["time"]; !time.is_null())
+    add("time", fmt::format("{} to {}", time["first"].get<std::string>(), time["last"].get<std::string>()));
+  add("queries", fmt::format("{}", json["queries"].get<std::int64_t>()));
+  add("documents", fmt::format("{}", json["documents"].get<std::int64_t>()));
+  const ordered_json& shown = json["shown"];
+  add("documents shown a list",
+      fmt::format("{} ({} to {})", decimal(shown["mean"]), shown["least"].get<std::int64_t>(),
+                  shown["most"].get<std::int64_t>()));
+  add("clicks a list", decimal(json["clicks_per_list"]));
+  add("lists without clicks", percent(json["without_clicks"]));
+  add("explored", percent(json["explored"]));
+  add("with probabilities", percent(json["with_propensity"]));
+  add("with unshown documents", percent(json["with_unshown"]));
+  if (const ordered_json& range = json["snapshots"]; !range.is_null())
+    add("by the models of rounds",
+        fmt::format("{} to {}", range["first"].get<std::int64_t>(), range["last"].get<std::int64_t>()));
+  const ordered_json& incumbent = json["incumbent"];
+  add("with an incumbent's order", percent(incumbent["share"]));
+  if (!incumbent["same_list"].is_null()) {
+    add("  Kendall's tau to it", decimal(incumbent["kendall_tau"]));
+    add("  lists shown just so", percent(incumbent["same_list"]));
+  }
+  TextTable table({{"rank"}, {"lists"}, {"clicks"}, {"click rate"}});
+  for (const ordered_json& rank : json["ranks"]) {
+    table.add({fmt::format("{}", rank["rank"].get<std::int64_t>()),
+               fmt::format("{}", rank["lists"].get<std::int64_t>()),
+               fmt::format("{}", rank["clicks"].get<std::int64_t>()),
+               fmt::format("{:.4f}", rank["click_rate"].get<double>())});
+  }
+  return text + "\n" + table.fitted(columns).text;
+}
 
 LogSurvey survey_log(const LogText& log, std::size_t latest, std::uint64_t most) {
   LogSurveyor surveyor(log.begin(), latest, most);

@@ -94,7 +94,6 @@ class ComparedPolicy {
   double unseen_ = 0.0;
 };
 
-/// Resolves the documents of a record.
 class Documents {
  public:
   Documents(const Dataset* data, ListPolicy policy) : data_(data), policy_(policy) {
@@ -153,7 +152,6 @@ class Documents {
   std::optional<LogDocs> docs_;
 };
 
-/// Goes over the lines of a log.
 class OffPolicy {
  public:
   OffPolicy(const OffPolicyRequest& request, const Dataset* data, ExecutionContext& context)
@@ -241,7 +239,6 @@ class OffPolicy {
       throw DataError(file, number, 1, wrong);
   }
 
-  /// Sets the reward of each rank of the record.
   void find_rewards() {
     rewards_.clear();
     bool first = true;

@@ -37,6 +37,14 @@ std::vector<DocId> json_ids(const TextLines& lines, const ordered_json& value, c
   return ids;
 }
 
+/// Where a document was shown; −1 if it was not.
+std::int64_t rank_of(const FeedbackRecord& record, const std::string& doc) {
+  const auto end = record.docs.begin() + record.shown();
+  const auto found =
+      std::find_if(record.docs.begin(), end, [&](const DocId& shown) { return shown.text == doc; });
+  return found == end ? -1 : found - record.docs.begin();
+}
+
 /// {"query", "docs", "clicks"} and what else a record has.
 class JsonLists final : public ShownLists {
  public:
@@ -44,9 +52,7 @@ class JsonLists final : public ShownLists {
       : lines_(TextLines::of_file(source.lists)), first_rank_(source.first_rank) {}
 
   bool next(ShownListRecord& list) override {
-    do {
-      if (!lines_.next()) return false;
-    } while (lines_.blank());
+    if (!next_filled(lines_)) return false;
     list = {};
     list.line = lines_.number();
     FeedbackRecord& record = list.record;
@@ -62,8 +68,7 @@ class JsonLists final : public ShownLists {
     if (is_given(json, "unshown")) {
       record.has_unshown = true;
       for (DocId& id : json_ids(lines_, json["unshown"], "unshown")) {
-        if (std::any_of(record.docs.begin(), record.docs.begin() + record.shown(),
-                        [&](const DocId& shown) { return shown.text == id.text; }))
+        if (rank_of(record, id.text) >= 0)
           lines_.refuse("'unshown': Document '{}' was shown.", excerpt(id.text));
         record.docs.push_back(std::move(id));
       }
@@ -89,11 +94,8 @@ class JsonLists final : public ShownLists {
               "'{}': Rank {} was not shown; ranks go from {} to {}. Documents are named by "
               "strings.",
               field, id.text, first_rank_, first_rank_ + shown - 1);
-      } else {
-        rank = std::find_if(record.docs.begin(), record.docs.end(),
-                            [&](const DocId& doc) { return doc.text == id.text; }) -
-               record.docs.begin();
-        if (rank == shown) lines_.refuse("'{}': Document '{}' was not shown.", field, excerpt(id.text));
+      } else if ((rank = rank_of(record, id.text)) < 0) {
+        lines_.refuse("'{}': Document '{}' was not shown.", field, excerpt(id.text));
       }
       if (record.clicks[rank] != 0 && id.is_number)
         lines_.refuse(
@@ -125,9 +127,7 @@ class CsvLists final : public ShownLists {
  public:
   explicit CsvLists(const ShownListSource& source)
       : lines_(TextLines::of_file(source.lists)), first_rank_(source.first_rank) {
-    do {
-      if (!lines_.next()) throw DataError(source.lists.string(), 0, 0, "The file has no header.");
-    } while (lines_.blank());
+    if (!next_filled(lines_)) throw DataError(source.lists.string(), 0, 0, "The file has no header.");
     read_csv_line(lines_, 0, header_);
     const auto place = [&](const std::string& meaning) { return source.columns.find(header_, meaning); };
     list_ = place("list");
@@ -197,9 +197,7 @@ class CsvLists final : public ShownLists {
   };
 
   bool read_row() {
-    do {
-      if (!lines_.next()) return false;
-    } while (lines_.blank());
+    if (!next_filled(lines_)) return false;
     read_csv_line(lines_, header_.size(), fields_);
     row_.line = lines_.number();
     row_.query = text_at(query_);
@@ -260,8 +258,7 @@ class UbiLists final : public ShownLists {
   }
 
   bool next(ShownListRecord& list) override {
-    while (lines_.next()) {
-      if (lines_.blank()) continue;
+    while (next_filled(lines_)) {
       const ordered_json json = document(lines_);
       const std::string query_id = json_id(lines_, json_field(lines_, json, "query_id"), "query_id").text;
       if (!seen_.insert(fingerprint_of(query_id).low).second)
@@ -311,8 +308,7 @@ class UbiLists final : public ShownLists {
     TextLines lines = TextLines::of_file(source.events);
     std::set<std::string> others;
     bool any = false;
-    while (lines.next()) {
-      if (lines.blank()) continue;
+    while (next_filled(lines)) {
       const ordered_json json = document(lines);
       const std::string action = json_id(lines, json_field(lines, json, "action_name"), "action_name").text;
       if (std::find(source.actions.begin(), source.actions.end(), action) == source.actions.end()) {
@@ -366,10 +362,8 @@ class UbiLists final : public ShownLists {
     for (const Click& click : clicks->second) {
       std::int64_t rank = click.rank < first_rank_ ? -1 : click.rank - first_rank_;
       if (!click.doc.empty()) {
-        rank = std::find_if(record.docs.begin(), record.docs.end(),
-                            [&](const DocId& doc) { return doc.text == click.doc; }) -
-               record.docs.begin();
-        if (rank == std::ssize(record.docs))
+        rank = rank_of(record, click.doc);
+        if (rank < 0)
           throw_data_error(
               events_, click.line, 1,
               "'event_attributes.object.object_id': Document '{}' was not shown for query '{}'.",

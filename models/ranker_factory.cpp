@@ -83,7 +83,7 @@ void check_step(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, settings.trainer.learning_rate, name_of(settings.trainer.optimizer));
 }
 
-/// A sample that fits into no memory, and a history that keeps less than the covariance's dictionary.
+/// A sample that fits into no memory.
 void check_schedule(const RankerSettings& settings) {
   const TrainerSettings& trainer = settings.trainer;
   const std::int64_t memory = available_memory();
@@ -148,9 +148,6 @@ bool with_fair_lists(const RankerKindRow& row) {
 bool with_delta(const RankerKindRow& row) {
   return with_widths(row) || row.evidence == OrderEvidence::kClickCounts || with_probabilities(row);
 }
-bool has_scoring_function(const RankerKindRow& row) {
-  return !row.is_external;
-}
 bool may_have_network(const RankerKindRow& row) {
   return row.forms != ModelForms::kLinear;
 }
@@ -178,9 +175,6 @@ bool with_width_covariance(const RankerKindRow& row) {
 }
 bool with_pair_rule(const RankerKindRow& row) {
   return row.pairs != PairUse::kOwnPairs;
-}
-bool on_device(const RankerKindRow& row) {
-  return row.on_device;
 }
 bool by_epsilon(const RankerKindRow& row) {
   return row.bandit == BanditUse::kEpsilon;
@@ -220,13 +214,6 @@ bool steps_in_full_batches(const RankerSettings& settings) {
 bool has_delta(const RankerSettings& settings) {
   return row_of(settings.kind).evidence != OrderEvidence::kWidths || is_theory(settings);
 }
-bool uses_gain(const RankerSettings& settings) {
-  return settings.kind == RankerKind::kFairCo || settings.fair.fair == Fairness::kFairCo;
-}
-bool searches_templates(const RankerSettings& settings) {
-  return settings.fair.fair == Fairness::kFairExp;
-}
-
 bool retrains_on_growth(const RankerSettings& settings) {
   return settings.trainer.retrain == Retrain::kGrowth;
 }
@@ -244,7 +231,7 @@ constexpr std::array kUses = {
     SettingUse{"start_from", [](const RankerKindRow& row) { return row.starts_from_model; }},
     SettingUse{"trust_code", [](const RankerKindRow& row) { return row.starts_from_model; }},
     SettingUse{"own", [](const RankerKindRow& row) { return row.is_external; }},
-    SettingUse{"network", has_scoring_function},
+    SettingUse{"network", [](const RankerKindRow& row) { return !row.is_external; }},
     SettingUse{"module", may_have_network, is_module, kModule},
     SettingUse{"activation", may_have_network, is_module, kModule},
     SettingUse{"width", may_have_network, is_network, kNetwork},
@@ -300,7 +287,8 @@ constexpr std::array kUses = {
     SettingUse{"replay", with_newton_or_history, retrains_on_growth, kGrowth},
     SettingUse{"epochs", with_passes, has_mean_loss, kMeanLoss},
     SettingUse{"batch", with_batches, has_batches, kMeanLossOrNetwork},
-    SettingUse{"training_kernel", on_device, has_full_batches, kSumLoss},
+    SettingUse{"training_kernel", [](const RankerKindRow& row) { return row.on_device; }, has_full_batches,
+               kSumLoss},
     SettingUse{"exploration", by_epsilon},
     SettingUse{"epsilon", by_epsilon,
                [](const RankerSettings& settings) {
@@ -311,11 +299,16 @@ constexpr std::array kUses = {
     SettingUse{"interleaving", by_duels},
     SettingUse{"candidates", [](const RankerKindRow& row) { return row.multileaves; }},
     SettingUse{"fair", with_fair_lists},
-    SettingUse{"template_search", with_fair_lists, searches_templates, "fair = \"fairexp\""},
+    SettingUse{"template_search", with_fair_lists,
+               [](const RankerSettings& settings) { return settings.fair.fair == Fairness::kFairExp; },
+               "fair = \"fairexp\""},
     SettingUse{
         "fair_gain",
         [](const RankerKindRow& row) { return with_fair_lists(row) || row.kind == RankerKind::kFairCo; },
-        uses_gain, "fair = \"fairco\""},
+        [](const RankerSettings& settings) {
+          return settings.kind == RankerKind::kFairCo || settings.fair.fair == Fairness::kFairCo;
+        },
+        "fair = \"fairco\""},
     SettingUse{"terms", with_probabilities},
     SettingUse{"memory_limit", with_probabilities},
     SettingUse{"forget", with_probabilities},

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/text/message_text.h"
 #include "models/baselines/baselines.h"
-#include "models/baselines/dueling_bandit.h"
 #include "models/clickgp/click_regression.h"
 #include "models/linear/linear_belief.h"
 #include "models/neural/network_rankers.h"
@@ -32,7 +32,7 @@ constexpr std::array kRows = {
                   .pairs = PairUse::kUnweighted,
                   .training = Training::kNewton,
                   .set_defaults = set_pairrank_defaults,
-                  .plan = memory_of_pairrank,
+                  .plan = memory_of_linear,
                   .make = make_pairrank},
     RankerKindRow{.kind = RankerKind::kOlRankNet,
                   .name = "olranknet",
@@ -65,7 +65,7 @@ constexpr std::array kRows = {
                   .pairs = PairUse::kUnweighted,
                   .training = Training::kNewton,
                   .set_defaults = set_p2linrank_defaults,
-                  .plan = memory_of_p2linrank,
+                  .plan = memory_of_linear,
                   .make = make_p2linrank},
     RankerKindRow{.kind = RankerKind::kP2NeurRank,
                   .name = "p2neurrank",
@@ -160,16 +160,11 @@ const RankerKindRow& row_of(RankerKind kind) {
 }
 
 std::string kinds_where(bool (*wanted)(const RankerKindRow& row)) {
-  std::vector<std::string_view> found;
+  std::vector<std::string> found;
   for (const RankerKindRow& row : kRows) {
-    if (wanted(row)) found.push_back(row.name);
+    if (wanted(row)) found.emplace_back(row.name);
   }
-  std::string text;
-  for (std::size_t number = 0; number < found.size(); ++number) {
-    if (number > 0) text += number + 1 == found.size() ? " or " : ", ";
-    text += found[number];
-  }
-  return text;
+  return joined(found, " or ");
 }
 
 const RankerKindNames::Entry* RankerKindNames::begin() const {

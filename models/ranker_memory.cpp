@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/text/message_text.h"
-#include "models/baselines/dueling_bandit.h"
+#include "models/baselines/baselines.h"
 #include "models/clickgp/click_regression.h"
 #include "models/linear/linear_belief.h"
 #include "models/neural/network_rankers.h"
@@ -39,20 +39,6 @@ double history_pairs(const RankerSettings& settings, const RankerLoad& load) {
   const double copies =
       debias.empty() ? 1.0 : std::min(kMostDebiased, 1.0 / *std::min_element(debias.begin(), debias.end()));
   return static_cast<double>(load.rounds) * of_a_round * copies;
-}
-
-/// `members` models and `matrices` of their size, next to the history of a linear ranker. A model that
-/// replays has one more matrix.
-RankerMemory memory_of_linear(const RankerSettings& settings, const RankerLoad& load, std::int64_t members,
-                              std::int64_t matrices) {
-  const auto stride = static_cast<double>(padded_features(load.features));
-  const double of_a_round = static_cast<double>(pairs_of_a_round(settings.feedback.pairs, load.cutoff));
-  const double pairs = static_cast<double>(load.rounds) * of_a_round;
-  const double history = pairs * (stride + 8.0) * kDouble;
-  if (newton_options(settings.trainer).replays) matrices += members;
-  return {load.features * members,
-          whole_bytes(history + static_cast<double>(matrices) * stride * stride * kDouble),
-          {}};
 }
 
 /// θ, θ₀, gradients and an optimizer's moments, per member; for replays the point that corrects them, its
@@ -115,21 +101,13 @@ struct CovarianceBytes {
 
   double best_full() const { return std::min(dual, primal); }
   double of(const PosteriorSettings& settings) const {
-    switch (settings.covariance) {
-      case Covariance::kFull:
-        if (settings.form == CovarianceForm::kDual) return dual;
-        if (settings.form == CovarianceForm::kPrimal) return primal;
-        return best_full();  // FormPolicy switches when the dual form grows too large
-      case Covariance::kDiagonalOfInverse:
-        return primal;
-      case Covariance::kDiagonal:
-        return diagonal;
-      case Covariance::kInducing:
-        return inducing;
-      case Covariance::kNone:
-        break;
-    }
-    return 0.0;
+    if (settings.covariance == Covariance::kNone) return 0.0;
+    if (settings.covariance == Covariance::kDiagonal) return diagonal;
+    if (settings.covariance == Covariance::kInducing) return inducing;
+    if (settings.covariance == Covariance::kDiagonalOfInverse) return primal;
+    if (settings.form == CovarianceForm::kDual) return dual;
+    if (settings.form == CovarianceForm::kPrimal) return primal;
+    return best_full();  // FormPolicy switches when the dual form grows too large
   }
 };
 
@@ -142,12 +120,20 @@ double replay_bytes(const RankerSettings& settings, std::int64_t features, std::
          (document_bytes(shape, docs_of_pair(shape, most_docs)) + kTermBytes);
 }
 
-RankerMemory memory_of_pairrank(const RankerSettings& settings, const RankerLoad& load) {
-  return memory_of_linear(settings, load, 1, 3);
-}
-
-RankerMemory memory_of_p2linrank(const RankerSettings& settings, const RankerLoad& load) {
-  return memory_of_linear(settings, load, settings.posterior.members, settings.posterior.members);
+/// A matrix for each member, or three with a covariance, next to the history. A model that replays has one
+/// more.
+RankerMemory memory_of_linear(const RankerSettings& settings, const RankerLoad& load) {
+  const bool is_ensemble = row_of(settings.kind).is_ensemble();
+  const std::int64_t members = is_ensemble ? settings.posterior.members : 1;
+  std::int64_t matrices = is_ensemble ? members : 3;
+  if (settings.trainer.retraining().replays()) matrices += members;
+  const auto stride = static_cast<double>(padded_features(load.features));
+  const double of_a_round = static_cast<double>(pairs_of_a_round(settings.feedback.pairs, load.cutoff));
+  const double pairs = static_cast<double>(load.rounds) * of_a_round;
+  const double history = pairs * (stride + 8.0) * kDouble;
+  return {load.features * members,
+          whole_bytes(history + static_cast<double>(matrices) * stride * stride * kDouble),
+          {}};
 }
 
 RankerMemory memory_of_confident_network(const RankerSettings& settings, const RankerLoad& load) {

@@ -40,8 +40,7 @@ RankerMemory memory_of_ranker(const RankerSettings& settings, const RankerLoad& 
 double replay_bytes(const RankerSettings& settings, std::int64_t features, std::int64_t most_docs = 2);
 
 // The kinds need these for their rows in models/ranker_kinds.cpp.
-RankerMemory memory_of_pairrank(const RankerSettings& settings, const RankerLoad& load);
-RankerMemory memory_of_p2linrank(const RankerSettings& settings, const RankerLoad& load);
+RankerMemory memory_of_linear(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_confident_network(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_p2neurrank(const RankerSettings& settings, const RankerLoad& load);
 RankerMemory memory_of_toprank(const RankerSettings& settings, const RankerLoad& load);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/math/dcg.h"
 
@@ -12,83 +13,53 @@ namespace {
 
 constexpr std::int64_t kUsersOfBlock = 16;
 
-struct HeldOut {
-  std::int32_t item;
-  float rating;
-};
-
 double held_out_gain(float rating, HeldOutGain gain) {
   return gain == HeldOutGain::kBinary ? 1.0 : std::exp2(static_cast<double>(rating)) - 1.0;
 }
 
-/// A user's list is judged from the places of the held-out items alone.
-class UserJudge {
- public:
-  UserJudge(RankingFigures& figures, const RankingOptions& options)
-      : figures_(figures), options_(options) {}
+std::int64_t rank_of(std::span<const float> scores, std::int32_t item) {
+  const float score = scores[item];
+  std::int64_t above = 0;
+  for (std::int32_t other = 0; other < item; ++other) above += scores[other] >= score ? 1 : 0;
+  for (std::size_t other = item + 1; other < scores.size(); ++other) above += scores[other] > score ? 1 : 0;
+  return above;
+}
 
-  /// Scores of excluded items are replaced.
-  void judge(std::size_t place, std::span<float> scores, std::span<const std::int32_t> excluded,
-             std::span<const HeldOut> held_out) {
-    for (const std::int32_t item : excluded) scores[item] = -std::numeric_limits<float>::infinity();
-    struct Ranked {
-      std::int64_t rank;
-      double gain;
-    };
-    std::vector<Ranked> ranked;
-    std::vector<double> gains;
-    for (const HeldOut& wanted : held_out) {
-      if (std::binary_search(excluded.begin(), excluded.end(), wanted.item)) continue;
-      const double gain = held_out_gain(wanted.rating, options_.gain);
-      ranked.push_back({rank_of(scores, wanted.item), gain});
-      gains.push_back(gain);
-    }
-    std::sort(gains.rbegin(), gains.rend());
-    for (std::size_t cutoff = 0; cutoff < options_.cutoffs.size(); ++cutoff) {
-      const std::int64_t limit = options_.cutoffs[cutoff];
-      double found = 0.0;
-      double ideal = 0.0;
-      bool hit = false;
-      std::sort(ranked.begin(), ranked.end(),
-                [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; });
-      for (const Ranked& item : ranked) {
-        if (item.rank >= limit) break;
-        found += item.gain * dcg_discount(item.rank, Discount::kLog2);
-        hit = true;
-      }
-      for (std::int64_t rank = 0; rank < std::min<std::int64_t>(limit, std::ssize(gains)); ++rank)
-        ideal += gains[rank] * dcg_discount(rank, Discount::kLog2);
-      figures_.ndcg[cutoff][place] = ideal > 0.0 ? found / ideal : 0.0;
-      figures_.hits[cutoff][place] = hit ? 1.0 : 0.0;
-    }
+/// Judges the list of the user at `place` from the places of the items of `held_out` reviews alone. Scores
+/// of excluded items are replaced.
+void judge_user(RankingFigures& figures, HeldOutGain gain_form, std::int64_t place, std::span<float> scores,
+                std::span<const std::int32_t> excluded, const Reviews& reviews,
+                std::span<const std::int64_t> held_out) {
+  for (const std::int32_t item : excluded) scores[item] = -std::numeric_limits<float>::infinity();
+  std::vector<std::pair<std::int64_t, double>> ranked;  // with the gain
+  std::vector<double> gains;
+  for (const std::int64_t review : held_out) {
+    const std::int32_t item = reviews.item[review];
+    if (std::binary_search(excluded.begin(), excluded.end(), item)) continue;
+    gains.push_back(held_out_gain(reviews.rating[review], gain_form));
+    ranked.emplace_back(rank_of(scores, item), gains.back());
   }
-
- private:
-  static std::int64_t rank_of(std::span<const float> scores, std::int32_t item) {
-    const float score = scores[item];
-    std::int64_t above = 0;
-    for (std::int32_t other = 0; other < item; ++other) above += scores[other] >= score ? 1 : 0;
-    for (std::size_t other = item + 1; other < scores.size(); ++other)
-      above += scores[other] > score ? 1 : 0;
-    return above;
+  std::sort(gains.rbegin(), gains.rend());
+  std::sort(ranked.begin(), ranked.end());
+  for (std::size_t cutoff = 0; cutoff < figures.cutoffs.size(); ++cutoff) {
+    const std::int64_t limit = figures.cutoffs[cutoff];
+    double found = 0.0;
+    double ideal = 0.0;
+    for (const auto& [rank, gain] : ranked) {
+      if (rank < limit) found += gain * dcg_discount(rank, Discount::kLog2);
+    }
+    for (std::int64_t rank = 0; rank < std::min<std::int64_t>(limit, std::ssize(gains)); ++rank)
+      ideal += gains[rank] * dcg_discount(rank, Discount::kLog2);
+    figures.ndcg[cutoff][place] = ideal > 0.0 ? found / ideal : 0.0;
+    figures.hits[cutoff][place] = !ranked.empty() && ranked.front().first < limit ? 1.0 : 0.0;
   }
-
-  RankingFigures& figures_;
-  const RankingOptions& options_;
-};
+}
 
 std::vector<std::vector<std::int64_t>> reviews_by_user(const Reviews& reviews,
                                                        std::span<const std::int64_t> numbers) {
   std::vector<std::vector<std::int64_t>> by_user(reviews.names.users.size());
   for (const std::int64_t review : numbers) by_user[reviews.user[review]].push_back(review);
   return by_user;
-}
-
-std::vector<HeldOut> held_out_of(const Reviews& reviews, std::span<const std::int64_t> numbers) {
-  std::vector<HeldOut> held_out;
-  for (const std::int64_t review : numbers)
-    held_out.push_back({reviews.item[review], reviews.rating[review]});
-  return held_out;
 }
 
 /// Keeps so many places, those of the largest values first; on ties the smaller number is first.
@@ -101,7 +72,7 @@ void keep_largest(std::vector<std::int32_t>& places, std::span<const Value> valu
   places.erase(end, places.end());
 }
 
-/// Judges every user of the figures: judge(UserJudge, place, scores of all items).
+/// Judges every user of the figures: judge(place, scores of all items).
 template <class Judge>
 void judge_users(ExecutionContext& context, std::int64_t items, const RankingOptions& options,
                  RankingFigures& figures, Judge judge) {
@@ -110,10 +81,9 @@ void judge_users(ExecutionContext& context, std::int64_t items, const RankingOpt
   figures.hits = figures.ndcg;
   context.for_blocks(std::ssize(figures.users), kUsersOfBlock,
                      [&](std::int64_t begin, std::int64_t end, int) {
-                       UserJudge user_judge(figures, options);
                        std::vector<float> scores(items);
                        for (std::int64_t place = begin; place < end; ++place)
-                         judge(user_judge, place, std::span<float>(scores));
+                         judge(place, std::span<float>(scores));
                      });
 }
 
@@ -134,11 +104,11 @@ RankingFigures judge_recommender(ExecutionContext& context, const Recommender& r
     }
   }
   judge_users(context, reviews.names.items.size(), options, figures,
-              [&](UserJudge& judge, std::int64_t place, std::span<float> scores) {
+              [&](std::int64_t place, std::span<float> scores) {
                 const std::int32_t user = figures.users[place];
                 recommender.score(user, scores);
-                judge.judge(place, scores, data.by_user.others_of(user),
-                            held_out_of(reviews, by_user[user]));
+                judge_user(figures, options.gain, place, scores, data.by_user.others_of(user), reviews,
+                           by_user[user]);
               });
   return figures;
 }
@@ -171,7 +141,7 @@ RankingFigures judge_cold_start(ExecutionContext& context, const Recommender& re
   }
   judge_users(
       context, reviews.names.items.size(), options, figures,
-      [&](UserJudge& judge, std::int64_t place, std::span<float> scores) {
+      [&](std::int64_t place, std::span<float> scores) {
         const std::vector<std::int64_t>& own = by_user[figures.users[place]];
         std::vector<KnownReview> given;
         std::vector<std::int32_t> excluded;
@@ -183,8 +153,8 @@ RankingFigures judge_cold_start(ExecutionContext& context, const Recommender& re
         }
         std::sort(excluded.begin(), excluded.end());
         recommender.score_new_user(given, scores);
-        judge.judge(place, scores, excluded,
-                    held_out_of(reviews, std::span(own).subspan(static_cast<std::size_t>(most_known))));
+        judge_user(figures, options.gain, place, scores, excluded, reviews,
+                   std::span(own).subspan(static_cast<std::size_t>(most_known)));
       });
   return figures;
 }

@@ -105,8 +105,7 @@ std::span<const RecommenderKindRow> recommender_kinds() {
 }
 
 const RecommenderKindRow& recommender_kind(RecommenderKind kind) {
-  return *std::find_if(kKinds.begin(), kKinds.end(),
-                       [&](const RecommenderKindRow& row) { return row.kind == kind; });
+  return *std::ranges::find(kKinds, kind, &RecommenderKindRow::kind);
 }
 
 bool kind_reads(RecommenderKind kind, Key key) {
@@ -120,13 +119,6 @@ RecommendSettings default_settings(RecommenderKind kind) {
   settings.kind = kind;
   if (const auto set = recommender_kind(kind).set_defaults) set(settings);
   return settings;
-}
-
-std::vector<std::string> recommender_names() {
-  std::vector<std::string> names;
-  names.reserve(std::size(kKinds));
-  for (const RecommenderKindRow& row : kKinds) names.emplace_back(name_of(row.kind));
-  return names;
 }
 
 RecommendSettings resolved(RecommendSettings settings) {

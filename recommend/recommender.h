@@ -179,6 +179,4 @@ RecommendSettings default_settings(RecommenderKind kind);
 /// Settings with the kind's number of passes where they say 0.
 RecommendSettings resolved(RecommendSettings settings);
 
-std::vector<std::string> recommender_names();
-
 }  // namespace olrank

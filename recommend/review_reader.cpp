@@ -305,23 +305,18 @@ std::int64_t rounded_share(double share, std::int64_t count, RngStream& random) 
 
 }  // namespace
 
-FilterCounts filter_reviews(Reviews& reviews, const ReviewSupport& support) {
+ReviewCounts filter_reviews(Reviews& reviews, const ReviewSupport& support) {
   Kept kept = everything(reviews);
   for (;;) {
     const bool features = drop_features(reviews, support, kept);
     const bool some_reviews = drop_reviews(reviews, support, kept);
     if (!features && !some_reviews) break;
   }
-  Reviews left = kept_reviews(reviews, kept);
-  const FilterCounts removed = {
-      reviews.names.users.size() - left.names.users.size(),
-      reviews.names.items.size() - left.names.items.size(),
-      reviews.names.features.size() - left.names.features.size(),
-      reviews.size() - left.size(),
-      std::ssize(reviews.mentions) - std::ssize(left.mentions),
-  };
-  reviews = std::move(left);
-  return removed;
+  const ReviewCounts before = counts_of(reviews);
+  reviews = kept_reviews(reviews, kept);
+  const ReviewCounts left = counts_of(reviews);
+  return {before.users - left.users,     before.items - left.items,     before.features - left.features,
+          before.phrases - left.phrases, before.reviews - left.reviews, before.mentions - left.mentions};
 }
 
 void keep_frequent_features(Reviews& reviews, std::int64_t count) {

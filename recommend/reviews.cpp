@@ -31,33 +31,32 @@ std::int64_t merge_repeated_reviews(Reviews& reviews) {
     return reviews.user[a] != reviews.user[b] ? reviews.user[a] < reviews.user[b]
                                               : reviews.item[a] < reviews.item[b];
   });
-  std::vector<std::int64_t> next(reviews.size(), -1);  // the same pair's next review
-  std::vector<bool> is_first(reviews.size(), true);
+  std::vector<std::int64_t> first_of(reviews.size());  // the first review of the same pair
   std::int64_t repeated = 0;
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    if (!same(order[i - 1], order[i])) continue;
-    next[order[i - 1]] = order[i];
-    is_first[order[i]] = false;
-    ++repeated;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const bool repeats = i > 0 && same(order[i - 1], order[i]);
+    first_of[order[i]] = repeats ? first_of[order[i - 1]] : order[i];
+    repeated += repeats ? 1 : 0;
   }
   if (repeated == 0) return 0;
+  const auto alike = grouped<std::int64_t>(reviews.size(), [&](const auto& add) {
+    for (std::int64_t review = 0; review < reviews.size(); ++review) add(first_of[review], review);
+  });
   Reviews merged;
   merged.names = std::move(reviews.names);
   merged.highest_rating = reviews.highest_rating;
   std::vector<Mention> said;
   for (std::int64_t first = 0; first < reviews.size(); ++first) {
-    if (!is_first[first]) continue;
+    if (first_of[first] != first) continue;
     said.clear();
     double sum = 0.0;
-    std::int64_t count = 0;
-    for (std::int64_t review = first; review >= 0; review = next[review]) {
+    for (const std::int64_t review : alike.of(first)) {
       const auto mentions = reviews.mentions_of(review);
       said.insert(said.end(), mentions.begin(), mentions.end());
       sum += reviews.rating[review];
-      ++count;
     }
     merged.add(reviews.user[first], reviews.item[first],
-               static_cast<float>(sum / static_cast<double>(count)), said);
+               static_cast<float>(sum / static_cast<double>(alike.of(first).size())), said);
   }
   reviews = std::move(merged);
   return repeated;
@@ -68,32 +67,6 @@ namespace {
 std::uint32_t hash_of_name(std::string_view name) {
   const std::uint64_t hash = std::hash<std::string_view>()(name);
   return static_cast<std::uint32_t>(hash ^ (hash >> 32));
-}
-
-/// Rows by `row_of`; reviews come in an order in which the other side ascends.
-RatingRows rows_in_order(const Reviews& reviews, std::span<const std::int64_t> order,
-                         const std::vector<std::int32_t>& row_of, const std::vector<std::int32_t>& other_of,
-                         std::int64_t rows) {
-  RatingRows sparse;
-  sparse.ends.assign(rows + 1, 0);
-  for (const std::int64_t review : order) ++sparse.ends[row_of[review] + 1];
-  for (std::int64_t row = 0; row < rows; ++row) sparse.ends[row + 1] += sparse.ends[row];
-  sparse.others.resize(order.size());
-  sparse.ratings.resize(order.size());
-  std::vector<std::int64_t> next(sparse.ends.begin(), sparse.ends.end() - 1);
-  for (const std::int64_t review : order) {
-    const std::int64_t place = next[row_of[review]]++;
-    sparse.others[place] = other_of[review];
-    sparse.ratings[place] = reviews.rating[review];
-  }
-  return sparse;
-}
-
-std::vector<std::int64_t> ordered_by(std::vector<std::int64_t> reviews,
-                                     const std::vector<std::int32_t>& number) {
-  std::stable_sort(reviews.begin(), reviews.end(),
-                   [&](std::int64_t a, std::int64_t b) { return number[a] < number[b]; });
-  return reviews;
 }
 
 }  // namespace
@@ -164,6 +137,31 @@ bool RatingRows::contains(std::int64_t row, std::int32_t other) const {
   return std::binary_search(all.begin(), all.end(), other);
 }
 
+RatingRows sparse_rows(std::span<const PlacedRating> placed, std::int64_t rows) {
+  RatingRows sparse;
+  sparse.ends.assign(rows + 1, 0);
+  sparse.others.reserve(placed.size());
+  sparse.ratings.reserve(placed.size());
+  for (const PlacedRating& value : placed) {
+    ++sparse.ends[value.row + 1];
+    sparse.others.push_back(value.other);
+    sparse.ratings.push_back(value.rating);
+  }
+  std::partial_sum(sparse.ends.begin(), sparse.ends.end(), sparse.ends.begin());
+  return sparse;
+}
+
+RatingRows transposed_rows(const RatingRows& rows, std::int64_t columns) {
+  std::vector<PlacedRating> placed;
+  placed.reserve(rows.others.size());
+  for (std::int64_t row = 0; row < rows.rows(); ++row) {
+    for (std::int64_t i = 0; i < rows.count(row); ++i)
+      placed.push_back({rows.others_of(row)[i], static_cast<std::int32_t>(row), rows.ratings_of(row)[i]});
+  }
+  std::ranges::stable_sort(placed, {}, &PlacedRating::row);
+  return sparse_rows(placed, columns);
+}
+
 bool are_rows(std::span<const std::int64_t> ends, std::int64_t rows, std::span<const std::int32_t> numbers,
               std::int64_t limit) {
   return std::ssize(ends) == rows + 1 && ends.front() == 0 && ends.back() == std::ssize(numbers) &&
@@ -172,12 +170,10 @@ bool are_rows(std::span<const std::int64_t> ends, std::int64_t rows, std::span<c
 }
 
 ReviewCounts counts_of(const Reviews& reviews) {
-  return {reviews.names.users.size(),
-          reviews.names.items.size(),
-          reviews.names.features.size(),
-          reviews.names.phrases.size(),
-          reviews.size(),
-          std::ssize(reviews.mentions)};
+  ReviewCounts counts = reviews.names.counts();
+  counts.reviews = reviews.size();
+  counts.mentions = std::ssize(reviews.mentions);
+  return counts;
 }
 
 ReviewCounts TrainingData::counts() const {
@@ -189,14 +185,16 @@ ReviewCounts TrainingData::counts() const {
 }
 
 TrainingData make_training_data(const Reviews& reviews, std::vector<std::int64_t> train) {
-  TrainingData data;
-  data.reviews = &reviews;
-  data.by_user = rows_in_order(reviews, ordered_by(train, reviews.item), reviews.user, reviews.item,
-                               reviews.names.users.size());
-  data.by_item = rows_in_order(reviews, ordered_by(train, reviews.user), reviews.item, reviews.user,
-                               reviews.names.items.size());
-  data.train = std::move(train);
-  return data;
+  std::vector<PlacedRating> placed;
+  placed.reserve(train.size());
+  for (const std::int64_t review : train)
+    placed.push_back({reviews.user[review], reviews.item[review], reviews.rating[review]});
+  std::ranges::stable_sort(placed, {},
+                           [](const PlacedRating& rating) { return std::pair(rating.row, rating.other); });
+  RatingRows by_user = sparse_rows(placed, reviews.names.users.size());
+  placed = std::vector<PlacedRating>();  // gives the memory back
+  RatingRows by_item = transposed_rows(by_user, reviews.names.items.size());
+  return {&reviews, std::move(train), std::move(by_user), std::move(by_item)};
 }
 
 std::vector<MentionCount> count_mentions(const TrainingData& data,
@@ -204,12 +202,14 @@ std::vector<MentionCount> count_mentions(const TrainingData& data,
   std::vector<MentionCount> counts;
   for (const std::int64_t review : data.train) {
     for (const Mention& mention : data.reviews->mentions_of(review))
-      counts.push_back(
-          {row_of[review], mention.feature, mention.sentiment > 0 ? 1 : 0, mention.sentiment > 0 ? 0 : 1});
+      counts.push_back(MentionCount::one(row_of[review], mention));
   }
-  std::ranges::sort(counts, [](const MentionCount& left, const MentionCount& right) {
-    return left.row != right.row ? left.row < right.row : left.feature < right.feature;
-  });
+  return added_up(std::move(counts));
+}
+
+std::vector<MentionCount> added_up(std::vector<MentionCount> counts) {
+  std::ranges::sort(counts, {},
+                    [](const MentionCount& count) { return std::pair(count.row, count.feature); });
   std::size_t merged = 0;
   for (const MentionCount& count : counts) {
     if (merged > 0 && counts[merged - 1].row == count.row && counts[merged - 1].feature == count.feature) {

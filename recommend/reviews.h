@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,6 +57,15 @@ struct Mention {
   friend bool operator==(const Mention&, const Mention&) = default;
 };
 
+/// How much there is of everything: what plans of memory need.
+struct ReviewCounts {
+  std::int64_t users = 0;
+  std::int64_t items = 0;
+  std::int64_t features = 0;
+  std::int64_t phrases = 0;
+  std::int64_t reviews = 0;
+  std::int64_t mentions = 0;
+};
 /// The names of everything that reviews are about; numbers elsewhere are places in these tables.
 struct ReviewNames {
   NameTable users;
@@ -63,6 +73,7 @@ struct ReviewNames {
   NameTable features;
   NameTable phrases;
 
+  ReviewCounts counts() const { return {users.size(), items.size(), features.size(), phrases.size()}; }
   friend bool operator==(const ReviewNames&, const ReviewNames&) = default;
 };
 
@@ -75,15 +86,10 @@ struct Reviews {
   std::vector<std::int32_t> item;
   std::vector<float> rating;
   std::vector<Mention> mentions;
-  std::vector<std::int64_t> mention_ends = {
-      0};  // review r has mentions [mention_ends[r], mention_ends[r+1])
+  std::vector<std::int64_t> mention_ends = {0};  // review r has mentions [ends[r], ends[r+1])
 
   std::int64_t size() const { return std::ssize(user); }
   std::span<const Mention> mentions_of(std::int64_t review) const {
-    return {mentions.data() + mention_ends[review],
-            static_cast<std::size_t>(mention_ends[review + 1] - mention_ends[review])};
-  }
-  std::span<Mention> mentions_of(std::int64_t review) {
     return {mentions.data() + mention_ends[review],
             static_cast<std::size_t>(mention_ends[review + 1] - mention_ends[review])};
   }
@@ -112,6 +118,17 @@ struct RatingRows {
   bool contains(std::int64_t row, std::int32_t other) const;
 };
 
+/// An entry of RatingRows.
+struct PlacedRating {
+  std::int32_t row;
+  std::int32_t other;
+  float rating;
+};
+/// `placed` is in the order of rows, and within a row in that of the other side.
+RatingRows sparse_rows(std::span<const PlacedRating> placed, std::int64_t rows);
+/// Returns the entries by their other side.
+RatingRows transposed_rows(const RatingRows& rows, std::int64_t columns);
+
 /// Values of several rows, one row after another.
 template <class T>
 struct Groups {
@@ -122,20 +139,24 @@ struct Groups {
     return {values.data() + begin[row], values.data() + begin[row + 1]};
   }
 };
+/// Groups by row the values that visit(add) hands to add(row, value), in their order. visit() runs twice
+/// and hands over the same.
+template <class T, class Visit>
+Groups<T> grouped(std::int64_t rows, const Visit& visit) {
+  Groups<T> groups;
+  groups.begin.assign(rows + 1, 0);
+  visit([&](std::int64_t row, const T&) { ++groups.begin[row + 1]; });
+  std::partial_sum(groups.begin.begin(), groups.begin.end(), groups.begin.begin());
+  groups.values.resize(groups.begin.back());
+  std::vector<std::int64_t> next(groups.begin.begin(), groups.begin.end() - 1);
+  visit([&](std::int64_t row, const T& value) { groups.values[next[row]++] = value; });
+  return groups;
+}
 
 /// Whether `ends` are those of so many rows, whose numbers are below `limit`: files may hold anything.
 bool are_rows(std::span<const std::int64_t> ends, std::int64_t rows, std::span<const std::int32_t> numbers,
               std::int64_t limit);
 
-/// How much there is of everything: what plans of memory need.
-struct ReviewCounts {
-  std::int64_t users = 0;
-  std::int64_t items = 0;
-  std::int64_t features = 0;
-  std::int64_t phrases = 0;
-  std::int64_t reviews = 0;
-  std::int64_t mentions = 0;
-};
 ReviewCounts counts_of(const Reviews& reviews);
 
 /// A recommender learns from some reviews of a set, no two of which are by one user about one item. Numbers
@@ -157,9 +178,15 @@ struct MentionCount {
   std::int32_t feature = 0;
   std::int32_t positive = 0;
   std::int32_t negative = 0;
+
+  static MentionCount one(std::int32_t row, const Mention& mention) {
+    return {row, mention.feature, mention.sentiment > 0 ? 1 : 0, mention.sentiment > 0 ? 0 : 1};
+  }
 };
 
-/// Counts of the training by row, which is the review's user or item as `row_of` says, then by feature.
+/// By row, then by feature; counts of one feature in a row are added up.
+std::vector<MentionCount> added_up(std::vector<MentionCount> counts);
+/// Counts of the training; a row is the review's user or item, as `row_of` says.
 std::vector<MentionCount> count_mentions(const TrainingData& data, const std::vector<std::int32_t>& row_of);
 
 }  // namespace olrank

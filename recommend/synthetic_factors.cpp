@@ -89,7 +89,17 @@ class PlantedModel {
         (*core)[place] = diagonal ? 1.0 : 0.2 / static_cast<double>(d_ * d_) * exponential_draw(random);
       }
     }
-    measure();
+    // The mean and the deviation over random places.
+    random = RngStream(planted_key(settings.seed, PlantedDraw::kScale), 0);
+    std::vector<double> overall;
+    std::vector<double> by_item;
+    std::vector<double> meets(d_);
+    for (int sample = 0; sample < 4000; ++sample) {
+      contract_user(random.index_of(settings.users), by_item);
+      contract_item(by_item, random.index_of(settings.items), meets);
+      overall.push_back(meet(meets, settings.features));
+    }
+    overall_ = standard_of(overall);
   }
 
   std::int64_t dimension() const { return d_; }
@@ -146,20 +156,6 @@ class PlantedModel {
       }
     }
     return sum;
-  }
-
-  /// Means and deviations over random places.
-  void measure() {
-    RngStream random(planted_key(settings_.seed, PlantedDraw::kScale), 0);
-    std::vector<double> overall;
-    std::vector<double> by_item;
-    std::vector<double> meets(d_);
-    for (int sample = 0; sample < 4000; ++sample) {
-      contract_user(random.index_of(settings_.users), by_item);
-      contract_item(by_item, random.index_of(settings_.items), meets);
-      overall.push_back(meet(meets, settings_.features));
-    }
-    overall_ = standard_of(overall);
   }
 
   const PlantedFactors& settings_;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/io/text_lines.h"
 #include "report/markup.h"
 
 namespace olrank {
@@ -79,11 +80,7 @@ std::string variables(Theme theme) {
 /// The presentation attributes of `classes`, which spaces separate.
 std::string attributes(std::string_view classes, Theme theme) {
   std::vector<std::string_view> names;
-  while (!classes.empty()) {
-    const std::size_t length = std::min(classes.find(' '), classes.size());
-    names.push_back(classes.substr(0, length));
-    classes.remove_prefix(std::min(length + 1, classes.size()));
-  }
+  while (!classes.empty()) names.push_back(take_word(classes));
   std::vector<std::pair<std::string, std::string>> chosen;
   std::size_t known = 0;
   for (const ClassStyle& style : class_styles()) {

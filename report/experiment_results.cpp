@@ -58,7 +58,6 @@ constexpr Member kMembers[] = {{"", "certain_share", Measure::kCertainShare},
                                {"fairness", "violations", Measure::kViolations},
                                {"fairness", "unrealisable", Measure::kUnrealisable}};
 
-/// The object of this name, or an empty one.
 const json& object_named(const json& evaluation, const char* name) {
   static const json nothing = json::object();
   const auto found = evaluation.find(name);

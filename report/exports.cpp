@@ -32,17 +32,13 @@ std::string csv_values(const std::string& place, const ReportedRanker& ranker, c
                      csv_interval(estimate), estimate.values, estimate.units);
 }
 
-ordered_json json_estimate(const MeanInterval& estimate) {
-  return {{"mean", number_or_null(estimate.mean)},
-          {"low", number_or_null(estimate.mean - estimate.half_width)},
-          {"high", number_or_null(estimate.mean + estimate.half_width)},
-          {"trials", estimate.values},
-          {"units", estimate.units}};
-}
-
-ordered_json json_estimate_with_scope(const MeanInterval& estimate) {
-  ordered_json json = json_estimate(estimate);
-  json["over_folds"] = estimate.over_folds;
+ordered_json json_estimate(const MeanInterval& estimate, bool with_scope = false) {
+  ordered_json json = {{"mean", number_or_null(estimate.mean)},
+                       {"low", number_or_null(estimate.mean - estimate.half_width)},
+                       {"high", number_or_null(estimate.mean + estimate.half_width)},
+                       {"trials", estimate.values},
+                       {"units", estimate.units}};
+  if (with_scope) json["over_folds"] = estimate.over_folds;
   return json;
 }
 
@@ -52,7 +48,7 @@ ordered_json json_column(const Report& report, const FinalTable& table, const Fi
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const FinalCell& cell = column.cells[row];
     ordered_json entry = {{"ranker", report.rankers[table.rows[row]].name}};
-    entry.update(json_estimate_with_scope(cell.estimate));
+    entry.update(json_estimate(cell.estimate, true));
     entry["best"] = cell.best;
     entry["not_significantly_worse"] = cell.not_worse;
     json["rankers"].push_back(std::move(entry));
@@ -61,7 +57,7 @@ ordered_json json_column(const Report& report, const FinalTable& table, const Fi
   for (const PairedComparison& pair : column.pairs) {
     json["pairs"].push_back({{"a", report.rankers[table.rows[pair.a]].name},
                              {"b", report.rankers[table.rows[pair.b]].name},
-                             {"difference", json_estimate_with_scope(pair.test.difference)},
+                             {"difference", json_estimate(pair.test.difference, true)},
                              {"t_p", number_or_null(pair.test.t_p)},
                              {"t_p_holm", number_or_null(pair.t_holm)},
                              {"sign_flip_p", number_or_null(pair.test.flip_p)},
@@ -79,7 +75,7 @@ ordered_json json_curves(const Report& report, const UserResults& user) {
       entry["points"] = ordered_json::array();
       for (const RoundEstimate& point : curve) {
         ordered_json at = {{"round", point.round}};
-        at.update(json_estimate_with_scope(point.estimate));
+        at.update(json_estimate(point.estimate, true));
         entry["points"].push_back(std::move(at));
       }
       json.push_back(std::move(entry));
@@ -137,7 +133,7 @@ ordered_json value_json(const StudyValue& value) {
 }
 
 ordered_json row_json(const Study& study, const StudyRow& row) {
-  ordered_json json = {{"ranker", study.plan.cells[row.cell].ranker},
+  ordered_json json = {{"ranker", study.cell_of(row).ranker},
                        {"trials", row.trials},
                        {"parameters", row.parameters},
                        {"figures", ordered_json::object()}};
@@ -161,26 +157,23 @@ ordered_json row_json(const Study& study, const StudyRow& row) {
 
 std::string report_csv(const Report& report) {
   std::string csv = "data,clicks,ranker,figure,round,mean,low,high,trials,units,best,not_worse\n";
-  for (const DataResults& data : report.data) {
-    for (const UserResults& user : data.users) {
-      const std::string place = csv_text(data.data) + "," + csv_text(user.user);
-      const FinalTable table = final_table(user, data.cutoff);
-      for (const FinalColumn& column : table.columns) {
-        for (std::size_t row = 0; row < table.rows.size(); ++row) {
-          const FinalCell& cell = column.cells[row];
-          csv += fmt::format(
-              "{},{:d},{:d}\n",
-              csv_values(place, report.rankers[table.rows[row]], column.measure.slug, "", cell.estimate),
-              cell.best, cell.not_worse);
-        }
+  for (const auto& [_, data, user, table] : views_of(report)) {
+    const std::string place = csv_text(data.data) + "," + csv_text(user.user);
+    for (const FinalColumn& column : table.columns) {
+      for (std::size_t row = 0; row < table.rows.size(); ++row) {
+        const FinalCell& cell = column.cells[row];
+        csv += fmt::format(
+            "{},{:d},{:d}\n",
+            csv_values(place, report.rankers[table.rows[row]], column.measure.slug, "", cell.estimate),
+            cell.best, cell.not_worse);
       }
-      for (const RankerTrials& ranker : user.rankers) {
-        for (const auto& [measure, curve] : ranker.curves) {
-          for (const RoundEstimate& point : curve)
-            csv += csv_values(place, report.rankers[ranker.ranker], slug_of(measure),
-                              std::to_string(point.round), point.estimate) +
-                   ",,\n";
-        }
+    }
+    for (const RankerTrials& ranker : user.rankers) {
+      for (const auto& [measure, curve] : ranker.curves) {
+        for (const RoundEstimate& point : curve)
+          csv += csv_values(place, report.rankers[ranker.ranker], slug_of(measure),
+                            std::to_string(point.round), point.estimate) +
+                 ",,\n";
       }
     }
   }
@@ -203,22 +196,20 @@ std::string report_json(const Report& report) {
                                    {"deviations", about.deviations}});
   }
   json["results"] = ordered_json::array();
-  for (const DataResults& data : report.data) {
-    for (const UserResults& user : data.users) {
-      const FinalTable table = final_table(user, data.cutoff);
-      ordered_json entry = {{"data", data.data}, {"clicks", user.user}, {"note", table_note(table, user)}};
-      const UserFindings findings = findings_of(report, data, user, table);
-      entry["headline"] = findings.headline;
-      entry["findings"] = findings.sentences;
-      const auto baseline = baseline_row(report, table);
-      entry["baseline"] =
-          baseline ? ordered_json(report.rankers[table.rows[*baseline]].name) : ordered_json();
-      entry["final"] = ordered_json::array();
-      for (const FinalColumn& column : table.columns)
-        entry["final"].push_back(json_column(report, table, column));
-      entry["curves"] = json_curves(report, user);
-      json["results"].push_back(std::move(entry));
-    }
+  for (const UserView& view : views_of(report)) {
+    const auto& [_, data, user, table] = view;
+    ordered_json entry = {{"data", data.data}, {"clicks", user.user}, {"note", table_note(table, user)}};
+    const Findings findings = findings_of(view);
+    entry["headline"] = findings.headline;
+    entry["findings"] = findings.sentences;
+    const auto baseline = baseline_row(report, table);
+    entry["baseline"] =
+        baseline ? ordered_json(report.rankers[table.rows[*baseline]].name) : ordered_json();
+    entry["final"] = ordered_json::array();
+    for (const FinalColumn& column : table.columns)
+      entry["final"].push_back(json_column(report, table, column));
+    entry["curves"] = json_curves(report, user);
+    json["results"].push_back(std::move(entry));
   }
   // Names may contain invalid UTF-8.
   return dump_json(json, 2) + "\n";
@@ -253,7 +244,7 @@ std::string study_csv(const Study& study) {
       "difference_low,difference_high,pairs,t_p,t_p_holm,sign_flip_p\n";
   for (const StudyUser& user : study.users) {
     for (const StudyRow& row : user.rows) {
-      const StudyCell& cell = study.plan.cells[row.cell];
+      const StudyCell& cell = study.cell_of(row);
       const std::string place = fmt::format(
           "{},{},{},{},{},{},{},{}", csv_text(study.run.data), csv_text(user.user), cell.ranker,
           cell.structure, cell.width, cell.depth, csv_number(cell.noise_variance), csv_number(cell.alpha));
@@ -283,15 +274,12 @@ std::vector<PlacedFigure> placed_figures(const Report& report) {
     figures.push_back({std::move(name), std::move(figure)});
   };
   std::set<std::string> taken;
-  for (const DataResults& data : report.data) {
-    for (const UserResults& user : data.users) {
-      const FinalTable table = final_table(user, data.cutoff);
-      std::string place = name_slug(user.user);
-      if (report.data.size() > 1) place = fmt::format("{}-{}", name_slug(data.data), place);
-      for (std::size_t number = 2; !taken.insert(place).second; ++number)
-        place = fmt::format("{}-{}", name_slug(user.user), number);
-      for (ReportFigure& figure : figures_of(report, data, user, table)) add(place, std::move(figure));
-    }
+  for (const UserView& view : views_of(report)) {
+    const std::string user = name_slug(view.user.user);
+    std::string place = report.data.size() > 1 ? name_slug(view.data.data) + "-" + user : user;
+    for (std::size_t number = 2; !taken.insert(place).second; ++number)
+      place = fmt::format("{}-{}", user, number);
+    for (ReportFigure& figure : figures_of(view)) add(place, std::move(figure));
   }
   for (std::size_t i = 0; i < report.experiments.size(); ++i) {
     const ExperimentResults& results = report.experiments[i];

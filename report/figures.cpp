@@ -75,19 +75,18 @@ const MeanInterval* estimate_at(const MeanCurve& curve, std::int64_t round) {
 
 class UserFigures {
  public:
-  UserFigures(const Report& report, const DataResults& data, const UserResults& user,
-              const FinalTable& table)
-      : report_(report), data_(data), user_(user), table_(table), shown_(shown_rankers(user)) {
-    subtitle_ = fmt::format("{} user, {}", user.user, short_name(report, data));
-    baseline_ = baseline_of(report, user, table);
-  }
+  explicit UserFigures(const UserView& view)
+      : view_(view),
+        shown_(shown_rankers(view.user)),
+        baseline_(baseline_of(view)),
+        subtitle_(fmt::format("{} user, {}", view.user.user, short_name(view.report, view.data))) {}
 
   std::vector<ReportFigure> all() {
     for (const LineMeasure& line : kLineMeasures) {
       add_lines(line);
       if (line.has_differences) add_differences(line);
       if (line.measure != Measure::kOfflineNdcg) continue;
-      for (const NamedMetric& metric : user_.metrics(data_.cutoff))
+      for (const NamedMetric& metric : view_.user.metrics(view_.data.cutoff))
         add_lines({measure_of(metric), FigureGroup::kQuality, metric.is_share()});
     }
     add_blocks_by_rank();
@@ -98,13 +97,13 @@ class UserFigures {
 
  private:
   const std::string& name_of(const RankerTrials* ranker) const {
-    return report_.rankers[ranker->ranker].name;
+    return view_.report.rankers[ranker->ranker].name;
   }
 
   void add_lines(const LineMeasure& of) {
     const Measure measure = of.measure;
     Plot figure;
-    figure.title = title_of(measure, data_.cutoff);
+    figure.title = title_of(measure, view_.data.cutoff);
     figure.subtitle = subtitle_;
     figure.whole_intervals = measure == Measure::kWidthRatio;
     if (of.is_share) figure.highest = 1.0;
@@ -126,7 +125,7 @@ class UserFigures {
       if (!line.points.empty()) figure.series.push_back(std::move(line));
     }
     if (!spans_x(figure)) return;
-    std::string caption = explanation_of(measure, data_.cutoff);
+    std::string caption = explanation_of(measure, view_.data.cutoff);
     figure.baseline = baseline(measure);
     if (of.is_sum) {
       keep_positive(figure.baseline);
@@ -144,7 +143,7 @@ class UserFigures {
 
   std::string short_baseline() const {
     std::vector<std::string> names;
-    for (const ReportedRanker& ranker : report_.rankers) names.push_back(ranker.name);
+    for (const ReportedRanker& ranker : view_.report.rankers) names.push_back(ranker.name);
     return distinct_labels(names, kTitleFont, kWidestBaseline)[baseline_->ranker];
   }
 
@@ -154,7 +153,7 @@ class UserFigures {
     if (baseline_ == nullptr) return;
     Plot figure;
     const std::string& baseline = name_of(baseline_);
-    figure.title = fmt::format("{}, minus {}", title_of(measure, data_.cutoff), short_baseline());
+    figure.title = fmt::format("{}, minus {}", title_of(measure, view_.data.cutoff), short_baseline());
     figure.subtitle = subtitle_;
     std::size_t trials = 0;
     double last = 0.0;
@@ -251,7 +250,6 @@ class UserFigures {
     }
   }
 
-  /// Shows how often the probabilities that rankers state are right.
   void add_calibration() {
     Plot figure;
     figure.title = "Stated against true probability";
@@ -298,19 +296,20 @@ class UserFigures {
   }
 
   void add_speed_against_quality() {
-    const FinalColumn* quality = table_.column(Measure::kOfflineNdcg);
-    const FinalColumn* time = table_.column(Measure::kMilliseconds);
+    const FinalColumn* quality = view_.table.column(Measure::kOfflineNdcg);
+    const FinalColumn* time = view_.table.column(Measure::kMilliseconds);
     if (quality == nullptr || time == nullptr) return;
     Plot figure;
     figure.kind = PlotKind::kScatter;
     figure.title = "Quality against time";
     figure.subtitle = subtitle_;
     figure.x_name = "milliseconds per round";
-    figure.y_name = title_of(Measure::kOfflineNdcg, data_.cutoff);
+    figure.y_name = title_of(Measure::kOfflineNdcg, view_.data.cutoff);
     bool barred = false;
     for (const RankerTrials* ranker : shown_) {
       const auto row = static_cast<std::size_t>(
-          std::find(table_.rows.begin(), table_.rows.end(), ranker->ranker) - table_.rows.begin());
+          std::find(view_.table.rows.begin(), view_.table.rows.end(), ranker->ranker) -
+          view_.table.rows.begin());
       const MeanInterval& height = quality->cells[row].estimate;
       const MeanInterval& cost = time->cells[row].estimate;
       if (std::isnan(height.mean) || std::isnan(cost.mean)) continue;
@@ -326,12 +325,9 @@ class UserFigures {
         FigureGroup::kTime);
   }
 
-  const Report& report_;
-  const DataResults& data_;
-  const UserResults& user_;
-  const FinalTable& table_;
+  const UserView& view_;
   std::vector<const RankerTrials*> shown_;
-  const RankerTrials* baseline_ = nullptr;  // null where there is nothing to compare
+  const RankerTrials* baseline_;  // null where there is nothing to compare
   std::string subtitle_;
   std::vector<ReportFigure> figures_;
 };
@@ -354,17 +350,16 @@ std::vector<const RankerTrials*> shown_rankers(const UserResults& user) {
   return shown;
 }
 
-const RankerTrials* baseline_of(const Report& report, const UserResults& user, const FinalTable& table) {
-  const std::optional<std::size_t> row = baseline_row(report, table);
-  for (const RankerTrials& ranker : user.rankers) {
-    if (row && user.rankers.size() > 1 && ranker.ranker == table.rows[*row]) return &ranker;
+const RankerTrials* baseline_of(const UserView& view) {
+  const std::optional<std::size_t> row = baseline_row(view.report, view.table);
+  for (const RankerTrials& ranker : view.user.rankers) {
+    if (row && view.user.rankers.size() > 1 && ranker.ranker == view.table.rows[*row]) return &ranker;
   }
   return nullptr;
 }
 
-std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
-                                     const FinalTable& table) {
-  return UserFigures(report, data, user, table).all();
+std::vector<ReportFigure> figures_of(const UserView& view) {
+  return UserFigures(view).all();
 }
 
 }  // namespace olrank

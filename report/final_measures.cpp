@@ -90,10 +90,8 @@ std::vector<FinalMeasure> final_measures(std::int64_t cutoff, std::span<const Na
 }
 
 TrialList finished_trials(const RankerTrials& ranker) {
-  TrialList finished;
-  for (const TrialResults* trial : ranker.trials) {
-    if (trial->finished) finished.push_back(trial);
-  }
+  TrialList finished = ranker.trials;
+  std::erase_if(finished, [](const TrialResults* trial) { return !trial->finished; });
   return finished;
 }
 

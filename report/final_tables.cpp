@@ -57,11 +57,6 @@ FinalColumn column_of(const Trials& trials, const std::vector<bool>& skylines,
   return column;
 }
 
-bool has_values(const FinalColumn& column) {
-  return std::any_of(column.cells.begin(), column.cells.end(),
-                     [](const FinalCell& cell) { return !std::isnan(cell.estimate.mean); });
-}
-
 void count_trials(FinalTable& table) {
   for (const FinalColumn& column : table.columns) {
     for (const FinalCell& cell : column.cells) {
@@ -202,10 +197,21 @@ FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
   }
   for (const FinalMeasure& measure : final_measures(cutoff, user.metrics(cutoff))) {
     FinalColumn column = column_of(trials, table.skylines, measure);
-    if (has_values(column)) table.columns.push_back(std::move(column));
+    if (std::ranges::any_of(column.cells,
+                            [](const FinalCell& cell) { return !std::isnan(cell.estimate.mean); }))
+      table.columns.push_back(std::move(column));
   }
   count_trials(table);
   return table;
+}
+
+std::vector<UserView> views_of(const Report& report) {
+  std::vector<UserView> views;
+  for (const DataResults& data : report.data) {
+    for (const UserResults& user : data.users)
+      views.push_back({report, data, user, final_table(user, data.cutoff)});
+  }
+  return views;
 }
 
 std::string table_note(const FinalTable& table, const UserResults& user) {

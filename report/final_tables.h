@@ -40,6 +40,16 @@ struct FinalTable {
 /// column.
 FinalTable final_table(const UserResults& user, std::int64_t cutoff);
 
+/// One user of a data set, with that user's final table. Points into the report.
+struct UserView {
+  const Report& report;
+  const DataResults& data;
+  const UserResults& user;
+  FinalTable table;
+};
+/// Each user of each data set.
+std::vector<UserView> views_of(const Report& report);
+
 /// A ranker that is not the best one, compared with it on the trials that both finished.
 struct Rival {
   std::size_t row = 0;

@@ -24,11 +24,6 @@ struct Contest : Standings {
   std::string measure;  // "NDCG@10"
 };
 
-std::string capitalised(std::string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
 /// "a, b, c and 4 others".
 std::string some_of(std::vector<std::string> names) {
   if (names.size() > kMostNamed + 1) {
@@ -54,7 +49,6 @@ double pooled_deviation(const Standings& ranking) {
   return planning_deviation(std::sqrt(squares / pairs), rankers * static_cast<double>(ranking.units - 1));
 }
 
-/// The strictest level of Holm's procedure, for plans.
 double strictest_level(const FinalColumn& column) {
   return kSignificance / static_cast<double>(std::max<std::size_t>(1, column.pairs.size()));
 }
@@ -87,29 +81,28 @@ SpreadOfFolds spread_of(const FoldedValues& differences) {
 
 class Writer {
  public:
-  Writer(const Report& report, const DataResults& data, const UserResults& user, const FinalTable& table)
-      : report_(report), user_(user), table_(table), cutoff_(data.cutoff) {}
+  explicit Writer(const UserView& view) : view_(view) {}
 
-  void write(UserFindings& findings) {
+  Findings write() const {
     const Contest offline = contest(Measure::kOfflineNdcg, "offline", "NDCG");
     const Contest online = contest(Measure::kDiscountedNdcg, "online", "discounted NDCG");
-    if (offline.column == nullptr && online.column == nullptr) {
-      findings.headline = "No trial has finished yet.";
-      return;
-    }
-    findings.headline = headline(offline, online);
+    if (offline.column == nullptr && online.column == nullptr) return {"No trial has finished yet.", {}};
+    Findings findings{headline(offline, online), {}};
     for (const Contest* ranking : {&offline, &online}) {
       if (ranking->column != nullptr) findings.sentences.push_back(sentence(*ranking));
     }
     const std::string advice = what_would_tell(offline, online);
     if (!advice.empty()) findings.sentences.push_back(advice);
+    return findings;
   }
 
  private:
-  const std::string& name(std::size_t row) const { return report_.rankers[table_.rows[row]].name; }
+  const std::string& name(std::size_t row) const {
+    return view_.report.rankers[view_.table.rows[row]].name;
+  }
 
   Contest contest(Measure measure, const std::string& place, const std::string& word) const {
-    return {ranking_of(table_, measure), place, fmt::format("{}@{}", word, cutoff_)};
+    return {ranking_of(view_.table, measure), place, fmt::format("{}@{}", word, view_.data.cutoff)};
   }
 
   std::vector<std::string> names(const std::vector<Rival>& rivals) const {
@@ -162,7 +155,7 @@ class Writer {
   std::string sentence(const Contest& ranking) const {
     const int digits = ranking.column->measure.digits;
     const MeanInterval& best = ranking.column->cells[ranking.best].estimate;
-    const std::string place = capitalised(ranking.place);
+    const std::string place = ranking.place == "offline" ? "Offline" : "Online";
     std::string text;
     if (ranking.rivals.empty()) {
       text = fmt::format("{}, {} has {} {}.", place, name(ranking.best), ranking.measure,
@@ -226,9 +219,9 @@ class Writer {
   std::string beside(const Contest& ranking) const {
     const int digits = ranking.column->measure.digits;
     std::string text;
-    for (std::size_t row = 0; row < table_.rows.size(); ++row) {
+    for (std::size_t row = 0; row < view_.table.rows.size(); ++row) {
       const MeanInterval& estimate = ranking.column->cells[row].estimate;
-      if (!table_.skylines[row] || ranking.considered[row] || std::isnan(estimate.mean)) continue;
+      if (!view_.table.skylines[row] || ranking.considered[row] || std::isnan(estimate.mean)) continue;
       text += fmt::format(" {}, trained on true grades, has {}.", name(row),
                           fixed_number(estimate.mean, digits));
     }
@@ -242,7 +235,7 @@ class Writer {
   }
 
   double random_value(Measure measure) const {
-    for (const RankerTrials& ranker : user_.rankers) {
+    for (const RankerTrials& ranker : view_.user.rankers) {
       const MeanCurve& curve = ranker.curve(measure);
       if (!curve.empty()) return curve.back().estimate.mean;
     }
@@ -324,10 +317,7 @@ class Writer {
         ranking.place);
   }
 
-  const Report& report_;
-  const UserResults& user_;
-  const FinalTable& table_;
-  std::int64_t cutoff_;
+  const UserView& view_;
 };
 
 }  // namespace
@@ -338,37 +328,30 @@ bool are_studies(const Report& report) {
                      [](const ExperimentResults& experiment) { return experiment.study.has_value(); });
 }
 
-UserFindings findings_of(const Report& report, const DataResults& data, const UserResults& user,
-                         const FinalTable& table) {
-  UserFindings findings{user.user, report.data.size() > 1 ? short_name(report, data) : "", "", {}};
-  Writer(report, data, user, table).write(findings);
-  return findings;
+Findings findings_of(const UserView& view) {
+  return Writer(view).write();
+}
+
+std::string whose_findings(const UserView& view) {
+  const std::string on = view.report.data.size() > 1 ? " on " + short_name(view.report, view.data) : "";
+  return view.user.user + " user" + on;
 }
 
 std::string findings_text(const Report& report, std::int64_t columns) {
   std::string text;
-  const auto add = [&](const std::string& whose, const std::string& headline,
-                       const std::vector<std::string>& sentences) {
-    text += wrapped(fmt::format("{}: {}", whose, headline), columns, 2) + "\n";
-    for (const std::string& sentence : sentences) text += wrapped("  " + sentence, columns, 2) + "\n";
+  const auto add = [&](const std::string& whose, const Findings& findings) {
+    text += wrapped(fmt::format("{}: {}", whose, findings.headline), columns, 2) + "\n";
+    for (const std::string& sentence : findings.sentences)
+      text += wrapped("  " + sentence, columns, 2) + "\n";
   };
   if (are_studies(report)) {
     for (const ExperimentResults& experiment : report.experiments) {
       const Study study = analyse_study(experiment, *experiment.study);
-      for (const StudyUser& user : study.users) {
-        const StudyFindings findings = study_findings(study, user);
-        add(user.user + " user", findings.headline, findings.sentences);
-      }
+      for (const StudyUser& user : study.users) add(user.user + " user", study_findings(study, user));
     }
     return text;
   }
-  for (const DataResults& data : report.data) {
-    for (const UserResults& user : data.users) {
-      const UserFindings findings = findings_of(report, data, user, final_table(user, data.cutoff));
-      const std::string on = findings.data.empty() ? "" : " on " + findings.data;
-      add(fmt::format("{} user{}", findings.user, on), findings.headline, findings.sentences);
-    }
-  }
+  for (const UserView& view : views_of(report)) add(whose_findings(view), findings_of(view));
   return text;
 }
 

@@ -22,6 +22,95 @@ double share_of_docs(const GroupRule& rule, const GroupSummary& group) {
   return static_cast<double>(group.docs) / static_cast<double>(rule.of_train().of_doc.size());
 }
 
+/// Added to the variance within grades of each standardised feature, because features may be sums of
+/// others.
+constexpr double kRidge = 1e-6;
+constexpr std::int64_t kBlock = 1024;
+
+/// Standardised features, of which only those that vary are left.
+class Standardised {
+ public:
+  explicit Standardised(FeatureMatrix docs) : docs_(docs) {
+    const auto count = static_cast<double>(docs.docs);
+    std::vector<double> mean(docs.features);
+    std::vector<double> square(docs.features);
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      for (std::int64_t k = 0; k < docs.features; ++k) mean[k] += double{docs.doc(doc)[k]} / count;
+    }
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      for (std::int64_t k = 0; k < docs.features; ++k) {
+        const double off = double{docs.doc(doc)[k]} - mean[k];
+        square[k] += off * off / count;
+      }
+    }
+    for (std::int64_t k = 0; k < docs.features; ++k) {
+      // A constant's mean is off by rounding.
+      if (!(square[k] > 1e-20 * mean[k] * mean[k]) || !(square[k] > 0.0)) continue;
+      kept_.push_back(k);
+      mean_.push_back(mean[k]);
+      scale_.push_back(1.0 / std::sqrt(square[k]));
+    }
+  }
+
+  std::int64_t features() const { return std::ssize(kept_); }
+  void write(std::int64_t doc, double* row) const {
+    const auto values = docs_.doc(doc);
+    for (std::size_t k = 0; k < kept_.size(); ++k)
+      row[k] = (double{values[kept_[k]]} - mean_[k]) * scale_[k];
+  }
+
+ private:
+  FeatureMatrix docs_;
+  std::vector<std::int64_t> kept_;
+  std::vector<double> mean_;
+  std::vector<double> scale_;
+};
+
+/// The two largest eigenvalues of a small symmetric matrix and their vectors, by Jacobi's rotations.
+struct Leading {
+  std::array<double, 2> values{};
+  std::array<std::vector<double>, 2> vectors;
+};
+
+Leading leading_eigenvectors(std::vector<double> a, std::size_t n) {
+  std::vector<double> v(n * n);
+  for (std::size_t i = 0; i < n; ++i) v[i * n + i] = 1.0;
+  constexpr int kSweeps = 30;
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (std::size_t p = 0; p < n; ++p) {
+      for (std::size_t q = p + 1; q < n; ++q) {
+        if (a[p * n + q] == 0.0) continue;
+        const double half = (a[q * n + q] - a[p * n + p]) / (2.0 * a[p * n + q]);
+        const double t = std::copysign(1.0, half) / (std::abs(half) + std::sqrt(half * half + 1.0));
+        const double c = 1.0 / std::sqrt(t * t + 1.0);
+        const double s = t * c;
+        const auto rotate = [&](double& x, double& y) {
+          const double before = x;
+          x = c * before - s * y;
+          y = s * before + c * y;
+        };
+        for (std::size_t k = 0; k < n; ++k) rotate(a[k * n + p], a[k * n + q]);
+        for (std::size_t k = 0; k < n; ++k) rotate(a[p * n + k], a[q * n + k]);
+        for (std::size_t k = 0; k < n; ++k) rotate(v[k * n + p], v[k * n + q]);
+      }
+    }
+  }
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t i, std::size_t j) { return a[i * n + i] > a[j * n + j]; });
+  Leading leading;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    leading.values[axis] = a[order[axis] * n + order[axis]];
+    for (std::size_t k = 0; k < n; ++k) leading.vectors[axis].push_back(v[k * n + order[axis]]);
+  }
+  return leading;
+}
+
+constexpr std::int64_t kMostShown = 3000;
+/// It is in standard deviations within grades, from the mean of all documents.
+constexpr double kFarthest = 6.0;
+
 }  // namespace
 
 ordered_json one_or_all(const std::vector<double>& values) {
@@ -137,99 +226,6 @@ std::string groups_text(const std::string& path, const GroupSettings& settings, 
                       settings.beta ? "" : ", the ratio of the mean grades");
   return text;
 }
-
-namespace {
-
-/// Added to the variance within grades of each standardised feature, because features may be sums of
-/// others.
-constexpr double kRidge = 1e-6;
-constexpr std::int64_t kBlock = 1024;
-
-/// Standardised features, of which only those that vary are left.
-class Standardised {
- public:
-  explicit Standardised(FeatureMatrix docs) : docs_(docs) {
-    const auto count = static_cast<double>(docs.docs);
-    std::vector<double> mean(docs.features);
-    std::vector<double> square(docs.features);
-    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
-      for (std::int64_t k = 0; k < docs.features; ++k) mean[k] += double{docs.doc(doc)[k]} / count;
-    }
-    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
-      for (std::int64_t k = 0; k < docs.features; ++k) {
-        const double off = double{docs.doc(doc)[k]} - mean[k];
-        square[k] += off * off / count;
-      }
-    }
-    for (std::int64_t k = 0; k < docs.features; ++k) {
-      // A constant's mean is off by rounding.
-      if (!(square[k] > 1e-20 * mean[k] * mean[k]) || !(square[k] > 0.0)) continue;
-      kept_.push_back(k);
-      mean_.push_back(mean[k]);
-      scale_.push_back(1.0 / std::sqrt(square[k]));
-    }
-  }
-
-  std::int64_t features() const { return std::ssize(kept_); }
-  void write(std::int64_t doc, double* row) const {
-    const auto values = docs_.doc(doc);
-    for (std::size_t k = 0; k < kept_.size(); ++k)
-      row[k] = (double{values[kept_[k]]} - mean_[k]) * scale_[k];
-  }
-
- private:
-  FeatureMatrix docs_;
-  std::vector<std::int64_t> kept_;
-  std::vector<double> mean_;
-  std::vector<double> scale_;
-};
-
-/// The two largest eigenvalues of a small symmetric matrix and their vectors, by Jacobi's rotations.
-struct Leading {
-  std::array<double, 2> values{};
-  std::array<std::vector<double>, 2> vectors;
-};
-
-Leading leading_eigenvectors(std::vector<double> a, std::size_t n) {
-  std::vector<double> v(n * n);
-  for (std::size_t i = 0; i < n; ++i) v[i * n + i] = 1.0;
-  constexpr int kSweeps = 30;
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
-    for (std::size_t p = 0; p < n; ++p) {
-      for (std::size_t q = p + 1; q < n; ++q) {
-        if (a[p * n + q] == 0.0) continue;
-        const double half = (a[q * n + q] - a[p * n + p]) / (2.0 * a[p * n + q]);
-        const double t = std::copysign(1.0, half) / (std::abs(half) + std::sqrt(half * half + 1.0));
-        const double c = 1.0 / std::sqrt(t * t + 1.0);
-        const double s = t * c;
-        const auto rotate = [&](double& x, double& y) {
-          const double before = x;
-          x = c * before - s * y;
-          y = s * before + c * y;
-        };
-        for (std::size_t k = 0; k < n; ++k) rotate(a[k * n + p], a[k * n + q]);
-        for (std::size_t k = 0; k < n; ++k) rotate(a[p * n + k], a[q * n + k]);
-        for (std::size_t k = 0; k < n; ++k) rotate(v[k * n + p], v[k * n + q]);
-      }
-    }
-  }
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t i, std::size_t j) { return a[i * n + i] > a[j * n + j]; });
-  Leading leading;
-  for (std::size_t axis = 0; axis < 2; ++axis) {
-    leading.values[axis] = a[order[axis] * n + order[axis]];
-    for (std::size_t k = 0; k < n; ++k) leading.vectors[axis].push_back(v[k * n + order[axis]]);
-  }
-  return leading;
-}
-
-constexpr std::int64_t kMostShown = 3000;
-/// It is in standard deviations within grades, from the mean of all documents.
-constexpr double kFarthest = 6.0;
-
-}  // namespace
 
 Discriminant linear_discriminant(const Dataset& data, ExecutionContext& context) {
   const GradeCounts counts = count_grades(data.all_grades());

@@ -118,18 +118,15 @@ Window differing_part(const std::vector<std::string>& names) {
   std::size_t shortest = first.size();
   for (const std::string& name : names) {
     shortest = std::min(shortest, name.size());
-    std::size_t same = 0;
-    while (same < window.begin && same < name.size() && name[same] == first[same]) ++same;
-    window.begin = same;
+    const auto end = std::ranges::mismatch(first, name).in1;
+    window.begin = std::min(window.begin, static_cast<std::size_t>(end - first.begin()));
   }
   while (window.begin > 0 && window.begin < first.size() && !starts_character(first[window.begin]))
     --window.begin;
+  window.rest = std::min(window.rest, shortest - std::min(shortest, window.begin));
   for (const std::string& name : names) {
-    std::size_t same = 0;
-    while (same < window.rest && same + window.begin < shortest &&
-           name[name.size() - 1 - same] == first[first.size() - 1 - same])
-      ++same;
-    window.rest = same;
+    const auto begin = std::mismatch(first.rbegin(), first.rend(), name.rbegin(), name.rend()).first;
+    window.rest = std::min(window.rest, static_cast<std::size_t>(begin - first.rbegin()));
   }
   while (window.rest > 0 && !starts_character(first[first.size() - window.rest])) --window.rest;
   return window;
@@ -167,20 +164,15 @@ bool fits(const std::vector<std::string>& names, const Window& window, double fo
   });
 }
 
-/// The window that shows the words in which the names differ; by characters where words are too long.
-Window start_of(const std::vector<std::string>& names, double font_size, double width, bool& by_word) {
-  const Window exact = differing_part(names);
-  Window words = exact;
-  const std::string& first = names.front();
-  while (words.begin > 0 && is_word(first[words.begin - 1])) --words.begin;
-  while (words.rest > 0 && is_word(first[first.size() - words.rest])) --words.rest;
-  by_word = fits(names, words, font_size, width);
-  return by_word ? words : exact;
-}
-
 std::vector<std::string> windows_of(const std::vector<std::string>& names, double font_size, double width) {
-  bool by_word = true;
-  Window window = start_of(names, font_size, width, by_word);
+  // The window shows the words in which the names differ; by characters where words are too long.
+  const Window exact = differing_part(names);
+  Window window = exact;
+  const std::string& first = names.front();
+  while (window.begin > 0 && is_word(first[window.begin - 1])) --window.begin;
+  while (window.rest > 0 && is_word(first[first.size() - window.rest])) --window.rest;
+  const bool by_word = fits(names, window, font_size, width);
+  if (!by_word) window = exact;
   std::vector<std::string> labels;
   if (!fits(names, window, font_size, width)) {
     const double room = width - text_width("……", font_size);

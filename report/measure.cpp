@@ -180,18 +180,9 @@ std::string slug_of(Measure measure) {
 std::optional<Measure> random_baseline(Measure measure) {
   if (const auto metric = metric_of(measure))
     return is_random(measure) ? std::nullopt : std::optional(random_measure_of(*metric));
-  switch (measure) {
-    case Measure::kOfflineNdcg:
-      return Measure::kRandomOfflineNdcg;
-    case Measure::kOnlineNdcg:
-      return Measure::kRandomOnlineNdcg;
-    case Measure::kDiscountedNdcg:
-      return Measure::kRandomDiscountedNdcg;
-    case Measure::kRegret:
-      return Measure::kRandomRegret;
-    default:
-      return std::nullopt;
-  }
+  if (measure > Measure::kRegret) return std::nullopt;
+  return static_cast<Measure>(static_cast<std::size_t>(Measure::kRandomOfflineNdcg) +
+                              static_cast<std::size_t>(measure));
 }
 
 std::string explanation_of(Measure measure, std::int64_t cutoff) {

@@ -31,7 +31,7 @@ enum class Measure : std::size_t {
   kFalseCertain,
   kDecisionsDiffer,
   kMilliseconds,  // per round since the previous evaluation, excluding evaluation
-  // Random orders of the same queries' documents have these.
+  // Random orders of the same queries' documents have these, in the order of the first four.
   kRandomOfflineNdcg,
   kRandomOnlineNdcg,
   kRandomDiscountedNdcg,

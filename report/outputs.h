@@ -50,11 +50,10 @@ inline constexpr std::size_t kMostRankers = 12;
 std::vector<const RankerTrials*> shown_rankers(const UserResults& user);
 
 /// The ranker that figures take differences against; null where there is nothing to compare.
-const RankerTrials* baseline_of(const Report& report, const UserResults& user, const FinalTable& table);
+const RankerTrials* baseline_of(const UserView& view);
 
 /// Every figure that the user's trials have data for.
-std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
-                                     const FinalTable& table);
+std::vector<ReportFigure> figures_of(const UserView& view);
 
 /// A figure and the name of its files, "perfect-ndcg".
 struct PlacedFigure {
@@ -72,16 +71,11 @@ std::size_t write_figures(const Report& report, const std::filesystem::path& fol
 /// Below this many seeds (or folds), spreads are too uncertain for bands around curves.
 inline constexpr std::size_t kFewUnits = 4;
 
-/// Findings are what one user's finished trials say, made from the tests of their final table.
-struct UserFindings {
-  std::string user;
-  std::string data;                    // named only if the report has several data sets
-  std::string headline;                // who is best offline and online, in one sentence
-  std::vector<std::string> sentences;  // by how much, who is not distinguishable, and what would tell
-};
-
-UserFindings findings_of(const Report& report, const DataResults& data, const UserResults& user,
-                         const FinalTable& table);
+/// Who is best offline and online, by how much, and who is not distinguishable, by the tests of the user's
+/// final table.
+Findings findings_of(const UserView& view);
+/// "perfect user", with the data set if the report has several.
+std::string whose_findings(const UserView& view);
 
 /// Whether every experiment is a study of covariances, whose findings are about structures instead of
 /// rankers.

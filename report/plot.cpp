@@ -219,12 +219,7 @@ bool spans_x(const Plot& plot) {
 }
 
 Drawing draw(const Plot& plot) {
-  switch (plot.kind) {
-    case PlotKind::kDifferences:
-      return draw_differences(plot);
-    default:
-      return draw_lines_or_points(plot);
-  }
+  return plot.kind == PlotKind::kDifferences ? Differences(plot).draw() : draw_lines_or_points(plot);
 }
 
 std::string plot_csv(const Plot& plot) {
@@ -272,10 +267,6 @@ std::vector<Tick> Scale::ticks(int wanted) const {
     found.push_back({value, tick_label(value, step)});
   }
   return found;
-}
-
-Drawing draw_differences(const Plot& plot) {
-  return Differences(plot).draw();
 }
 
 }  // namespace olrank

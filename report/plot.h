@@ -103,7 +103,6 @@ class Scale {
   double operator()(double value) const;
   double low() const { return low_; }
   double high() const { return high_; }
-  bool logarithmic() const { return logarithmic_; }
 
   /// About `wanted` round values within the range: steps of 1, 2 or 5 times a power of ten. On a
   /// logarithmic axis: powers of ten, and over at most three decades also 2 and 5 times these.
@@ -157,6 +156,5 @@ inline Drawing finished_drawing(const Plot& plot, double height, std::string bod
 }
 
 Drawing draw_lines_or_points(const Plot& plot);
-Drawing draw_differences(const Plot& plot);
 
 }  // namespace olrank

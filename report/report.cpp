@@ -93,8 +93,7 @@ bool is_same_everywhere(const Report& report, const std::string& name) {
 }
 
 using FoldAndSeed = std::pair<std::int64_t, std::int64_t>;
-/// They go by fold and seed, then by round.
-using TrialCurves = std::map<FoldAndSeed, std::map<std::int64_t, double>>;
+using TrialCurves = std::map<FoldAndSeed, std::map<std::int64_t, double>>;  // then by round
 
 TrialCurves curves_of(const TrialList& trials, Measure measure) {
   TrialCurves curves;
@@ -114,7 +113,7 @@ std::vector<Curve> each_of(const TrialCurves& curves) {
   return all;
 }
 
-/// They go by round and fold.
+/// By round, then by fold.
 using ValuesByRound = std::map<std::int64_t, std::map<std::int64_t, std::vector<double>>>;
 
 MeanCurve mean_curve(const ValuesByRound& rounds) {

@@ -44,10 +44,10 @@ std::string p_text(double p) {
 }
 
 /// Says what lines and bands show, or why there are no bands.
-std::string band_note(const Report& report, const UserResults& user, const FinalTable& table) {
+std::string band_note(const UserView& view) {
   std::size_t trials = 0;
   bool over_folds = false;
-  for (const RankerTrials& ranker : user.rankers) {
+  for (const RankerTrials& ranker : view.user.rankers) {
     const MeanCurve& curve = ranker.curve(Measure::kOfflineNdcg);
     trials = std::max(trials, most_trials(curve));
     for (const RoundEstimate& point : curve) over_folds = over_folds || point.estimate.over_folds;
@@ -61,11 +61,11 @@ std::string band_note(const Report& report, const UserResults& user, const Final
         "too wide to say anything.",
         trials, unit);
   }
-  const RankerTrials* baseline = baseline_of(report, user, table);
+  const RankerTrials* baseline = baseline_of(view);
   std::string note = fmt::format("Lines are means over {} {}s. Bands are 95 % t intervals", trials, unit);
   if (baseline != nullptr) {
     note += fmt::format(": of paired differences where a title says 'minus {}', else of means",
-                        report.rankers[baseline->ranker].name);
+                        view.report.rankers[baseline->ranker].name);
   } else {
     note += " of means";
   }
@@ -93,20 +93,19 @@ std::vector<std::string> thinning_notes(const Report& report, const UserResults&
 
 class UserSection {
  public:
-  UserSection(Page& page, const Report& report, const DataResults& data, const UserResults& user)
-      : page_(page), report_(report), data_(data), user_(user), table_(final_table(user, data.cutoff)) {
+  UserSection(Page& page, const UserView& view) : page_(page), view_(view) {
     std::vector<std::string> names;
-    for (std::size_t row = 0; row < table_.rows.size(); ++row) names.push_back(name_of(row));
+    for (std::size_t row = 0; row < view_.table.rows.size(); ++row) names.push_back(name_of(row));
     short_names_ = distinct_labels(names, kTableFont, kWidestName);
   }
 
   void write() {
-    const std::string data = short_name(report_, data_);
-    page_.section(user_.user + " user", "on " + data, data == data_.data ? "" : data_.data);
-    if (user_.rankers.empty()) {
+    const std::string data = short_name(view_.report, view_.data);
+    page_.section(view_.user.user + " user", "on " + data, data == view_.data.data ? "" : view_.data.data);
+    if (view_.user.rankers.empty()) {
       page_.add("<p>No trial with this user has started.</p>");
     } else {
-      const UserFindings findings = findings_of(report_, data_, user_, table_);
+      const Findings findings = findings_of(view_);
       page_.add(fmt::format("<p class=\"verdict\">{}</p>\n", escape_html(findings.headline)));
       page_.list(findings.sentences);
       final_values();
@@ -116,29 +115,31 @@ class UserSection {
   }
 
  private:
-  const std::string& name_of(std::size_t row) const { return report_.rankers[table_.rows[row]].name; }
+  const std::string& name_of(std::size_t row) const {
+    return view_.report.rankers[view_.table.rows[row]].name;
+  }
 
   std::vector<std::string> column_titles(std::vector<std::string> leading) const {
-    for (const FinalColumn& column : table_.columns) leading.push_back(column.measure.title);
+    for (const FinalColumn& column : view_.table.columns) leading.push_back(column.measure.title);
     return leading;
   }
 
   void final_values() {
     page_.add("<h3>Final values</h3>\n");
-    if (!table_.columns.empty()) {
-      HtmlTable table(fmt::format("Final values, {} user", user_.user),
+    if (!view_.table.columns.empty()) {
+      HtmlTable table(fmt::format("Final values, {} user", view_.user.user),
                       column_titles({"ranker", "trials"}));
-      for (std::size_t row = 0; row < table_.rows.size(); ++row)
+      for (std::size_t row = 0; row < view_.table.rows.size(); ++row)
         table.row(short_names_[row], final_cells(row), name_of(row));
       page_.add(table.html());
     }
-    page_.note(table_note(table_, user_));
-    if (table_.tested) pairs();
+    page_.note(table_note(view_.table, view_.user));
+    if (view_.table.tested) pairs();
   }
 
   std::vector<std::string> final_cells(std::size_t row) const {
-    std::vector<std::string> cells = {fmt::format("{}", table_.finished[row])};
-    for (const FinalColumn& column : table_.columns) {
+    std::vector<std::string> cells = {fmt::format("{}", view_.table.finished[row])};
+    for (const FinalColumn& column : view_.table.columns) {
       const FinalCell& cell = column.cells[row];
       std::string text = estimate_html(cell.estimate, column.measure.digits);
       if (cell.best) text = fmt::format("<strong>{}</strong>", text);
@@ -148,11 +149,11 @@ class UserSection {
   }
 
   void pairs() {
-    HtmlTable table(fmt::format("Pairs of rankers, {} user", user_.user),
+    HtmlTable table(fmt::format("Pairs of rankers, {} user", view_.user.user),
                     {"pair", "measure", "n", "difference", "p (t test)", "Holm-adjusted", "p (sign flip)",
                      "Holm-adjusted"});
     bool left_out = false;
-    for (const FinalColumn& column : table_.columns) {
+    for (const FinalColumn& column : view_.table.columns) {
       for (const PairedComparison& pair : column.pairs) {
         const bool of_best = column.cells[pair.a].best || column.cells[pair.b].best;
         if (column.pairs.size() > kMostListedPairs && !of_best) {
@@ -175,8 +176,8 @@ class UserSection {
 
   void legend() {
     std::string items;
-    for (const RankerTrials* trials : shown_rankers(user_)) {
-      const ReportedRanker& ranker = report_.rankers[trials->ranker];
+    for (const RankerTrials* trials : shown_rankers(view_.user)) {
+      const ReportedRanker& ranker = view_.report.rankers[trials->ranker];
       items += fmt::format("<li>{}{}", style_key(trials->ranker), escape_html(ranker.name));
       if (const std::string details = ranker.details(); !details.empty())
         items += fmt::format(" <span class=\"soft\">{}</span>", escape_html(details));
@@ -186,15 +187,15 @@ class UserSection {
   }
 
   void curves() {
-    const std::vector<ReportFigure> figures = figures_of(report_, data_, user_, table_);
+    const std::vector<ReportFigure> figures = figures_of(view_);
     page_.add("<h3>Curves and costs</h3>\n");
     if (figures.empty()) return page_.note("No trial has reached its second evaluation yet.");
     legend();
-    page_.note(band_note(report_, user_, table_));
-    if (user_.rankers.size() > kMostRankers)
+    page_.note(band_note(view_));
+    if (view_.user.rankers.size() > kMostRankers)
       page_.note(fmt::format("The legend and the figures show the {} best of {} rankers by offline NDCG.",
-                             kMostRankers, user_.rankers.size()));
-    page_.list(thinning_notes(report_, user_));
+                             kMostRankers, view_.user.rankers.size()));
+    page_.list(thinning_notes(view_.report, view_.user));
     group(figures, FigureGroup::kMain, "");
     group(figures, FigureGroup::kQuality, "More measures of quality");
     group(figures, FigureGroup::kCertainty, "Certain orders and blocks");
@@ -215,27 +216,20 @@ class UserSection {
   }
 
   Page& page_;
-  const Report& report_;
-  const DataResults& data_;
-  const UserResults& user_;
-  FinalTable table_;
+  const UserView& view_;
   std::vector<std::string> short_names_;  // by row
 };
 
 /// Adds what the report says about each user in a sentence or two, the top of a page. Nothing for a single
 /// user, whose own section begins with it.
-void add_headlines(Page& page, const Report& report) {
+void add_headlines(Page& page, const std::vector<UserView>& views) {
   std::string items;
   std::size_t users = 0;
-  for (const DataResults& data : report.data) {
-    for (const UserResults& user : data.users) {
-      if (user.rankers.empty()) continue;
-      const UserFindings findings = findings_of(report, data, user, final_table(user, data.cutoff));
-      const std::string on = findings.data.empty() ? "" : " on " + findings.data;
-      items += fmt::format("<li><span class=\"soft\">{} user{}:</span> {}</li>\n", escape_html(user.user),
-                           escape_html(on), escape_html(findings.headline));
-      ++users;
-    }
+  for (const UserView& view : views) {
+    if (view.user.rankers.empty()) continue;
+    items += fmt::format("<li><span class=\"soft\">{}:</span> {}</li>\n", escape_html(whose_findings(view)),
+                         escape_html(findings_of(view).headline));
+    ++users;
   }
   if (users < 2) return;
   page.add(fmt::format("<section aria-label=\"Results\"><ul class=\"verdicts\">\n{}</ul>", items));
@@ -256,15 +250,14 @@ class ReportPage {
       const ExperimentResults& results = report_.experiments[i];
       if (results.study) add_study(page_, analyse_study(results, *results.study), report_.labels[i]);
     }
+    const std::vector<UserView> views = views_of(report_);
     const bool only_studies = are_studies(report_);
     if (only_studies) {
       page_.fold("Final values and curves of every ranker");
     } else {
-      add_headlines(page_, report_);
+      add_headlines(page_, views);
     }
-    for (const DataResults& data : report_.data) {
-      for (const UserResults& user : data.users) UserSection(page_, report_, data, user).write();
-    }
+    for (const UserView& view : views) UserSection(page_, view).write();
     if (only_studies) page_.end_fold();
     missing();
     setup();

@@ -153,29 +153,21 @@ std::vector<CalibrationPoint> decreasing(const std::vector<CalibrationPoint>& po
   return curve;
 }
 
-std::optional<double> optional_number(const json& value) {
-  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+template <class Number>
+std::optional<Number> optional_number(const json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<Number>());
 }
 
 double number(const json& value) {
   return value.is_null() ? std::nan("") : value.get<double>();
 }
 
-/// Studies of earlier versions have no budgets.
-std::optional<std::int64_t> optional_budget(const json& object) {
-  const auto found = object.find("budget");
-  return found == object.end() || found->is_null() ? std::nullopt
-                                                   : std::optional(found->get<std::int64_t>());
-}
-
 StudyCell read_cell(const json& object) {
-  return {object.at("ranker").get<std::string>(),
-          object.at("structure").get<std::string>(),
-          object.at("width").get<std::int64_t>(),
-          object.at("depth").get<std::int64_t>(),
-          optional_number(object.at("noise_variance")),
-          optional_number(object.at("alpha")),
-          optional_budget(object)};
+  return {object.at("ranker").get<std::string>(), object.at("structure").get<std::string>(),
+          object.at("width").get<std::int64_t>(), object.at("depth").get<std::int64_t>(),
+          optional_number<double>(object.at("noise_variance")), optional_number<double>(object.at("alpha")),
+          // Studies of earlier versions have no budgets.
+          optional_number<std::int64_t>(object.value("budget", json()))};
 }
 
 Calibration read_calibration(const json& object) {

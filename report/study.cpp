@@ -50,9 +50,8 @@ std::vector<FinalMeasure> study_measures(std::int64_t cutoff) {
   last(Measure::kMilliseconds, Better::kNeither);
   add("rounds-per-second", Better::kNeither,
       [](const TrialResults& trial) { return 1000.0 / trial.last[Measure::kMilliseconds]; });
-  add("posterior-bytes", Better::kNeither, [](const TrialResults& trial) { return trial.posterior_bytes; });
-  add("peak-memory-bytes", Better::kNeither,
-      [](const TrialResults& trial) { return static_cast<double>(trial.peak_memory_bytes); });
+  add("posterior-bytes", Better::kNeither, &TrialResults::posterior_bytes);
+  add("peak-memory-bytes", Better::kNeither, &TrialResults::peak_memory_bytes);
   return measures;
 }
 
@@ -97,11 +96,12 @@ std::vector<std::pair<std::string, double>> mean_stages(const TrialList& trials)
 
 class Analysis {
  public:
-  Analysis(const ExperimentResults& results, StudyPlan plan) : results_(results) {
-    study_.plan = std::move(plan);
-    study_.run = results.run;
-    study_.finished = results.finished;
-    study_.expected = results.expected;
+  Analysis(const ExperimentResults& results, StudyPlan plan)
+      : results_(results),
+        study_{.plan = std::move(plan),
+               .run = results.run,
+               .finished = results.finished,
+               .expected = results.expected} {
     for (const TrialResults& trial : results.trials) {
       if (trial.finished) study_.cutoff = trial.cutoff;
     }

@@ -51,23 +51,25 @@ struct Study {
   StudyPlan plan;
   RunDescription run;
   std::int64_t cutoff = 10;
-  std::vector<FinalMeasure> measures;
-  std::vector<StudyUser> users;
+  std::vector<FinalMeasure> measures = {};
+  std::vector<StudyUser> users = {};
   std::int64_t finished = 0;  // trials
   std::int64_t expected = 0;
 
+  const StudyCell& cell_of(const StudyRow& row) const { return plan.cells[row.cell]; }
   const StudyValue* value(const StudyRow& row, const std::string& slug) const;
 };
 
 Study analyse_study(const ExperimentResults& results, StudyPlan plan);
 
-/// Findings are what a study's tests say about one user.
-struct StudyFindings {
-  std::string headline;                // which structures differ from the exact one
-  std::vector<std::string> sentences;  // by structure: quality, certain share and cost; and what would tell
+/// Findings are what the tests of one user's finished trials say.
+struct Findings {
+  std::string headline;                // one sentence
+  std::vector<std::string> sentences;  // by how much, and what would tell more
 };
 
-StudyFindings study_findings(const Study& study, const StudyUser& user);
+/// Which structures differ from the exact one, and by structure quality, certain share and cost.
+Findings study_findings(const Study& study, const StudyUser& user);
 
 /// A cell's structure without width and depth, and its noise if the plan has several: "ensemble-2, ν² 0.1".
 std::string structure_name(const StudyPlan& plan, const StudyCell& cell);

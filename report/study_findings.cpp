@@ -22,13 +22,13 @@ std::string signed_number(double value, int digits) {
   return (value > 0.0 ? "+" : "") + fixed_number(value, digits);
 }
 
-class Findings {
+class StudyWriter {
  public:
-  Findings(const Study& study, const StudyUser& user)
+  StudyWriter(const Study& study, const StudyUser& user)
       : study_(study), user_(user), ndcg_(fmt::format("NDCG@{}", study.cutoff)) {}
 
-  StudyFindings write() const {
-    StudyFindings findings;
+  Findings write() const {
+    Findings findings;
     findings.headline = headline();
     for (const std::string& name : structure_names(study_.plan)) {
       const std::string sentence = structure_sentence(name);
@@ -40,12 +40,10 @@ class Findings {
   }
 
  private:
-  const StudyCell& cell_of(const StudyRow& row) const { return study_.plan.cells[row.cell]; }
-
   std::vector<const StudyRow*> rows_of(const std::string& name) const {
     std::vector<const StudyRow*> rows;
     for (const StudyRow& row : user_.rows) {
-      if (structure_name(study_.plan, cell_of(row)) == name) rows.push_back(&row);
+      if (structure_name(study_.plan, study_.cell_of(row)) == name) rows.push_back(&row);
     }
     return rows;
   }
@@ -86,7 +84,7 @@ class Findings {
       for (const StudyRow* row : rows) {
         const StudyValue* value = study_.value(*row, slug);
         if (is_significant(value) && (value->minus_exact->test.difference.mean > 0.0) == better)
-          sizes.push_back(size_name(study_.plan, cell_of(*row)));
+          sizes.push_back(size_name(study_.plan, study_.cell_of(*row)));
       }
       if (sizes.empty()) continue;
       found.push_back(sizes.size() == rows.size() ? name : fmt::format("{} ({})", name, joined(sizes)));
@@ -107,7 +105,6 @@ class Findings {
                                           measure, joined(found)));
   }
 
-  /// The structure's differences from the exact one, over its sizes.
   std::string structure_sentence(const std::string& name) const {
     const std::vector<const StudyRow*> rows = rows_of(name);
     std::vector<std::string> parts;
@@ -130,11 +127,10 @@ class Findings {
     parts.push_back("online discounted " + difference(rows, "online-cndcg", 1));
     if (const std::string share = difference(rows, "certain-share", 3); !share.empty())
       parts.push_back("certain share " + share);
-    if (const std::string widths = faithfulness(rows); !widths.empty()) parts.push_back(widths);
-    if (const std::string time = times(rows); !time.empty()) parts.push_back(time);
-    std::string text = fmt::format("{} − {}{}: ", name, kExactStructure, sizes);
-    for (std::size_t i = 0; i < parts.size(); ++i) text += (i > 0 ? "; " : "") + parts[i];
-    return text + ".";
+    for (const std::string& part : {faithfulness(rows), times(rows)}) {
+      if (!part.empty()) parts.push_back(part);
+    }
+    return fmt::format("{} − {}{}: {}.", name, kExactStructure, sizes, fmt::join(parts, "; "));
   }
 
   /// "−0.0021 ± 0.0017", or "−0.0030 to +0.0010" over several sizes.
@@ -161,7 +157,7 @@ class Findings {
   std::string faithfulness(const std::vector<const StudyRow*>& rows) const {
     ValueRange span;
     for (const StudyRow* row : rows) {
-      const StudyWidths* widths = final_widths(*row, cell_of(*row));
+      const StudyWidths* widths = final_widths(*row, study_.cell_of(*row));
       if (widths == nullptr) continue;
       span.take(widths->low);
       span.take(widths->high);
@@ -255,7 +251,7 @@ std::string quality_table(const Study& study, const StudyUser& user, std::int64_
                    {.header = "false", .dropped = 4},
                    {.header = "false − full", .dropped = 3}});
   for (const StudyRow& row : user.rows) {
-    const StudyCell& cell = study.plan.cells[row.cell];
+    const StudyCell& cell = study.cell_of(row);
     const auto value = [&](const char* slug) { return study.value(row, slug); };
     table.add({cell.ranker, cell.alpha ? fmt::format("{:.4g}", *cell.alpha) : "–",
                mean_text(value("offline-ndcg"), 4), difference_text(value("offline-ndcg"), 4),
@@ -292,7 +288,7 @@ std::string cost_table(const Study& study, const StudyUser& user, std::int64_t c
     }
     const StudyValue* bytes = study.value(row, "posterior-bytes");
     const bool known = bytes != nullptr && std::isfinite(bytes->estimate.mean);
-    table.add({study.plan.cells[row.cell].ranker, fmt::format("{}", row.parameters),
+    table.add({study.cell_of(row).ranker, fmt::format("{}", row.parameters),
                mean_text(study.value(row, "milliseconds"), 3),
                known ? fmt::format("{:.2f}", bytes->estimate.mean / 1e6) : "–",
                mean_text(study.value(row, "decisions-differ"), 4), widths.empty() ? "–" : widths});
@@ -334,8 +330,8 @@ const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell) {
   return cell.alpha && !row.widths.empty() ? &row.widths.back() : nullptr;
 }
 
-StudyFindings study_findings(const Study& study, const StudyUser& user) {
-  return Findings(study, user).write();
+Findings study_findings(const Study& study, const StudyUser& user) {
+  return StudyWriter(study, user).write();
 }
 
 std::string study_text(const Study& study, std::int64_t columns) {
@@ -348,7 +344,7 @@ std::string study_text(const Study& study, std::int64_t columns) {
     add(fmt::format("{} user, {} rounds on {}; {}", user.user, study.run.rounds, study.run.data,
                     scope_text(study, user)),
         0);
-    const StudyFindings findings = study_findings(study, user);
+    const Findings findings = study_findings(study, user);
     add(findings.headline, 0);
     for (const std::string& sentence : findings.sentences) add(sentence, 2);
     text += "\n" + quality_table(study, user, columns) + "\n" + cost_table(study, user, columns);

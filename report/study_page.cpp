@@ -38,8 +38,6 @@ class StudyFigures {
   }
 
  private:
-  const StudyCell& cell_of(const StudyRow& row) const { return study_.plan.cells[row.cell]; }
-
   std::size_t style_of(const StudyCell& cell) const {
     return static_cast<std::size_t>(
         std::find(names_.begin(), names_.end(), structure_name(study_.plan, cell)) - names_.begin());
@@ -55,7 +53,7 @@ class StudyFigures {
     const bool sizes = size_count() > 1;
     for (const std::string& name : names_) {
       for (const StudyRow& row : user.rows) {
-        const StudyCell& cell = cell_of(row);
+        const StudyCell& cell = study_.cell_of(row);
         if (structure_name(study_.plan, cell) != name) continue;
         std::optional<PlotSeries> made = make(row);
         if (!made) continue;
@@ -131,7 +129,7 @@ class StudyFigures {
     figure.whole_intervals = true;
     bool compared = false;
     for (const StudyRow& row : user.rows) {
-      const StudyCell& cell = cell_of(row);
+      const StudyCell& cell = study_.cell_of(row);
       const StudyWidths* widths = final_widths(row, cell);
       const bool is_exact = cell.structure == kExactStructure;
       const double cost = study_.value(row, "milliseconds")->estimate.mean;
@@ -182,7 +180,7 @@ class StudyTable {
     titles.insert(titles.end(), {"ms per round", "time / full", "posterior MB", "posterior / full"});
     HtmlTable table(fmt::format("Paired differences from full, {} user", user_.user), titles);
     for (const StudyRow& row : user_.rows)
-      table.row(structure_name(study_.plan, study_.plan.cells[row.cell]), cells(row));
+      table.row(structure_name(study_.plan, study_.cell_of(row)), cells(row));
     return table.html();
   }
 
@@ -196,7 +194,7 @@ class StudyTable {
   }
 
   std::vector<std::string> cells(const StudyRow& row) const {
-    std::vector<std::string> cells = {escape_html(size_name(study_.plan, study_.plan.cells[row.cell])),
+    std::vector<std::string> cells = {escape_html(size_name(study_.plan, study_.cell_of(row))),
                                       fixed_number(study_.value(row, "offline-ndcg")->estimate.mean, 4)};
     for (const Column& column : kColumns) {
       if (has(column)) cells.push_back(difference(study_.value(row, column.slug), column));
@@ -217,11 +215,10 @@ class StudyTable {
            fmt::format("<span class=\"near\">{}</span>", column.tested && is_significant(value) ? "*" : "");
   }
 
-  const StudyCell& cell_of(const StudyRow& row) const { return study_.plan.cells[row.cell]; }
-
   bool has_widths() const {
-    return std::any_of(user_.rows.begin(), user_.rows.end(),
-                       [&](const StudyRow& row) { return final_widths(row, cell_of(row)) != nullptr; });
+    return std::any_of(user_.rows.begin(), user_.rows.end(), [&](const StudyRow& row) {
+      return final_widths(row, study_.cell_of(row)) != nullptr;
+    });
   }
 
   bool has_decisions() const {
@@ -230,9 +227,8 @@ class StudyTable {
     });
   }
 
-  /// The median, and the 10th and 90th percentiles.
   std::string width_ratios(const StudyRow& row) const {
-    const StudyWidths* widths = final_widths(row, cell_of(row));
+    const StudyWidths* widths = final_widths(row, study_.cell_of(row));
     if (widths == nullptr) return "–";
     return fmt::format("{} <span class=\"half\">{}–{}</span>", fixed_number(widths->median, 2),
                        fixed_number(widths->low, 2), fixed_number(widths->high, 2));
@@ -248,9 +244,9 @@ class StudyTable {
   }
 
   std::string memory(const StudyRow& row) const {
-    const StudyCell* exact = study_.plan.exact_of(study_.plan.cells[row.cell]);
+    const StudyCell* exact = study_.plan.exact_of(study_.cell_of(row));
     for (const StudyRow& other : user_.rows) {
-      if (&study_.plan.cells[other.cell] != exact || &other == &row) continue;
+      if (&study_.cell_of(other) != exact || &other == &row) continue;
       return ratio(study_.value(row, "posterior-bytes")->estimate.mean /
                    study_.value(other, "posterior-bytes")->estimate.mean);
     }
@@ -291,7 +287,7 @@ void add_study(Page& page, const Study& study, const std::string& label) {
   page.section("Comparison of covariances", "in " + label);
   if (study.users.empty()) page.add("<p>No trial has finished yet.</p>\n");
   for (const StudyUser& user : study.users) {
-    const StudyFindings findings = study_findings(study, user);
+    const Findings findings = study_findings(study, user);
     page.add(fmt::format("<h3>{} user</h3>\n<p><strong>{}</strong></p>\n", escape_html(user.user),
                          escape_html(findings.headline)));
     page.list(findings.sentences);

@@ -43,7 +43,6 @@ std::set<NamedMetric> metrics_of(const TrialList& trials) {
   return found;
 }
 
-/// Stands in the column of rankers.
 constexpr std::string_view kRandomOrder = "(random order)";
 
 using Groups = std::map<std::pair<std::string, std::string>, TrialList>;
@@ -68,10 +67,6 @@ Groups by_user_and_ranker(const TrialList& trials) {
 
 std::string mean_text(const TrialList& trials, Measure measure, int digits) {
   return plain_estimate(final_mean(trials, measure), digits, false);
-}
-
-double rounds_per_second(const TrialResults& trial) {
-  return trial.rounds_per_second;
 }
 
 std::string meaning_of_intervals(const TrialList& trials) {
@@ -200,7 +195,7 @@ std::string summary_text(const TrialList& trials, const ResultConventions& about
         mean_text(group, Measure::kDiscountedNdcg, 1),
         mean_share_text(group, Measure::kCertainShare),
         mean_share_text(group, Measure::kFalseCertain),
-        fmt::format("{:.0f}", mean_interval(by_fold(group, rounds_per_second)).mean)};
+        fmt::format("{:.0f}", mean_interval(by_fold(group, &TrialResults::rounds_per_second)).mean)};
     if (fairness) {
       cells.push_back(fmt::format("{:.2f}", final_mean(group, Measure::kUnfairness).mean));
       cells.push_back(mean_share_text(group, Measure::kFairShare));
@@ -223,11 +218,10 @@ std::string summary_means_json(const TrialList& trials, const ResultConventions&
   for (const auto& [name, group] : by_user_and_ranker(trials)) {
     const auto figure = [&group = group](auto value) {
       const MeanInterval interval = mean_interval(by_fold(group, value));
-      auto object = nlohmann::ordered_json::object();
-      object["mean"] = interval.mean;  // not a number prints as null
-      object["sd"] = interval.deviation;
-      object["half_width"] = interval.half_width;
-      return object;
+      return nlohmann::ordered_json{// not a number prints as null
+                                    {"mean", interval.mean},
+                                    {"sd", interval.deviation},
+                                    {"half_width", interval.half_width}};
     };
     const auto at_end = [&figure](Measure measure) {
       return figure([measure](const TrialResults& trial) { return final_value(trial, measure); });
@@ -242,8 +236,8 @@ std::string summary_means_json(const TrialList& trials, const ResultConventions&
     object["cndcg"] = at_end(Measure::kDiscountedNdcg);
     object["certain_share"] = at_end(Measure::kCertainShare);
     object["false_certain"] = at_end(Measure::kFalseCertain);
-    object["offline_area"] = figure([](const TrialResults& trial) { return trial.offline_area; });
-    object["rounds_per_second"] = figure(rounds_per_second);
+    object["offline_area"] = figure(&TrialResults::offline_area);
+    object["rounds_per_second"] = figure(&TrialResults::rounds_per_second);
     object["random_offline_ndcg"] = at_end(Measure::kRandomOfflineNdcg);
     object["random_online_ndcg"] = at_end(Measure::kRandomOnlineNdcg);
     object["random_cndcg"] = at_end(Measure::kRandomDiscountedNdcg);

@@ -64,6 +64,21 @@ std::string trace_members(std::string_view header) {
   return fmt::format(",\"trace_id\":\"{}\",\"parent_id\":\"{}\"", trace, parent);
 }
 
+namespace net = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
+
+/// The sentence of a service's error.
+std::string told(const std::string& body) {
+  try {
+    return parse_json(body).at("error").at("message").get<std::string>();
+  } catch (const std::exception&) {
+    return body.substr(0, 300);
+  }
+}
+
 }  // namespace
 
 /// A line that cannot be written is lost: answers matter more.
@@ -102,25 +117,6 @@ std::string read_token(const std::filesystem::path& file) {
     refuse("The token has a control character, which no request can send.");
   return token;
 }
-
-namespace {
-
-namespace net = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
-
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
-
-/// The sentence of a service's error.
-std::string told(const std::string& body) {
-  try {
-    return parse_json(body).at("error").at("message").get<std::string>();
-  } catch (const std::exception&) {
-    return body.substr(0, 300);
-  }
-}
-
-}  // namespace
 
 HttpFile::HttpFile(std::string_view url, std::string path, std::string token, std::string authorities,
                    std::chrono::milliseconds timeout)

@@ -26,37 +26,20 @@ std::string interval_json(const std::optional<Interval>& interval) {
                      interval->high);
 }
 
-void save_mean(StateWriter& state, const ClusteredMean& mean) {
-  const ClusteredMean::Sums& sums = mean.sums();
-  state.put("arms.values_in", sums.values_in);
-  state.put("arms.sum_of", sums.sum_of);
-  state.put("arms.sums", std::vector<double>{sums.values, sums.clusters, sums.sum, sums.sum_sum,
-                                             sums.sum_values, sums.values_values});
-}
-
-void load_mean(StateReader& state, ClusteredMean& mean) {
-  ClusteredMean::Sums sums;
-  sums.values_in = state.get<double>("arms.values_in");
-  sums.sum_of = state.get<double>("arms.sum_of");
-  const auto all = state.get<double>("arms.sums");
-  if (std::ssize(sums.values_in) != ArmPlan::kBuckets || std::ssize(sums.sum_of) != ArmPlan::kBuckets ||
-      all.size() != 6)
-    state.fail("The sums of an arm do not fit together.");
-  sums.values = all[0];
-  sums.clusters = all[1];
-  sums.sum = all[2];
-  sums.sum_sum = all[3];
-  sums.sum_values = all[4];
-  sums.values_values = all[5];
-  mean = ClusteredMean(std::move(sums));
-}
-
-void save_all(StateWriter& state, const std::vector<ClusteredMean>& means) {
-  for (const ClusteredMean& mean : means) save_mean(state, mean);
-}
-
-void load_all(StateReader& state, std::vector<ClusteredMean>& means) {
-  for (ClusteredMean& mean : means) load_mean(state, mean);
+void mean_fields(StateFields& fields, ClusteredMean& mean) {
+  using Sums = ClusteredMean::Sums;
+  Sums sums = mean.sums();
+  std::vector<double> all = {sums.values,  sums.clusters,   sums.sum,
+                             sums.sum_sum, sums.sum_values, sums.values_values};
+  fields.any("arms.values_in", sums.values_in);
+  fields.any("arms.sum_of", sums.sum_of);
+  fields.any("arms.sums", all);
+  fields.require(std::ssize(sums.values_in) == ArmPlan::kBuckets &&
+                     std::ssize(sums.sum_of) == ArmPlan::kBuckets && all.size() == 6,
+                 "The sums of an arm do not fit together.");
+  if (fields.reads())
+    mean = ClusteredMean(Sums{std::move(sums.values_in), std::move(sums.sum_of), all[0], all[1], all[2],
+                              all[3], all[4], all[5]});
 }
 
 }  // namespace
@@ -181,55 +164,51 @@ ArmReport ArmLedger::report() const {
 
 void ArmLedger::save(StateWriter& state) const {
   state.put_text("arms.plan", id_);
-  state.put("arms.lists", lists_);
-  state.put("arms.clicks", clicks_);
-  state.put("arms.rewards", rewards_);
-  state.put("arms.votes", std::span<const std::int64_t>(votes_));
-  save_all(state, current_);
-  save_mean(state, preference_);
-  state.put("arms.stage",
-            std::vector<std::int64_t>{static_cast<std::int64_t>(stage_), since_change_, rollbacks_});
-  if (plan_.promote != Promotion::kAuto) return;
-  for (const Comparison& recent : recent_) save_all(state, recent);
-  state.put("arms.changes", static_cast<std::int64_t>(changes_.size()));
-  for (const ArmReport::Change& change : changes_) {
-    state.put("arms.change.round", change.round);
-    state.put("arms.change.shares", std::vector<double>{change.from, change.to});
-    state.put_text("arms.change.reason", change.reason);
-  }
+  save_fields(*this, state);
 }
 
 bool ArmLedger::load(StateReader& state) {
   if (!state.is_next("arms.plan") || state.get_text("arms.plan") != id_) return false;
-  lists_ = state.get<std::int64_t>("arms.lists");
-  clicks_ = state.get<std::int64_t>("arms.clicks");
-  rewards_ = state.get<double>("arms.rewards");
-  const auto votes = state.get<std::int64_t>("arms.votes");
-  if (lists_.size() != plan_.names.size() || clicks_.size() != lists_.size() ||
-      rewards_.size() != lists_.size() || votes.size() != votes_.size())
-    state.fail("The arms do not fit their plan.");
+  load_fields(*this, state);
+  return true;
+}
+
+void ArmLedger::fields(StateFields& fields) {
+  std::vector<std::int64_t> votes(votes_.begin(), votes_.end());
+  fields.any("arms.lists", lists_);
+  fields.any("arms.clicks", clicks_);
+  fields.any("arms.rewards", rewards_);
+  fields.any("arms.votes", votes);
+  fields.require(lists_.size() == plan_.names.size() && clicks_.size() == lists_.size() &&
+                     rewards_.size() == lists_.size() && votes.size() == votes_.size(),
+                 "The arms do not fit their plan.");
   std::copy(votes.begin(), votes.end(), votes_.begin());
-  load_all(state, current_);
-  load_mean(state, preference_);
-  const auto stage = state.get<std::int64_t>("arms.stage");
-  if (stage.size() != 3 || stage[0] < 0 || stage[0] >= std::ssize(kStages))
-    state.fail("The stage of the promotion is none.");
+  for (ClusteredMean& mean : current_) mean_fields(fields, mean);
+  mean_fields(fields, preference_);
+  std::vector<std::int64_t> stage = {static_cast<std::int64_t>(stage_), since_change_, rollbacks_};
+  fields.any("arms.stage", stage);
+  fields.require(stage.size() == 3 && stage[0] >= 0 && stage[0] < std::ssize(kStages),
+                 "The stage of the promotion is none.");
   stage_ = static_cast<std::size_t>(stage[0]);
   since_change_ = stage[1];
   rollbacks_ = stage[2];
-  if (plan_.promote != Promotion::kAuto) return true;
+  if (plan_.promote != Promotion::kAuto) return;
   shares_ = shares_at(stage_);
-  for (Comparison& recent : recent_) load_all(state, recent);
-  changes_.resize(std::min<std::size_t>(state.get_one<std::int64_t>("arms.changes"), kChanges));
+  for (Comparison& recent : recent_) {
+    for (ClusteredMean& mean : recent) mean_fields(fields, mean);
+  }
+  auto changes = std::ssize(changes_);
+  fields.numbers("arms.changes", changes);
+  changes_.resize(std::min<std::size_t>(changes, kChanges));
   for (ArmReport::Change& change : changes_) {
-    change.round = state.get_one<std::uint64_t>("arms.change.round");
-    const auto shares = state.get<double>("arms.change.shares");
-    if (shares.size() != 2) state.fail("A change of shares has no two shares.");
+    std::vector<double> shares = {change.from, change.to};
+    fields.numbers("arms.change.round", change.round);
+    fields.any("arms.change.shares", shares);
+    fields.require(shares.size() == 2, "A change of shares has no two shares.");
     change.from = shares[0];
     change.to = shares[1];
-    change.reason = state.get_text("arms.change.reason");
+    fields.text("arms.change.reason", change.reason);
   }
-  return true;
 }
 
 std::vector<double> ArmReport::shares() const {

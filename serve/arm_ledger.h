@@ -69,6 +69,8 @@ class ArmLedger {
   void save(StateWriter& state) const;
   /// False, without any effect, for the state of another plan.
   bool load(StateReader& state);
+  /// All of the state but the ID of the plan, which load() compares first.
+  void fields(StateFields& fields);
 
  private:
   /// The means of all arms over the same lists.

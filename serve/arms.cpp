@@ -15,14 +15,6 @@
 namespace olrank {
 namespace {
 
-/// A name becomes part of a file's name and of a metric's label.
-bool is_plain(std::string_view name) {
-  return !name.empty() && name.size() <= 40 && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-  });
-}
-
 /// The setting of --arms that is meant; empty for the name of an arm.
 std::string near_setting(std::string_view key) {
   std::string near;
@@ -114,7 +106,7 @@ void ArmPlan::check(std::string_view origin) const {
   if (names.size() != shares.size()) refuse("Each arm needs its share.");
   if (names.size() < 2) refuse("Name at least two arms, as in learner=50,incumbent=50.");
   for (std::size_t arm = 0; arm < names.size(); ++arm) {
-    if (!is_plain(names[arm]) || names[arm] == kDrafted)
+    if (!is_plain_name(names[arm]) || names[arm] == kDrafted)
       refuse(fmt::format("'{}' cannot name an arm: take up to 40 letters, digits, - and _.", names[arm]));
     if (std::count(names.begin(), names.end(), names[arm]) > 1)
       refuse(fmt::format("Arm '{}' appears twice.", names[arm]));
@@ -146,16 +138,8 @@ ArmPlan ArmPlan::parse_toml_text(std::string_view text, const std::string& origi
   return plan;
 }
 
-std::string ArmPlan::toml_text() const {
-  return print_settings(schema(), this);
-}
-
 bool ArmPlan::has(std::string_view name) const {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool ArmPlan::needs_incumbent() const {
-  return has(kIncumbent);
 }
 
 std::vector<std::string> ArmPlan::model_names() const {
@@ -171,7 +155,7 @@ std::size_t ArmPlan::baseline() const {
 }
 
 std::string ArmPlan::id() const {
-  return fingerprint_of(print_settings(schema(), this)).hex().substr(0, 12);
+  return fingerprint_of(toml_text()).hex().substr(0, 12);
 }
 
 std::int64_t ArmPlan::bucket_of(std::string_view id, std::string_view user) {

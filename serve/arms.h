@@ -12,6 +12,14 @@
 
 namespace olrank {
 
+/// Names that become part of a file's name, of a path or of a metric's label have these letters.
+inline constexpr std::string_view kNameLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+/// Whether these are up to 40 such letters.
+inline bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.size() <= 40 && name.find_first_not_of(kNameLetters) == std::string::npos;
+}
+
 /// Who decides how much traffic the learner gets.
 enum class Promotion { kManual, kAuto };
 
@@ -47,11 +55,10 @@ struct ArmPlan {
   static const Schema& schema();
   /// Reads them as a state folder keeps them; `origin` names the text in messages.
   static ArmPlan parse_toml_text(std::string_view text, const std::string& origin);
-  std::string toml_text() const;
+  std::string toml_text() const { return print_settings(schema(), this); }
 
+  /// With the incumbent among the arms, requests have to bring their own order.
   bool has(std::string_view name) const;
-  /// Whether requests have to bring their own order.
-  bool needs_incumbent() const;
   bool limits_lists() const { return keep_top > 0 || max_displacement > 0; }
   std::vector<std::string> model_names() const;
   /// The arm that the others are compared with: the incumbent, or else the first.

@@ -15,6 +15,7 @@
 #include "core/throw_error.h"
 #include "logs/log_text.h"
 #include "serve/api_error.h"
+#include "serve/arms.h"
 #include "serve/own_file.h"
 
 namespace olrank {
@@ -59,13 +60,9 @@ EventTypes EventTypes::parse(std::string_view text) {
     text.remove_prefix(std::min(item.size() + 1, text.size()));
     const std::size_t equals = item.find('=');
     const std::string name(item.substr(0, equals));
-    const bool is_name =
-        !name.empty() && name.size() <= 40 &&
-        name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
-            std::string::npos;
     const auto weight =
         equals == std::string_view::npos ? std::nullopt : number_of(item.substr(equals + 1));
-    if (!is_name || !weight)
+    if (!is_plain_name(name) || !weight)
       throw_error<InvalidArgument>("--events: '{}' must be TYPE=WEIGHT, as in click=1,cart=3.", item);
     if (!(*weight >= 0.0 && *weight <= 1e6))
       throw_error<InvalidArgument>("--events {}: The weight must be from 0 to 1000000, not {}.", name,
@@ -153,8 +150,7 @@ FeedbackRecord finished_record(const EventTypes& types, FeedbackRecord list,
 
 void require_late(const EventTypes& types, const std::string& id,
                   std::span<const ImpressionStore::Event> events) {
-  if (!is_impression_id(id))
-    throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
+  if (!is_impression_id(id)) refuse_unknown_impression();
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (types.index(events[i].type) < 0)
       throw ApiError(422, fmt::format("events[{}].type", i),

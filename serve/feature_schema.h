@@ -1,11 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "core/settings/enum_names.h"
@@ -18,10 +18,8 @@ enum class FeatureKind { kNumber, kCategory, kVector, kText, kTime, kCounter };
 
 template <>
 struct EnumNames<FeatureKind> {
-  static constexpr std::pair<FeatureKind, std::string_view> values[] = {
-      {FeatureKind::kNumber, "number"}, {FeatureKind::kCategory, "category"},
-      {FeatureKind::kVector, "vector"}, {FeatureKind::kText, "text"},
-      {FeatureKind::kTime, "time"},     {FeatureKind::kCounter, "counter"}};
+  static constexpr std::array values =
+      names_in_order<FeatureKind>("number", "category", "vector", "text", "time", "counter");
 };
 
 /// One feature of a schema: a field of requests, or what is computed from other features.

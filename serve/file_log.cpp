@@ -13,7 +13,6 @@
 #include <limits>
 #include <utility>
 
-#include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
@@ -32,13 +31,9 @@ bool is_out_of_space(int error_number) {
 }
 
 void flush_folder(const std::filesystem::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) throw IoError("flush the folder", folder.string(), errno);
-  const int flushed = ::fsync(descriptor);
-  const int error_number = errno;
-  ::close(descriptor);
-  if (flushed != 0 && error_number != EINVAL)
-    throw IoError("flush the folder", folder.string(), error_number);
+  const Descriptor open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!open.is_open() || (::fsync(open.number()) != 0 && errno != EINVAL))
+    throw IoError("flush the folder", folder.string(), errno);
 }
 
 }  // namespace
@@ -59,22 +54,15 @@ FileLog::FileLog(const std::filesystem::path& path, std::size_t latest, bool acc
   text_ = std::make_shared<const LogText>(path_);
   if (!text_->exists() && to_round.value_or(0) > 0)
     throw_error<InvalidArgument>("--to-round {}: there is no log {}.", *to_round, path_.string());
-  try {
-    surveyed_end_ = text_->end();
-    survey_ = survey_log(*text_, latest, to_round.value_or(std::numeric_limits<std::uint64_t>::max()));
-    if (to_round && survey_.records < *to_round) {
-      throw_error<InvalidArgument>("--to-round {} is beyond the {} of {}: name a round that was logged.",
-                                   *to_round, counted(survey_.records, "round"), path_.string());
-    }
-    if (to_round.value_or(survey_.dropped) < survey_.dropped) {
-      throw_error<InvalidArgument>("--to-round {}: {} has dropped rounds 1 to {}: name a later one.",
-                                   *to_round, path_.string(), survey_.dropped);
-    }
-    if (survey_.rest == LogSurvey::Rest::kDamage && !accept_loss) refuse_damage();
-  } catch (...) {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    throw;
-  }
+  surveyed_end_ = text_->end();
+  survey_ = survey_log(*text_, latest, to_round.value_or(std::numeric_limits<std::uint64_t>::max()));
+  if (to_round && survey_.records < *to_round)
+    throw_error<InvalidArgument>("--to-round {} is beyond the {} of {}: name a round that was logged.",
+                                 *to_round, counted(survey_.records, "round"), path_.string());
+  if (to_round.value_or(survey_.dropped) < survey_.dropped)
+    throw_error<InvalidArgument>("--to-round {}: {} has dropped rounds 1 to {}: name a later one.",
+                                 *to_round, path_.string(), survey_.dropped);
+  if (survey_.rest == LogSurvey::Rest::kDamage && !accept_loss) refuse_damage();
   dropped_ = survey_.dropped;
   rounds_ = survey_.records;
   grows_at_ = text_->grows_at();
@@ -93,36 +81,38 @@ FileLog::~FileLog() {
     tidy_.notify_all();
   }
   if (tidying_.joinable()) tidying_.join();
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 /// The log has a lock of its own, because the state folder's may be removed while a service runs.
 void FileLog::open(int flags) {
   const bool writes = access_ == Access::kWrite;
-  descriptor_ = open_own_file(path_, writes ? O_RDWR | O_APPEND | flags : O_RDONLY);
-  if (descriptor_ < 0 || ::flock(descriptor_, (writes ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return;
-  const int error_number = errno;
-  ::close(descriptor_);
-  if (error_number != EWOULDBLOCK) throw IoError("lock", path_.string(), error_number);
+  file_.reset();
+  const int descriptor = open_own_file(path_, writes ? O_RDWR | O_APPEND | flags : O_RDONLY);
+  if (descriptor < 0) return;
+  file_.emplace(descriptor);
+  if (::flock(descriptor, (writes ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return;
+  if (errno != EWOULDBLOCK) throw IoError("lock", path_.string(), errno);
   throw_error<IoError>("{}: Another process writes this log. Stop it or choose another folder.",
                        path_.string());
 }
 
+std::string FileLog::lost_text() const {
+  return fmt::format("{} ({} and {} that {} none) after record {}", counted(survey_.rest_bytes, "byte"),
+                     counted(survey_.lost_records, "valid record"), counted(survey_.lost_lines, "line"),
+                     survey_.lost_lines == 1 ? "is" : "are", survey_.records);
+}
+
 void FileLog::refuse_damage() const {
-  throw DataError(
+  throw_data_error(
       path_.string(), static_cast<std::int64_t>(survey_.records) + 1, 1,
-      fmt::format(
-          "{} Nothing was changed. Repair the log or restore it from a backup. If its end may be lost, "
-          "start with --accept-loss: that cuts {} ({} and {} that {} none) after record {} and keeps "
-          "them in {}.",
-          survey_.fault, counted(survey_.rest_bytes, "byte"), counted(survey_.lost_records, "valid record"),
-          counted(survey_.lost_lines, "line"), survey_.lost_lines == 1 ? "is" : "are", survey_.records,
-          next_cut_path().string()));
+      "{} Nothing was changed. Repair the log or restore it from a backup. If its end may be lost, start "
+      "with --accept-loss: that cuts {} and keeps them in {}.",
+      survey_.fault, lost_text(), next_cut_path().string());
 }
 
 void FileLog::refuse_change() const {
-  throw StateLost(fmt::format("{}: Another program changed the log after it was checked. Start again.",
-                              path_.string()));
+  throw_error<StateLost>("{}: Another program changed the log after it was checked. Start again.",
+                         path_.string());
 }
 
 std::filesystem::path FileLog::next_cut_path() const {
@@ -132,14 +122,14 @@ std::filesystem::path FileLog::next_cut_path() const {
 void FileLog::begin_writing() {
   if (repaired_) return;
   if (text_->end() != surveyed_end_) refuse_change();
-  if (descriptor_ < 0) {
+  if (!file_) {
     open(O_CREAT | O_EXCL);
-    if (descriptor_ < 0) refuse_change();
+    if (!file_) refuse_change();
     reopen();
   }
   if (survey_.rest == LogSurvey::Rest::kNewline) {
-    if (::write(descriptor_, "\n", 1) != 1) throw IoError("write", path_.string(), errno);
-    if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
+    if (::write(file_->number(), "\n", 1) != 1) throw IoError("write", path_.string(), errno);
+    if (::fsync(file_->number()) != 0) throw IoError("flush", path_.string(), errno);
     log_warning("{}: Record {} lacked the newline at its end. Added it.", path_.string(), survey_.records);
   } else if (survey_.rest != LogSurvey::Rest::kNone) {
     cut_off();
@@ -174,9 +164,9 @@ void FileLog::cut_off() {
     }
     file.commit();
   }
-  if (::ftruncate(descriptor_, std::max<std::int64_t>(survey_.end - grows_at_, 0)) != 0)
+  if (::ftruncate(file_->number(), std::max<std::int64_t>(survey_.end - grows_at_, 0)) != 0)
     throw IoError("truncate", path_.string(), errno);
-  if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
+  if (::fsync(file_->number()) != 0) throw IoError("flush", path_.string(), errno);
   if (!text_->segments().empty()) cut_segments(damaged);
   if (survey_.rest == LogSurvey::Rest::kTorn) {
     log_warning("{}: {} bytes after record {} were not a valid record, as after a crash. Moved them to {}.",
@@ -185,10 +175,8 @@ void FileLog::cut_off() {
     log_warning("{}: Moved the {} after round {} to {}.", path_.string(),
                 counted(survey_.lost_records, "record"), survey_.records, cut_to_.string());
   } else {
-    log_warning("{}: --accept-loss cut {} ({} and {} that {} none) after record {}. Moved them to {}.",
-                path_.string(), counted(survey_.rest_bytes, "byte"),
-                counted(survey_.lost_records, "valid record"), counted(survey_.lost_lines, "line"),
-                survey_.lost_lines == 1 ? "is" : "are", survey_.records, cut_to_.string());
+    log_warning("{}: --accept-loss cut {}. Moved them to {}.", path_.string(), lost_text(),
+                cut_to_.string());
   }
 }
 
@@ -213,15 +201,11 @@ void FileLog::cut_segments(const std::vector<fs::path>& damaged) {
 void FileLog::require_writable() const {
   if (guard_) guard_();
   const std::lock_guard files(files_);
-  if (names_open_file(path_, descriptor_)) return;
-  throw StateLost(
-      fmt::format("{}: The log was removed or replaced while the service ran. The service stops and writes "
-                  "nothing more. Put the log back before the next start.",
-                  path_.string()));
-}
-
-std::uint64_t FileLog::append(const FeedbackRecord& record) {
-  return append_all({record_body(record)});
+  if (names_open_file(path_, file_ ? file_->number() : -1)) return;
+  throw_error<StateLost>(
+      "{}: The log was removed or replaced while the service ran. The service stops and writes nothing "
+      "more. Put the log back before the next start.",
+      path_.string());
 }
 
 std::int64_t FileLog::begin_of(const Ticket& ticket, std::size_t line) {
@@ -276,7 +260,7 @@ void FileLog::write(std::unique_lock<std::mutex>& lock) {
   }
   batch->failure = failure;
   batch->done = true;
-  if (!failure && is_large()) {
+  if (!failure && close_at_ > 0 && bytes_ - grows_at_ >= close_at_) {
     written_.notify_all();
     lock.unlock();
     try {
@@ -325,19 +309,20 @@ void FileLog::report(const std::exception_ptr& failure, std::uint64_t calls) {
 
 /// Writes all bytes to disk or restores the file. Called by the writing thread only.
 void FileLog::store(const std::string& bytes) {
+  const int file = file_->number();
   int error_number = 0;
   std::string_view left = bytes;
   while (!left.empty() && error_number == 0) {
-    const ssize_t written = ::write(descriptor_, left.data(), left.size());
+    const ssize_t written = ::write(file, left.data(), left.size());
     if (written >= 0) {
       left.remove_prefix(written);
     } else if (errno != EINTR) {
       error_number = errno;
     }
   }
-  if (error_number == 0 && ::fdatasync(descriptor_) != 0) error_number = errno;
+  if (error_number == 0 && ::fdatasync(file) != 0) error_number = errno;
   if (error_number == 0) return;
-  const bool restored = ::ftruncate(descriptor_, bytes_ - grows_at_) == 0 && ::fdatasync(descriptor_) == 0;
+  const bool restored = ::ftruncate(file, bytes_ - grows_at_) == 0 && ::fdatasync(file) == 0;
   if (restored && is_out_of_space(error_number)) throw LogFull("write", path_.string(), error_number);
   const IoError error("write", path_.string(), error_number);
   {
@@ -372,10 +357,6 @@ void FileLog::reopen() {
   text_ = std::make_shared<const LogText>(path_, text_.get());
 }
 
-bool FileLog::is_large() const {
-  return close_at_ > 0 && bytes_ - grows_at_ >= close_at_;
-}
-
 /// Renames the file and goes on in a new one, which is locked before it gets the name. A kill between the
 /// two leaves no file that grows, and the next start makes one. Called by the writing thread only.
 void FileLog::close_segment() {
@@ -401,7 +382,7 @@ void FileLog::close_segment() {
     return;
   }
   flush_folder(path_.parent_path());
-  ::close(std::exchange(descriptor_, next));
+  file_.emplace(next);
   grows_at_ = bytes_;
   close_at_ = segments_.bytes;
   reopen();
@@ -410,14 +391,14 @@ void FileLog::close_segment() {
   tidy_.notify_all();
 }
 
-void FileLog::keep_small(Segments segments) {
+void FileLog::keep_small(const Segments& segments) {
   segments_ = segments;
   close_at_ = segments.bytes;
   untidy_ = true;
   tidying_ = std::thread([this] { tidy(); });
 }
 
-void FileLog::compact(Segments segments) {
+void FileLog::compact(const Segments& segments) {
   segments_ = segments;
   begin_writing();
   if (bytes_ > grows_at_) close_segment();
@@ -473,11 +454,7 @@ void FileLog::drop_segments() {
   const std::shared_ptr<const LogText> text = this->text();
   std::vector<LogText::Segment> segments = text->segments();
   if (!segments.empty()) segments.pop_back();  // its name says where the log begins
-  std::uint64_t droppable = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    droppable = droppable_;
-  }
+  const std::uint64_t droppable = droppable_;
   const auto answers = segments_.answers ? segments_.answers() : std::chrono::milliseconds(0);
   const std::uint64_t before = dropped_;
   std::int64_t bytes = 0;

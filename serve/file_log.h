@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/feedback/feedback_record.h"
+#include "core/io/atomic_file.h"
 #include "logs/log_text.h"
 #include "logs/log_view.h"
 
@@ -111,9 +112,9 @@ class FileLog : public FeedbackLog {
     std::function<std::chrono::milliseconds()> answers{};
   };
   /// Closes and compresses segments from now on. After begin_writing().
-  void keep_small(Segments segments);
+  void keep_small(const Segments& segments);
   /// Does it at once, with what is there, and throws what that thread would say.
-  void compact(Segments segments);
+  void compact(const Segments& segments);
   /// A checkpoint on disk has learned this round: earlier ones may be dropped.
   void allow_dropping(std::uint64_t before);
 
@@ -127,7 +128,7 @@ class FileLog : public FeedbackLog {
 
   /// Assigns the record its round and returns it once the record is durable. Thread-safe. Throws LogFull,
   /// or IoError after a disk error that cannot be undone; every later call then throws too.
-  std::uint64_t append(const FeedbackRecord& record);
+  std::uint64_t append(const FeedbackRecord& record) { return append_all({record_body(record)}); }
   /// Appends several lines, given without their rounds and checksums, which become durable together;
   /// returns the round of the first.
   std::uint64_t append_all(std::vector<std::string> bodies) { return await(enqueue(std::move(bodies))); }
@@ -181,11 +182,11 @@ class FileLog : public FeedbackLog {
  private:
   void open(int flags);
   void report(const std::exception_ptr& failure, std::uint64_t calls);
+  std::string lost_text() const;  // what --accept-loss cuts
   [[noreturn]] void refuse_damage() const;
   [[noreturn]] void refuse_change() const;
   void cut_off();
   void cut_segments(const std::vector<std::filesystem::path>& damaged);
-  bool is_large() const;
   void close_segment();
   void compress_segments();
   void drop_segments();
@@ -197,7 +198,7 @@ class FileLog : public FeedbackLog {
 
   std::filesystem::path path_;
   Access access_;
-  int descriptor_ = -1;
+  std::optional<Descriptor> file_;
   mutable std::mutex text_mutex_;
   std::shared_ptr<const LogText> text_;
   std::int64_t grows_at_ = 0;  // where the open file begins; used by the writing thread
@@ -225,7 +226,7 @@ class FileLog : public FeedbackLog {
   std::condition_variable tidy_;
   bool untidy_ = false;
   bool stopping_ = false;
-  std::uint64_t droppable_ = 0;
+  std::atomic<std::uint64_t> droppable_ = 0;
   bool refused_ = false;  // the disk had no space for the compressed form of a segment
   std::thread tidying_;
 };

@@ -210,10 +210,6 @@ ImpressionFile::ImpressionFile(Settings settings, std::int64_t utc, std::int64_t
   remove_old(steady);
 }
 
-ImpressionFile::~ImpressionFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 std::vector<OpenList> ImpressionFile::take_up(std::int64_t utc) const {
   std::vector<OpenList> lists;
   for (const Segment& segment : segments_) {
@@ -228,7 +224,7 @@ std::vector<OpenList> ImpressionFile::take_up(std::int64_t utc) const {
 void ImpressionFile::remove_old(std::int64_t steady) {
   std::size_t bytes = 0;
   for (const Segment& segment : segments_) bytes += segment.bytes;
-  const std::size_t kept = descriptor_ >= 0 ? 1 : 0;  // the one that is written to
+  const std::size_t kept = file_ ? 1 : 0;  // the one that is written to
   while (segments_.size() > kept &&
          (steady - segments_.front().latest > settings_.age_ms || bytes > settings_.bytes)) {
     std::error_code ignored;
@@ -239,11 +235,12 @@ void ImpressionFile::remove_old(std::int64_t steady) {
 }
 
 void ImpressionFile::begin_segment(std::int64_t steady) {
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  file_.reset();
   remove_old(steady);
   const fs::path path = kImpressionFiles.path(settings_.folder, next_number_);
-  descriptor_ = open_own_file(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC);
-  if (descriptor_ < 0) throw_error<IoError>("{} exists already.", path.string());
+  const int descriptor = open_own_file(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC);
+  if (descriptor < 0) throw_error<IoError>("{} exists already.", path.string());
+  file_.emplace(descriptor);
   ++next_number_;
   begun_ = steady;
   segments_.push_back({path, steady, 0});
@@ -264,14 +261,14 @@ void ImpressionFile::append(std::string_view id, std::string_view encoded, std::
   const std::lock_guard lock(mutex_);
   try {
     if (settings_.guard) settings_.guard();
-    const bool is_due = descriptor_ < 0 || segments_.back().bytes > kImpressionFileBytes ||
+    const bool is_due = !file_ || segments_.back().bytes > kImpressionFileBytes ||
                         steady - begun_ > settings_.age_ms / kImpressionFilesOfAge;
     if (is_due) begin_segment(steady);
-    const ssize_t written = ::write(descriptor_, payload.data(), payload.size());
+    const ssize_t written = ::write(file_->number(), payload.data(), payload.size());
     if (written != static_cast<ssize_t>(payload.size())) {
       const std::string why = written < 0 ? std::strerror(errno) : "The disk is full";
       // A reader would skip the part of a list, but would call it damaged.
-      if (::ftruncate(descriptor_, static_cast<off_t>(segments_.back().bytes)) != 0)
+      if (::ftruncate(file_->number(), static_cast<off_t>(segments_.back().bytes)) != 0)
         segments_.back().bytes += static_cast<std::size_t>(std::max<ssize_t>(written, 0));
       throw_error<IoError>("{}: {}.", segments_.back().path.string(), why);
     }

@@ -13,6 +13,7 @@
 
 #include "core/feedback/feedback_record.h"
 #include "core/interface.h"
+#include "core/io/atomic_file.h"
 
 namespace olrank {
 
@@ -40,10 +41,6 @@ class ImpressionFile {
   /// Lists have their time in `utc`, ms since 1970; files grow old by `steady`, a clock that never goes
   /// back.
   ImpressionFile(Settings settings, std::int64_t utc, std::int64_t steady);
-  ~ImpressionFile();
-  ImpressionFile(const ImpressionFile&) = delete;
-  ImpressionFile& operator=(const ImpressionFile&) = delete;
-
   /// The lists of earlier runs that have not expired, oldest first.
   std::vector<OpenList> take_up(std::int64_t utc) const;
 
@@ -69,8 +66,8 @@ class ImpressionFile {
   std::mutex mutex_;
   std::deque<Segment> segments_;  // the last one is written to
   std::uint64_t next_number_ = 1;
-  std::int64_t begun_ = 0;  // when the last segment was
-  int descriptor_ = -1;
+  std::int64_t begun_ = 0;          // when the last segment was
+  std::optional<Descriptor> file_;  // of the last segment
   bool failing_ = false;
 };
 
@@ -122,11 +119,21 @@ class ImpressionStore : public Interface {
     std::uint64_t dropped = 0;  // unanswered before their time, because newer ones needed the place
     std::size_t bytes = 0;      // of the heap; never above the limit
     std::size_t byte_limit = 0;
-    std::uint64_t late = 0;  // events, since the start
-    std::uint64_t early =
-        0;  // lists logged before their window had ended, because newer ones needed the place
+    std::uint64_t late = 0;   // events, since the start
+    std::uint64_t early = 0;  // lists logged before the end of their window, as newer ones needed the place
   };
   virtual Counts counts() const = 0;
+};
+
+/// The store of a process that only ranks.
+class NoLists final : public ImpressionStore {
+ public:
+  std::string open(FeedbackRecord /*list*/, std::int64_t /*shown*/) override { return {}; }
+  Outcome add(const std::string& /*id*/, std::span<const Click> /*clicks*/,
+              std::span<const Event> /*events*/) override {
+    return {};
+  }
+  Counts counts() const override { return {}; }
 };
 
 /// An answered list needs these again: its clicks and the documents that had them.

@@ -33,6 +33,12 @@ constexpr int kRestPerWork = 9;
 constexpr int kRestPerFigures = 49;
 constexpr std::string_view kStopping = "The service is stopping.";
 
+/// When work that has just ended may be done again, so that it takes one part in `rest` + 1 of the time.
+SteadyClock::time_point rested(SteadyClock::time_point begin, int rest) {
+  const auto end = SteadyClock::now();
+  return end + rest * (end - begin);
+}
+
 /// A record's documents begin with those shown, best first.
 std::vector<std::int32_t> shown_docs(const FeedbackRecord& record) {
   std::vector<std::int32_t> shown(record.clicks.size());
@@ -241,7 +247,8 @@ void Learner::run() {
     try {
       more = !expired && !failed && consume_next();
       if (publish_due(more)) publish();
-      if (!failed && checkpoint_due()) save_due_checkpoint();
+      if (!failed && has_rounds_for_checkpoint() && SteadyClock::now() >= checkpoint_due_)
+        save_due_checkpoint();
     } catch (const std::exception& error) {
       const std::string message = fmt::format("Learning stopped after round {}: {}", round_, error.what());
       log_warning("{}", message);
@@ -485,8 +492,7 @@ bool Learner::refresh_figures() {
   if (begin < figures_due_ || figures_round_ == round_) return false;
   figures_ = ranker_->figures(context_);
   figures_round_ = round_;
-  const auto end = SteadyClock::now();
-  figures_due_ = end + kRestPerFigures * (end - begin);
+  figures_due_ = rested(begin, kRestPerFigures);
   return true;
 }
 
@@ -557,49 +563,42 @@ void Learner::try_save_checkpoint(bool last) {
   }
 }
 
-/// While it catches up, or with a large state, rounds alone would have it save most of the time.
-bool Learner::checkpoint_due() const {
-  return has_rounds_for_checkpoint() && SteadyClock::now() >= checkpoint_due_;
-}
-
 bool Learner::has_rounds_for_checkpoint() const {
   return round_ - checkpoint_round_ >= settings_.checkpoint_every;
 }
 
+/// While it catches up, or with a large state, rounds alone would have it save most of the time.
 void Learner::save_due_checkpoint() {
   const auto begin = SteadyClock::now();
   try_save_checkpoint(false);
   checkpoint_round_ = round_;  // also where it failed before it wrote
-  const auto end = SteadyClock::now();
-  checkpoint_due_ = end + kRestPerWork * (end - begin);
+  checkpoint_due_ = rested(begin, kRestPerWork);
 }
 
 void Learner::answer(Request& request) {
   try {
     if (request.wanted == Wanted::kCheckpoint) save_checkpoint();
     if (!failure()) publish();  // so that who knows the round can ask for its lists
-    if (request.wanted == Wanted::kSnapshot) {
-      if (const auto reason = failure()) throw Error(*reason);
-      const auto begin = SteadyClock::now();
-      Snapshot snapshot{round_, snapshot_bytes(*ranker_, *latest(), arms_, counters())};
-      snapshot.made_in = SteadyClock::now() - begin;
-      request.answer.set_value({{}, std::move(snapshot)});
-      return;
-    }
-    if (request.wanted == Wanted::kModel) {
-      request.answer.set_value({{}, {}, {round_, ranker_->model()}});
-      return;
-    }
-    const auto begin = SteadyClock::now();
-    if (!summary_) {
-      summary_ = present_state();
-      const auto end = SteadyClock::now();
-      summary_due_ = end + kRestPerWork * (end - begin);
-    }
-    request.answer.set_value({*summary_});
+    if (const auto reason = failure(); reason && request.wanted == Wanted::kSnapshot) throw Error(*reason);
+    request.answer.set_value(made(request.wanted));
   } catch (...) {
     request.answer.set_exception(std::current_exception());
   }
+}
+
+Learner::Answer Learner::made(Wanted wanted) {
+  if (wanted == Wanted::kModel) return {{}, {}, {round_, ranker_->model()}};
+  const auto begin = SteadyClock::now();
+  if (wanted == Wanted::kSnapshot) {
+    Snapshot snapshot{round_, snapshot_bytes(*ranker_, *latest_, arms_, counters())};
+    snapshot.made_in = SteadyClock::now() - begin;
+    return {{}, std::move(snapshot)};
+  }
+  if (!summary_) {
+    summary_ = present_state();
+    summary_due_ = rested(begin, kRestPerWork);
+  }
+  return {*summary_};
 }
 
 Learner::Answer Learner::request(Wanted wanted) {
@@ -607,11 +606,8 @@ Learner::Answer Learner::request(Wanted wanted) {
   {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable()) {
-      if (wanted == Wanted::kSnapshot)
-        return {{}, {round_, snapshot_bytes(*ranker_, *latest_, arms_, counters())}};
-      if (wanted == Wanted::kModel) return {{}, {}, {round_, ranker_->model()}};
       if (wanted == Wanted::kCheckpoint) save_checkpoint();
-      return {present_state()};
+      return made(wanted);
     }
     if (stopping_) throw Error(std::string(kStopping));
     if (failure_ && wanted != Wanted::kSummary && wanted != Wanted::kModel) throw Error(*failure_);
@@ -620,18 +616,6 @@ Learner::Answer Learner::request(Wanted wanted) {
     wake_.notify_one();
   }
   return answer.get();
-}
-
-Learner::State Learner::state() {
-  return request(Wanted::kSummary).state;
-}
-
-Learner::State Learner::write_checkpoint() {
-  return request(Wanted::kCheckpoint).state;
-}
-
-Learner::Snapshot Learner::snapshot() {
-  return request(Wanted::kSnapshot).snapshot;
 }
 
 std::optional<std::string> Learner::failure() const {

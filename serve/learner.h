@@ -82,9 +82,9 @@ class Learner : public RankerSource {
 
   /// The learning thread takes a summary, a checkpoint or a snapshot between rounds. Those who ask for
   /// summaries often wait, so that it has most of its time for learning.
-  State state() override;
-  State write_checkpoint() override;
-  Snapshot snapshot() override;
+  State state() override { return request(Wanted::kSummary).state; }
+  State write_checkpoint() override { return request(Wanted::kCheckpoint).state; }
+  Snapshot snapshot() override { return request(Wanted::kSnapshot).snapshot; }
 
   std::optional<std::string> failure() const override;
   std::uint64_t restored_round() const { return restored_round_; }
@@ -139,12 +139,13 @@ class Learner : public RankerSource {
   void publish();
   bool refresh_figures();
   void answer(Request& request);
+  /// Called by the learning thread, or where there is none.
+  Answer made(Wanted wanted);
   State present_state() const;
   void save_checkpoint();
   /// Logs a failure instead of throwing: the log holds everything, so a missing checkpoint only costs the
   /// next start time. Of failures in a row it logs the first, and the one at the end.
   void try_save_checkpoint(bool last);
-  bool checkpoint_due() const;
   bool has_rounds_for_checkpoint() const;
   void save_due_checkpoint();
   Answer request(Wanted wanted);

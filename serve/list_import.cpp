@@ -156,6 +156,16 @@ void require_free_file(const ListImport& request) {
                                  request.out.string());
 }
 
+/// How many rounds the checkpoint has learned; nothing without one.
+std::optional<std::uint64_t> checkpoint_round(const fs::path& checkpoint) {
+  auto bytes = read_own_file(checkpoint);
+  if (!bytes) return std::nullopt;
+  StateReader state(std::move(*bytes), checkpoint.string(),
+                    "delete this file, and the service learns its log again");
+  state.get_text("service.identity");
+  return state.get_one<std::uint64_t>("service.round");
+}
+
 }  // namespace
 
 ListImportResult import_lists(const ListImport& request) {
@@ -217,22 +227,6 @@ std::string list_import_text(const ListImport& request, const ListImportResult& 
     text += fmt::format("Left out: {} of no list.\n", counted(result.stray_clicks, "click"));
   return text;
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-/// How many rounds the checkpoint has learned; nothing without one.
-std::optional<std::uint64_t> checkpoint_round(const fs::path& checkpoint) {
-  auto bytes = read_own_file(checkpoint);
-  if (!bytes) return std::nullopt;
-  StateReader state(std::move(*bytes), checkpoint.string(),
-                    "delete this file, and the service learns its log again");
-  state.get_text("service.identity");
-  return state.get_one<std::uint64_t>("service.round");
-}
-
-}  // namespace
 
 LogCompaction compact_log(const fs::path& state) {
   require_service(state);

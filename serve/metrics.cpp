@@ -55,14 +55,10 @@ std::string Metrics::clicks_json() const {
                      fmt::join(std::span(clicks_).first(kRanks), ","));
 }
 
-double Metrics::certain_share() const {
+std::optional<double> Metrics::certain_share() const {
   const std::lock_guard lock(mutex_);
-  return shown_pairs_ > 0 ? static_cast<double>(certain_pairs_) / static_cast<double>(shown_pairs_) : 0.0;
-}
-
-bool Metrics::knows_certainty() const {
-  const std::lock_guard lock(mutex_);
-  return shown_pairs_ > 0;
+  if (shown_pairs_ == 0) return std::nullopt;
+  return static_cast<double>(certain_pairs_) / static_cast<double>(shown_pairs_);
 }
 
 /// Requests beyond the last bound count as if they were at it.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,8 +26,7 @@ class Metrics {
   void count_certainty(std::int64_t certain_pairs, std::int64_t shown_pairs);
   void count_clicks(std::span<const std::uint8_t> clicks);
 
-  double certain_share() const;  // of all pairs shown so far; 0 without any
-  bool knows_certainty() const;  // whether any pairs were shown
+  std::optional<double> certain_share() const;  // of all pairs shown so far; none without any
 
   struct Summary {
     std::string route;

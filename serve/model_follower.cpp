@@ -20,6 +20,21 @@ namespace {
 constexpr std::chrono::milliseconds kPollInterval{100};
 constexpr std::chrono::seconds kQuietAfterNews{30};
 
+constexpr std::int64_t kRecordsAtOnce = 500;
+constexpr std::chrono::milliseconds kReadWait{100};
+constexpr std::int64_t kTellMs = 1000;
+constexpr std::chrono::milliseconds kFollowerPublishInterval{100};
+/// Models are made and sent in at most a tenth of the time.
+constexpr int kRestPerPublish = 9;
+
+FeedbackRecord parsed(std::string_view line, std::uint64_t round, const std::string& place) {
+  FeedbackRecord record;
+  while (line.ends_with('\n')) line.remove_suffix(1);
+  if (const auto failure = parse_record(line, record))
+    throw DataError(place, static_cast<std::int64_t>(round), failure->column, failure->message);
+  return record;
+}
+
 }  // namespace
 
 void FollowingLog::tell(const std::string& problem, Time now) {
@@ -114,10 +129,6 @@ RankerSource::State ModelFollower::state() {
   return {latest_->round, latest_->pairs, latest_->skipped, {}};
 }
 
-RankerSource::State ModelFollower::write_checkpoint() {
-  throw Error("This process has no learner: ask the learner for a checkpoint.");
-}
-
 RankerSource::Snapshot ModelFollower::snapshot() {
   const std::lock_guard lock(mutex_);
   if (!latest_->ranker) throw Error("This replica has no model yet.");
@@ -140,25 +151,6 @@ ModelFollower::Fetch models_of(RedisLog& log) {
     return model;
   };
 }
-
-namespace {
-
-constexpr std::int64_t kRecordsAtOnce = 500;
-constexpr std::chrono::milliseconds kReadWait{100};
-constexpr std::int64_t kTellMs = 1000;
-constexpr std::chrono::milliseconds kFollowerPublishInterval{100};
-/// Models are made and sent in at most a tenth of the time.
-constexpr int kRestPerPublish = 9;
-
-FeedbackRecord parsed(std::string_view line, std::uint64_t round, const std::string& place) {
-  FeedbackRecord record;
-  while (line.ends_with('\n')) line.remove_suffix(1);
-  if (const auto failure = parse_record(line, record))
-    throw DataError(place, static_cast<std::int64_t>(round), failure->column, failure->message);
-  return record;
-}
-
-}  // namespace
 
 StreamArchive::StreamArchive(RedisLog& stream, FileLog& log, Learner& learner, Settings settings,
                              DocumentStore* documents)

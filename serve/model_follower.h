@@ -52,7 +52,6 @@ class ModelFollower : public RankerSource {
   std::optional<std::string> failure() const override;
   bool learns_from_unshown() const override { return learns_from_unshown_; }
   State state() override;
-  State write_checkpoint() override;
   Snapshot snapshot() override;
   std::optional<double> model_age() const override;
 

@@ -66,18 +66,6 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
   return clicked;
 }
 
-std::int64_t utc_milliseconds() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-std::int64_t steady_milliseconds() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 bool is_impression_id(std::string_view id) {
   const std::size_t dash = id.find('-');
   const auto all_of = [](std::string_view text, std::string_view digits) {
@@ -85,6 +73,10 @@ bool is_impression_id(std::string_view id) {
   };
   return dash == 16 && all_of(id.substr(0, dash), "0123456789abcdef") && id.size() < 40 &&
          all_of(id.substr(dash + 1), "0123456789");
+}
+
+void refuse_unknown_impression() {
+  throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
 }
 
 std::string_view impression_of(std::string_view line) {
@@ -234,24 +226,21 @@ bool FirstAnswers::make_room(std::size_t bytes) {
 
 /// An ID that a service may have given and that is neither open nor answered has expired.
 void FirstAnswers::reject_unknown(const std::string& id) const {
-  std::uint64_t number = 0;
   const std::string begin = settings_.start + "-";
   bool is_expired = is_impression_id(id);
   if (id.starts_with(begin)) {
+    std::uint64_t number = 0;
     const char* last = id.data() + id.size();
     const auto [rest, error] = std::from_chars(id.data() + begin.size(), last, number);
     is_expired = error == std::errc{} && rest == last && number >= 1 && number <= opened_;
   }
-  if (is_expired) {
-    throw ApiError(
-        410, "impression",
-        fmt::format("This impression has expired: it is more than {} seconds old, or newer ones "
-                    "needed its place (--max-impressions {}, --max-impression-memory {}){}.",
-                    settings_.limits.age.count(), settings_.limits.open,
-                    readable_bytes(static_cast<double>(settings_.limits.bytes)),
-                    id.starts_with(begin) ? "" : ", or it is of an earlier start with --window"));
-  }
-  throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
+  if (!is_expired) refuse_unknown_impression();
+  throw ApiError(410, "impression",
+                 fmt::format("This impression has expired: it is more than {} seconds old, or newer ones "
+                             "needed its place (--max-impressions {}, --max-impression-memory {}){}.",
+                             settings_.limits.age.count(), settings_.limits.open,
+                             readable_bytes(static_cast<double>(settings_.limits.bytes)),
+                             id.starts_with(begin) ? "" : ", or it is of an earlier start with --window"));
 }
 
 ImpressionStore::Outcome FirstAnswers::add(const std::string& id, std::span<const Click> clicks,

@@ -31,6 +31,8 @@ struct ImpressionLimits {
 
 /// Whether an ID may be one of a service: 16 hexadecimal digits, a hyphen and a number.
 bool is_impression_id(std::string_view id);
+/// Throws ApiError 404 for an ID that no list has had.
+[[noreturn]] void refuse_unknown_impression();
 /// The impression of a log's line; empty if it has none.
 std::string_view impression_of(std::string_view line);
 /// The impressions of all of a log's lines.
@@ -41,10 +43,18 @@ std::int64_t shown_rank(std::span<const DocId> shown, const ImpressionStore::Cli
 /// The clicks of each shown document; ApiError 422 for documents that were not shown.
 std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
                                     std::span<const ImpressionStore::Click> clicks);
+template <class Clock>
+std::int64_t milliseconds_of_clock() {
+  return std::chrono::floor<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count();
+}
 /// Milliseconds since 1970.
-std::int64_t utc_milliseconds();
+inline std::int64_t utc_milliseconds() {
+  return milliseconds_of_clock<std::chrono::system_clock>();
+}
 /// Returns the milliseconds of a clock that never goes back.
-std::int64_t steady_milliseconds();
+inline std::int64_t steady_milliseconds() {
+  return milliseconds_of_clock<std::chrono::steady_clock>();
+}
 
 /// Writes without the lock, and returns what that throws.
 template <class Write>

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <new>
 
+#include "core/io/atomic_file.h"
 #include "core/io/mapped_memory.h"
 #include "core/throw_error.h"
 
@@ -36,17 +38,12 @@ int open_own_file(const std::filesystem::path& path, int flags) {
 }
 
 std::optional<std::string> read_own_file(const std::filesystem::path& path) {
-  const int descriptor = open_own_file(path, O_RDONLY);
-  if (descriptor < 0) return std::nullopt;
+  const Descriptor file(open_own_file(path, O_RDONLY));
+  if (!file.is_open()) return std::nullopt;
   try {
-    const MappedMemory file = MappedMemory::of_descriptor(descriptor, path);
-    ::close(descriptor);
-    return std::string(file.text());
+    return std::string(MappedMemory::of_descriptor(file.number(), path).text());
   } catch (const std::bad_alloc&) {
     throw_error<IoError>("{}: The file is larger than the memory.", path.string());
-  } catch (...) {
-    ::close(descriptor);
-    throw;
   }
 }
 
@@ -79,11 +76,9 @@ std::uint64_t NumberedFiles::number_of(const fs::path& path) const {
   if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size())
     return 0;
   std::uint64_t number = 0;
-  for (const char c : name.substr(begin.size(), name.size() - begin.size() - end.size())) {
-    if (c < '0' || c > '9') return 0;
-    number = number * 10 + static_cast<std::uint64_t>(c - '0');
-  }
-  return number;
+  const char* last = name.data() + name.size() - end.size();
+  const auto [rest, error] = std::from_chars(name.data() + begin.size(), last, number);
+  return error == std::errc() && rest == last ? number : 0;
 }
 
 std::vector<fs::path> NumberedFiles::in(const fs::path& folder) const {

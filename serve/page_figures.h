@@ -65,9 +65,9 @@ class RecentLists {
     std::vector<DocId> docs;  // the first ones, best first
     std::int64_t shown = 0;   // how many there were
     std::uint64_t round = 0;  // rounds learned by the ranker that made the list
-    std::optional<ListCertainty> certainty;
-    std::optional<std::vector<std::uint8_t>> clicks;  // of `docs`, once there is feedback
-    Clock::time_point since;
+    std::optional<ListCertainty> certainty{};
+    std::optional<std::vector<std::uint8_t>> clicks{};  // of `docs`, once there is feedback
+    Clock::time_point since = Clock::now();
   };
 
   void add(List list);

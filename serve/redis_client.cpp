@@ -25,6 +25,14 @@ namespace {
 
 constexpr std::size_t kIdleConnections = 64;
 
+struct Free {
+  void operator()(SSL_CTX* context) const { ::SSL_CTX_free(context); }
+  void operator()(SSL* ssl) const { ::SSL_free(ssl); }
+  void operator()(redisContext* socket) const { ::redisFree(socket); }
+  void operator()(redisReader* reader) const { ::redisReaderFree(reader); }
+  void operator()(redisReply* reply) const { ::freeReplyObject(reply); }
+};
+
 std::string tls_failure() {
   const unsigned long code = ::ERR_get_error();
   const char* reason = code != 0 ? ::ERR_reason_error_string(code) : nullptr;
@@ -77,11 +85,9 @@ void append_command(std::string& bytes, const RedisClient::Command& command) {
 
 /// Whether the server will take commands in a while: it reads its file, or follows another one.
 bool is_busy(const RedisReply& reply) {
-  if (reply.kind != RedisReply::Kind::kError) return false;
-  for (const std::string_view busy : {"LOADING", "MASTERDOWN", "READONLY"}) {
-    if (reply.text.starts_with(busy)) return true;
-  }
-  return false;
+  const std::string& text = reply.text;
+  return reply.kind == RedisReply::Kind::kError &&
+         (text.starts_with("LOADING") || text.starts_with("MASTERDOWN") || text.starts_with("READONLY"));
 }
 
 }  // namespace
@@ -157,6 +163,14 @@ RedisAddress RedisAddress::parse(std::string_view text) {
   return address;
 }
 
+std::uint64_t whole_number(std::string_view text, int word) {
+  for (; word > 0 && !text.empty(); --word)
+    text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 std::string RedisAddress::text() const {
   return fmt::format("{}://{}{}:{}/{}", tls ? "rediss" : "redis", user.empty() ? "" : user + "@",
                      host.find(':') == std::string::npos ? host : "[" + host + "]", port, prefix);
@@ -187,9 +201,6 @@ class RedisClient::Tls {
   SSL* open() { return ::SSL_new(context_.get()); }
 
  private:
-  struct Free {
-    void operator()(SSL_CTX* context) const { ::SSL_CTX_free(context); }
-  };
   std::unique_ptr<SSL_CTX, Free> context_;
 };
 
@@ -284,7 +295,7 @@ class RedisClient::Connection {
       void* raw = nullptr;
       if (::redisReaderGetReply(reader_.get(), &raw) != REDIS_OK) fail(reader_->errstr);
       if (raw != nullptr) {
-        const std::unique_ptr<redisReply, FreeReply> owned(static_cast<redisReply*>(raw));
+        const std::unique_ptr<redisReply, Free> owned(static_cast<redisReply*>(raw));
         return take_reply(*owned);
       }
       ssize_t count = 0;
@@ -301,23 +312,10 @@ class RedisClient::Connection {
     }
   }
 
-  struct FreeSocket {
-    void operator()(redisContext* socket) const { ::redisFree(socket); }
-  };
-  struct FreeReader {
-    void operator()(redisReader* reader) const { ::redisReaderFree(reader); }
-  };
-  struct FreeReply {
-    void operator()(redisReply* reply) const { ::freeReplyObject(reply); }
-  };
-  struct FreeSsl {
-    void operator()(SSL* ssl) const { ::SSL_free(ssl); }
-  };
-
   const RedisSettings& settings_;
-  std::unique_ptr<redisContext, FreeSocket> socket_;
-  std::unique_ptr<SSL, FreeSsl> ssl_;
-  std::unique_ptr<redisReader, FreeReader> reader_{::redisReaderCreate()};
+  std::unique_ptr<redisContext, Free> socket_;
+  std::unique_ptr<SSL, Free> ssl_;
+  std::unique_ptr<redisReader, Free> reader_{::redisReaderCreate()};
   std::vector<char> buffer_ = std::vector<char>(1 << 16);
 };
 
@@ -333,18 +331,14 @@ std::string RedisClient::key(std::string_view name) const {
   return fmt::format("{}:{}", settings_.address.prefix, name);
 }
 
-std::unique_ptr<RedisClient::Connection> RedisClient::take_idle() {
-  const std::lock_guard lock(mutex_);
-  if (idle_.empty()) return nullptr;
-  std::unique_ptr<Connection> connection = std::move(idle_.back());
-  idle_.pop_back();
-  return connection;
-}
-
 std::vector<RedisReply> RedisClient::attempt(const std::vector<Command>& commands,
                                              std::span<const Command> further) {
   std::vector<RedisReply> replies;
-  std::unique_ptr<Connection> connection = take_idle();
+  std::unique_ptr<Connection> connection;
+  if (const std::lock_guard lock(mutex_); !idle_.empty()) {
+    connection = std::move(idle_.back());
+    idle_.pop_back();
+  }
   if (connection) {
     try {
       replies = connection->exchange(commands, further);
@@ -391,11 +385,11 @@ std::vector<RedisReply> RedisClient::call_all(const std::vector<Command>& comman
   }
 }
 
-std::vector<RedisReply> RedisClient::run(const std::string& script, std::span<const std::string> keys,
+std::vector<RedisReply> RedisClient::run(const std::string& script, std::span<const std::string> names,
                                          std::span<const std::string> arguments,
                                          std::span<const Command> further) {
-  Command known = {"EVALSHA", sha1_hex(script), fmt::format("{}", keys.size())};
-  known.insert(known.end(), keys.begin(), keys.end());
+  Command known = {"EVALSHA", sha1_hex(script), fmt::format("{}", names.size())};
+  for (const std::string& name : names) known.push_back(key(name));
   known.insert(known.end(), arguments.begin(), arguments.end());
   std::vector<Command> commands = {std::move(known)};
   std::vector<RedisReply> replies = call_all(commands, further);

@@ -54,6 +54,10 @@ struct RedisSettings {
   bool ranks = true;                        // the process, also while the server is away
 };
 
+/// Returns the whole number with which a word of the text begins, and 0 without one. Words are one space
+/// apart and count from 0.
+std::uint64_t whole_number(std::string_view text, int word = 0);
+
 struct RedisReply {
   enum class Kind { kNull, kText, kNumber, kList, kError };
   Kind kind = Kind::kNull;
@@ -62,6 +66,8 @@ struct RedisReply {
   std::vector<RedisReply> items;
 
   bool is_null() const { return kind == Kind::kNull; }
+  /// The whole number that the text begins with, or without one 0.
+  std::uint64_t whole() const { return whole_number(text); }
 };
 
 /// A Redis or Valkey server, over connections that are kept for later calls. hiredis reads and writes its
@@ -87,11 +93,14 @@ class RedisClient {
   RedisReply call(Command command) { return std::move(call_all({std::move(command)}).front()); }
   /// Calls several commands on one connection, sent together.
   std::vector<RedisReply> call_all(const std::vector<Command>& commands) { return call_all(commands, {}); }
-  /// Runs a script, which is one step for the server, and then further commands on the same connection,
-  /// unless the script answers with an error or an empty list.
-  std::vector<RedisReply> run(const std::string& script, std::span<const std::string> keys,
-                              std::span<const std::string> arguments,
-                              std::span<const Command> further = {});
+  /// Runs a script, which is one step for the server, with the keys of these names, and then further
+  /// commands on the same connection, unless the script answers with an error or an empty list.
+  std::vector<RedisReply> run(const std::string& script, std::span<const std::string> names,
+                              std::span<const std::string> arguments, std::span<const Command> further);
+  RedisReply run(const std::string& script, const std::vector<std::string>& names,
+                 const std::vector<std::string>& arguments) {
+    return std::move(run(script, names, arguments, {}).front());
+  }
 
   /// Tries to reach a server that is away. Throws RedisAway if it still is.
   void probe();
@@ -105,7 +114,6 @@ class RedisClient {
   class Connection;
   class Tls;
 
-  std::unique_ptr<Connection> take_idle();
   std::vector<RedisReply> attempt(const std::vector<Command>& commands, std::span<const Command> further);
   std::vector<RedisReply> call_all(const std::vector<Command>& commands, std::span<const Command> further);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -54,8 +53,7 @@ return 1
 RecordChain RedisDocuments::chain() const {
   const RedisReply reply = client_.call({"HMGET", client_.key("documents-chain"), "round", "hash"});
   RecordChain chain;
-  const std::string& round = reply.items.at(0).text;
-  std::from_chars(round.data(), round.data() + round.size(), chain.round);
+  chain.round = reply.items.at(0).whole();
   chain.hash = reply.items.at(1).text;
   return chain;
 }
@@ -81,9 +79,8 @@ bool RedisDocuments::append(RecordChain known, const std::vector<Line>& lines, b
   }
   arguments[2] = fmt::format("{}", known.round);
   arguments[3] = known.hash;
-  const std::string keys[] = {client_.key("documents"), client_.key("documents-chain"),
-                              client_.key("documents-newest"), client_.key("rounds")};
-  const std::vector<RedisReply> replies = client_.run(kAppendLinesScript, keys, arguments, wait);
+  const std::string names[] = {"documents", "documents-chain", "documents-newest", "rounds"};
+  const std::vector<RedisReply> replies = client_.run(kAppendLinesScript, names, arguments, wait);
   if (replies.front().number == 0) return false;
   if (is_request) log_.require_replicas(replies);
   return true;
@@ -100,14 +97,13 @@ void RedisDocuments::each_newest(const std::function<void(std::string_view body)
 }
 
 bool RedisDocuments::set_newest(const RecordChain& there, const std::vector<Line>& documents) const {
-  const std::string keys[] = {client_.key("documents-chain"), client_.key("documents-newest")};
+  const std::vector<std::string> names = {"documents-chain", "documents-newest"};
   const std::vector<std::string> none = {fmt::format("{}", there.round), there.hash};
   std::vector<std::string> arguments = none;
   for (const Line& one : documents) {
     arguments.insert(arguments.end(), {one.id, one.body});
     if (std::ssize(arguments) < 2 * kLinesAtOnce && &one != &documents.back()) continue;
-    if (client_.run(kSetNewestScript, keys, std::exchange(arguments, none)).front().number == 0)
-      return false;
+    if (client_.run(kSetNewestScript, names, std::exchange(arguments, none)).number == 0) return false;
   }
   return true;
 }

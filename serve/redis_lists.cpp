@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "core/io/fingerprint.h"
@@ -103,20 +104,15 @@ std::string answer_life(const RedisLists::Settings& settings) {
   return fmt::format("{}", window > 0 ? window + kSafetyMs : 2 * settings.age.count());
 }
 
-std::string place_name(std::int64_t rank, std::string_view type) {
-  return fmt::format("{}:{}", rank, type);
-}
-
 /// Reads for each shown document a bit of each type of its events.
 std::vector<std::uint32_t> seen_events(const EventTypes& types, std::int64_t shown,
                                        const RedisReply& places) {
   std::vector<std::uint32_t> seen(shown, 0);
   for (const RedisReply& place : places.items) {
-    const std::string_view text = place.text;
-    const std::size_t colon = std::min(text.find(':'), text.size() - 1);
+    const std::size_t colon = std::min(place.text.find(':'), place.text.size() - 1);
+    const std::int64_t type = types.index(std::string_view(place.text).substr(colon + 1));
     std::int64_t rank = -1;
-    std::from_chars(text.data(), text.data() + colon, rank);
-    const std::int64_t type = types.index(text.substr(colon + 1));
+    std::from_chars(place.text.data(), place.text.data() + colon, rank);
     if (type >= 0 && rank >= 0 && rank < shown) seen[rank] |= std::uint32_t{1} << type;
   }
   return seen;
@@ -152,10 +148,6 @@ void RedisLists::require_types(RedisClient& client, const EventTypes& types) {
   types.require_all(counts, client.address().text());
 }
 
-std::string RedisLists::key(std::string_view kind, std::string_view id) const {
-  return client_.key(fmt::format("{}:{}", kind, id));
-}
-
 void RedisLists::append_store_commands(const Waiting& list,
                                        std::vector<RedisClient::Command>& commands) const {
   const bool collects = settings_.window.count() > 0;
@@ -163,12 +155,13 @@ void RedisLists::append_store_commands(const Waiting& list,
   const std::int64_t left = (collects ? settings_.window.count() + kSafetyMs : settings_.age.count()) - age;
   if (left < 1) return;
   if (!collects) {
-    commands.push_back({"SET", key("impression", list.id), list.bytes, "PX", fmt::format("{}", left)});
+    commands.push_back(
+        {"SET", client_.key("impression:" + list.id), list.bytes, "PX", fmt::format("{}", left)});
     return;
   }
-  commands.push_back({"EVAL", kStoreScript, "3", key("impression", list.id), key("answered", list.id),
-                      client_.key("due"), list.bytes, fmt::format("{}", left),
-                      fmt::format("{}", settings_.window.count() - age), list.id});
+  commands.push_back({"EVAL", kStoreScript, "3", client_.key("impression:" + list.id),
+                      client_.key("answered:" + list.id), client_.key("due"), list.bytes,
+                      fmt::format("{}", left), fmt::format("{}", settings_.window.count() - age), list.id});
 }
 
 std::string RedisLists::open(FeedbackRecord list, std::int64_t shown) {
@@ -257,9 +250,9 @@ std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
   // This process knows which of its own lists are on their way.
   const bool may_come = !id.starts_with(start_ + "-") || waits_here(id);
   std::vector<RedisReply> known;
+  const std::string list = client_.key("impression:" + id);
   const auto is_there = [&] {
-    known = client_.call_all(
-        {{"GET", key("impression", id)}, {"GET", key("answered", id)}, {"PTTL", key("impression", id)}});
+    known = client_.call_all({{"GET", list}, {"GET", client_.key("answered:" + id)}, {"PTTL", list}});
     return !known[0].is_null() || !known[1].is_null();
   };
   if (is_there() || !may_come) return known;
@@ -277,8 +270,7 @@ std::vector<RedisReply> RedisLists::look_up(const std::string& id) const {
 
 ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const Click> clicks,
                                          std::span<const Event> events) {
-  if (!is_impression_id(id))
-    throw ApiError(404, "impression", "Unknown impression: this service gives no such ID.");
+  if (!is_impression_id(id)) refuse_unknown_impression();
   const std::vector<RedisReply> known = look_up(id);
   const bool collects = settings_.window.count() > 0;
   if (known[0].is_null() && known[1].is_null() && waits_here(id)) {
@@ -290,7 +282,7 @@ ImpressionStore::Outcome RedisLists::add(const std::string& id, std::span<const 
     // Its first acknowledgement may have failed for want of replicas. WAIT counts behind a write.
     std::vector<RedisClient::Command> commands = log_.wait_commands();
     if (!commands.empty()) {
-      commands.insert(commands.begin(), {"PEXPIRE", key("answered", id), answer_life(settings_)});
+      commands.insert(commands.begin(), {"PEXPIRE", client_.key("answered:" + id), answer_life(settings_)});
       log_.require_replicas(client_.call_all(commands));
     }
     return repeat(id, known[1].text, clicks);
@@ -312,12 +304,12 @@ ImpressionStore::Outcome RedisLists::accept(const std::string& id, OpenList list
                                             std::span<const Click> clicks) {
   FeedbackRecord& record = list.record;
   record.clicks = clicks_on(std::span(record.docs).first(list.shown), clicks);
-  const std::string keys[] = {key("impression", id), key("answered", id), client_.key("log"),
-                              client_.key("rounds"), client_.key("chain")};
+  const std::string names[] = {"impression:" + id, "answered:" + id, "log", "rounds", "chain"};
   const std::string body = record_body(record);
   const std::string arguments[] = {body, answer_bytes(record), answer_life(settings_),
                                    fingerprint_of(body).hex(), log_.known()};
-  const std::vector<RedisReply> replies = client_.run(kAcceptScript, keys, arguments, log_.wait_commands());
+  const std::vector<RedisReply> replies =
+      client_.run(kAcceptScript, names, arguments, log_.wait_commands());
   const RedisReply& reply = replies.front();
   if (reply.items.empty()) throw ApiError(410, "impression", "This impression has expired.");
   const std::int64_t outcome = reply.items.at(0).number;
@@ -329,24 +321,25 @@ ImpressionStore::Outcome RedisLists::accept(const std::string& id, OpenList list
 
 ImpressionStore::Outcome RedisLists::repeat(const std::string& id, const std::string& answer,
                                             std::span<const Click> clicks) const {
-  std::uint64_t round = 0;
-  std::from_chars(answer.data(), answer.data() + answer.size(), round);
-  const auto outcome = repeated_answer(
-      std::string_view(answer).substr(std::min(answer.find(' ') + 1, answer.size())), round, clicks);
-  if (!outcome) throw_error<IoError>("{}: Its value is damaged.", key("answered", id));
+  const auto outcome =
+      repeated_answer(std::string_view(answer).substr(std::min(answer.find(' ') + 1, answer.size())),
+                      whole_number(answer), clicks);
+  if (!outcome) throw_error<IoError>("{}: Its value is damaged.", client_.key("answered:" + id));
   return *outcome;
 }
 
 ImpressionStore::Outcome RedisLists::add_events(const std::string& id, OpenList list,
                                                 std::span<const Event> events) {
   const auto places = places_of(settings_.types, std::span(list.record.docs).first(list.shown), events);
-  const std::string keys[] = {key("impression", id), key("events", id)};
+  const std::string names[] = {"impression:" + id, "events:" + id};
   std::vector<std::string> arguments;
   for (std::size_t event = 0; event < events.size(); ++event) {
-    arguments.push_back(place_name(places[event].first, settings_.types.names[places[event].second]));
+    const auto& [rank, type] = places[event];
+    arguments.push_back(fmt::format("{}:{}", rank, settings_.types.names[type]));
     arguments.push_back(fmt::format("{}", events[event].at > 0 ? events[event].at : utc_milliseconds()));
   }
-  const std::vector<RedisReply> replies = client_.run(kEventsScript, keys, arguments, log_.wait_commands());
+  const std::vector<RedisReply> replies =
+      client_.run(kEventsScript, names, arguments, log_.wait_commands());
   const RedisReply& reply = replies.front();
   if (reply.items.empty()) return add_late(id, events);
   log_.require_replicas(replies);
@@ -371,10 +364,9 @@ std::vector<ImpressionStore::Closed> RedisLists::close_due() {
   const auto begin = std::chrono::steady_clock::now();
   if (settings_.window.count() == 0 || begin < close_due_) return closed;
   close_due_ = begin + kCloseInterval;
-  const std::string due = client_.key("due");
-  const std::string arguments[] = {fmt::format("{}", kDueAtOnce), fmt::format("{}", kLeaseMs)};
   for (;;) {
-    const RedisReply ids = client_.run(kDueScript, std::span(&due, 1), arguments).front();
+    const RedisReply ids =
+        client_.run(kDueScript, {"due"}, {fmt::format("{}", kDueAtOnce), fmt::format("{}", kLeaseMs)});
     for (const RedisReply& id : ids.items) {
       if (auto one = close(id.text)) closed.push_back(std::move(*one));
     }
@@ -384,27 +376,24 @@ std::vector<ImpressionStore::Closed> RedisLists::close_due() {
 
 /// Nothing if another process has closed it.
 std::optional<ImpressionStore::Closed> RedisLists::close(const std::string& id) {
-  const std::string keys[] = {key("impression", id), key("events", id),  client_.key("log"),
-                              client_.key("rounds"), client_.key("due"), key("answered", id),
-                              client_.key("chain")};
   for (;;) {
-    const std::vector<RedisReply> known = client_.call_all({{"GET", keys[0]}, {"HKEYS", keys[1]}});
+    const std::vector<RedisReply> known = client_.call_all(
+        {{"GET", client_.key("impression:" + id)}, {"HKEYS", client_.key("events:" + id)}});
     std::optional<OpenList> list =
         known[0].is_null() ? std::nullopt : ImpressionFile::decoded(known[0].text);
     if (!list) {
-      client_.call({"ZREM", keys[4], id});
+      client_.call({"ZREM", client_.key("due"), id});
       return std::nullopt;
     }
     const FeedbackRecord record = finished_record(settings_.types, std::move(list->record),
                                                   seen_events(settings_.types, list->shown, known[1]));
     const std::string body = record_body(record);
-    const std::string arguments[] = {body,
-                                     fmt::format("{}", known[1].items.size()),
-                                     id,
-                                     answer_life(settings_),
-                                     fingerprint_of(body).hex(),
-                                     log_.known()};
-    const std::int64_t closed = std::stoll(client_.run(kCloseScript, keys, arguments).front().text);
+    const RedisReply reply =
+        client_.run(kCloseScript,
+                    {"impression:" + id, "events:" + id, "log", "rounds", "due", "answered:" + id, "chain"},
+                    {body, fmt::format("{}", known[1].items.size()), id, answer_life(settings_),
+                     fingerprint_of(body).hex(), log_.known()});
+    const std::int64_t closed = std::stoll(reply.text);
     if (closed > 0) {
       log_.know_round(static_cast<std::uint64_t>(closed));
       return Closed{record.arm, record.clicks};
@@ -416,23 +405,13 @@ std::optional<ImpressionStore::Closed> RedisLists::close(const std::string& id) 
 std::uint64_t append_again(RedisLog& log, const RedisLists::Settings& settings,
                            const FeedbackRecord& record, const std::string& body,
                            const RecordChain* after) {
-  RedisClient& client = log.client();
   const std::string& id = record.impression;
-  const std::string keys[] = {client.key("impression:" + id),
-                              client.key("answered:" + id),
-                              client.key("log"),
-                              client.key("rounds"),
-                              client.key("chain"),
-                              client.key("events:" + id),
-                              client.key("due")};
-  const std::string arguments[] = {body,
-                                   fingerprint_of(body).hex(),
-                                   settings.window.count() > 0 ? "closed" : answer_bytes(record),
-                                   answer_life(settings),
-                                   id,
-                                   after != nullptr ? fmt::format("{}", after->round) : "",
-                                   after != nullptr ? after->hash : ""};
-  const std::uint64_t round = std::stoull(client.run(kAgainScript, keys, arguments).front().text);
+  const RedisReply reply = log.client().run(
+      kAgainScript, {"impression:" + id, "answered:" + id, "log", "rounds", "chain", "events:" + id, "due"},
+      {body, fingerprint_of(body).hex(), settings.window.count() > 0 ? "closed" : answer_bytes(record),
+       answer_life(settings), id, after != nullptr ? fmt::format("{}", after->round) : "",
+       after != nullptr ? after->hash : ""});
+  const std::uint64_t round = std::stoull(reply.text);
   log.know_round(round);
   return round;
 }

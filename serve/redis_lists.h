@@ -9,7 +9,6 @@
 #include <optional>
 #include <semaphore>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -56,7 +55,6 @@ class RedisLists : public ImpressionStore {
     std::int64_t since = 0;  // in steady time
   };
 
-  std::string key(std::string_view kind, std::string_view id) const;
   void append_store_commands(const Waiting& list, std::vector<RedisClient::Command>& commands) const;
   void send();
   /// Drops one of those that wait: what is on its way was within the limit before.

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
+#include <map>
 
 #include "core/feedback/feedback_record.h"
 #include "core/io/fingerprint.h"
@@ -53,23 +53,18 @@ redis.call('HSET', KEYS[1], 'round', ARGV[1], 'digest', ARGV[2], 'snapshot', ARG
 return 1
 )lua";
 
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end == text.data()) return std::nullopt;
-  return number;
-}
-
-std::uint64_t number_or_zero(const RedisReply& reply) {
-  return whole_number(reply.text).value_or(0);
-}
+constexpr std::pair<const char*, std::string SharedSettings::*> kParts[] = {
+    {"identity", &SharedSettings::identity},
+    {"model", &SharedSettings::model},
+    {"arms", &SharedSettings::arms},
+    {"lists", &SharedSettings::lists}};
 
 /// Reads entries: ["ROUND-0", ["record", BODY, "before", HASH]].
 std::vector<StreamRecord> records_of(RedisReply& entries) {
   std::vector<StreamRecord> records;
   for (RedisReply& entry : entries.items) {
     if (entry.items.size() != 2) continue;
-    StreamRecord record{number_or_zero(entry.items[0]), {}, {}};
+    StreamRecord record{entry.items[0].whole(), {}, {}};
     std::vector<RedisReply>& fields = entry.items[1].items;
     for (std::size_t field = 0; field + 1 < fields.size(); field += 2) {
       if (fields[field].text == "record") record.body = std::move(fields[field + 1].text);
@@ -88,7 +83,7 @@ std::string SharedSettings::digest() const {
     bytes.add(fmt::format("{}:", text.size()));
     bytes.add(text);
   };
-  for (const std::string& text : {identity, model, arms, lists}) add(text);
+  for (const auto& [name, member] : kParts) add(this->*member);
   for (const std::string& arm : arm_models) add(arm);
   return bytes.value().hex();
 }
@@ -167,38 +162,29 @@ void RedisLog::require_replicas(const std::vector<RedisReply>& replies) const {
 std::optional<SharedSettings> RedisLog::settings() const {
   const RedisReply all = client_.call({"HGETALL", client_.key("service")});
   if (all.items.empty()) return std::nullopt;
+  std::map<std::string, std::string> fields;
+  for (std::size_t item = 0; item + 1 < all.items.size(); item += 2)
+    fields.emplace(all.items[item].text, all.items[item + 1].text);
   SharedSettings settings;
-  for (std::size_t item = 0; item + 1 < all.items.size(); item += 2) {
-    const std::string& name = all.items[item].text;
-    const std::string& value = all.items[item + 1].text;
-    if (name == "identity") settings.identity = value;
-    if (name == "model") settings.model = value;
-    if (name == "arms") settings.arms = value;
-    if (name == "lists") settings.lists = value;
-    if (const auto arm = name.starts_with("arm:") ? whole_number(name.substr(4)) : std::nullopt;
-        arm && *arm < 1000) {
-      settings.arm_models.resize(std::max<std::size_t>(settings.arm_models.size(), *arm + 1));
-      settings.arm_models[*arm] = value;
-    }
-  }
+  for (const auto& [name, member] : kParts) settings.*member = fields[name];
+  for (auto arm = fields.find("arm:0"); arm != fields.end();
+       arm = fields.find(fmt::format("arm:{}", settings.arm_models.size())))
+    settings.arm_models.push_back(arm->second);
   return settings;
 }
 
 void RedisLog::begin(const SharedSettings& settings, bool replace) {
   digest_ = settings.digest();
-  std::vector<std::string> fields = {
-      replace ? "1" : "0", digest_, "identity",    settings.identity, "model",
-      settings.model,      "arms",  settings.arms, "lists",           settings.lists};
-  for (std::size_t arm = 0; arm < settings.arm_models.size(); ++arm) {
-    fields.push_back(fmt::format("arm:{}", arm));
-    fields.push_back(settings.arm_models[arm]);
-  }
-  const std::string key = client_.key("service");
-  if (client_.run(kBeginScript, std::span(&key, 1), fields).front().text == digest_) return;
+  std::vector<std::string> fields = {replace ? "1" : "0", digest_};
+  for (const auto& [name, member] : kParts) fields.insert(fields.end(), {name, settings.*member});
+  for (std::size_t arm = 0; arm < settings.arm_models.size(); ++arm)
+    fields.insert(fields.end(), {fmt::format("arm:{}", arm), settings.arm_models[arm]});
+  if (client_.run(kBeginScript, {"service"}, fields).text == digest_) return;
   throw_error<InvalidArgument>(
       "{} belongs to a service with other settings ({}): give this process the same ones or another "
       "prefix. To change them, stop all processes of the prefix and delete its key {}.",
-      client_.address().text(), settings.difference_to(this->settings().value_or(settings)), key);
+      client_.address().text(), settings.difference_to(this->settings().value_or(settings)),
+      client_.key("service"));
 }
 
 void RecordChain::add(std::string_view body) {
@@ -242,18 +228,17 @@ StreamState RedisLog::poll() {
         client_.address().text()));
   }
   const bool has_model = replies[2].items.size() == 2 && replies[2].items[1].text == digest_;
-  model_round_ = has_model ? static_cast<std::int64_t>(number_or_zero(replies[2].items[0])) : -1;
+  model_round_ = has_model ? static_cast<std::int64_t>(replies[2].items[0].whole()) : -1;
   StreamState state;
-  if (!replies[0].is_null()) state.rounds = number_or_zero(replies[0]);
+  if (!replies[0].is_null()) state.rounds = replies[0].whole();
   const std::uint64_t rounds = state.rounds.value_or(0);
   const std::vector<RedisReply>& chain = replies[3].items;
-  if (!chain.at(1).is_null())
-    state.chain = RecordChain{number_or_zero(chain[0]), number_or_zero(chain[1]), chain[2].text};
-  if (const std::uint64_t cleared = number_or_zero(chain[4]); cleared > cleared_) {
+  if (!chain.at(1).is_null()) state.chain = RecordChain{chain[0].whole(), chain[1].whole(), chain[2].text};
+  if (const std::uint64_t cleared = chain[4].whole(); cleared > cleared_) {
     rounds_ = known = rounds;
     cleared_ = cleared;
   }
-  known = std::max(known, number_or_zero(chain[3]));
+  known = std::max(known, chain[3].whole());
   know_round(std::max(known, rounds));
   if (const bool behind = rounds < known; behind_.exchange(behind) != behind) {
     log_warning("{}: {}", client_.address().text(),
@@ -266,32 +251,24 @@ StreamState RedisLog::poll() {
   return state;
 }
 
-std::optional<std::uint64_t> RedisLog::archived() const {
-  if (archived_ < 0) return std::nullopt;
-  return static_cast<std::uint64_t>(archived_);
-}
-
 std::optional<std::uint64_t> RedisLog::first_round() const {
   const RedisReply first = client_.call({"XRANGE", client_.key("log"), "-", "+", "COUNT", "1"});
   if (first.items.empty() || first.items[0].items.empty()) return std::nullopt;
-  return number_or_zero(first.items[0].items[0]);
+  return first.items[0].items[0].whole();
 }
 
 void RedisLog::begin_after(const RecordChain& chain) const {
-  const std::string keys[] = {client_.key("rounds"), client_.key("chain")};
-  const std::string arguments[] = {fmt::format("{}", chain.begin), fmt::format("{}", chain.round),
-                                   chain.hash};
-  client_.run(kBeginStreamScript, keys, arguments);
+  client_.run(kBeginStreamScript, {"rounds", "chain"},
+              {fmt::format("{}", chain.begin), fmt::format("{}", chain.round), chain.hash});
 }
 
 bool RedisLog::mend_counter() const {
-  const std::string keys[] = {client_.key("log"), client_.key("rounds"), client_.key("chain")};
-  const RedisReply counter = client_.run(kMendScript, keys, {}).front();
+  const RedisReply counter = client_.run(kMendScript, {"log", "rounds", "chain"}, {});
   const std::int64_t before = counter.items.at(0).number;
   const std::int64_t now = counter.items.at(1).number;
   if (now <= std::max<std::int64_t>(before, 0)) return before >= 0;
   log_warning("{}: The counter of records, {}, was {}. Restored it to {}, which the stream has.",
-              client_.address().text(), keys[1],
+              client_.address().text(), client_.key("rounds"),
               before < 0 ? std::string("missing") : fmt::format("{}", before), now);
   return true;
 }
@@ -339,8 +316,7 @@ std::vector<std::string> RedisLog::read(std::uint64_t after, std::int64_t most,
     }
   }
   if (!bodies.empty()) return bodies;
-  const RedisReply counter = client_.call({"GET", client_.key("rounds")});
-  const std::uint64_t known = number_or_zero(counter);
+  const std::uint64_t known = client_.call({"GET", client_.key("rounds")}).whole();
   if (known <= after) return bodies;
   const std::optional<std::uint64_t> first = first_round();
   if (later == 0 && first && *first > after + 1) later = *first;
@@ -366,13 +342,10 @@ void RedisLog::trim(const std::string& learner, Archived archived, std::uint64_t
   const RedisReply learners = client_.call({"HGETALL", key});
   Archived all = archived;
   for (std::size_t item = 1; item < learners.items.size(); item += 2) {
-    const std::string& told = learners.items[item].text;
-    const auto part = [&told](std::size_t space) {  // earlier versions tell no documents
-      return whole_number(std::string_view(told).substr(std::min(space, told.size() - 1) + 1)).value_or(0);
-    };
-    if (now_ms - static_cast<std::int64_t>(part(told.find(' '))) >= kDayMs) continue;
-    all.records = std::min(all.records, whole_number(told).value_or(0));
-    all.documents = std::min(all.documents, told.find(' ') == told.rfind(' ') ? 0 : part(told.rfind(' ')));
+    const std::string& told = learners.items[item].text;  // earlier versions tell no documents
+    if (now_ms - static_cast<std::int64_t>(whole_number(told, 1)) >= kDayMs) continue;
+    all.records = std::min(all.records, whole_number(told));
+    all.documents = std::min(all.documents, whole_number(told, 2));
   }
   const auto cut = [&](std::string_view stream, std::uint64_t archived_there) {
     if (archived_there > keep)
@@ -388,25 +361,17 @@ bool RedisLog::has_learner(std::chrono::milliseconds within) const {
   const RedisReply learners = client_.call({"HVALS", client_.key("learners")});
   const std::int64_t now_ms = server_milliseconds();
   return std::any_of(learners.items.begin(), learners.items.end(), [&](const RedisReply& told) {
-    const std::string_view text = told.text;
-    const std::uint64_t at =
-        whole_number(text.substr(std::min(text.find(' '), text.size() - 1) + 1)).value_or(0);
-    return now_ms - static_cast<std::int64_t>(at) < within.count();
+    return now_ms - static_cast<std::int64_t>(whole_number(told.text, 1)) < within.count();
   });
 }
 
 std::int64_t RedisLog::server_milliseconds() const {
   const RedisReply time = client_.call({"TIME"});
-  const auto part = [&time](std::size_t item) {
-    return static_cast<std::int64_t>(whole_number(time.items.at(item).text).value_or(0));
-  };
-  return part(0) * 1000 + part(1) / 1000;
+  return static_cast<std::int64_t>(time.items.at(0).whole() * 1000 + time.items.at(1).whole() / 1000);
 }
 
 void RedisLog::publish(std::uint64_t round, const std::string& snapshot) {
-  const std::string keys[] = {client_.key("model"), client_.key("service")};
-  const std::string arguments[] = {fmt::format("{}", round), digest_, snapshot};
-  client_.run(kPublishScript, keys, arguments);
+  client_.run(kPublishScript, {"model", "service"}, {fmt::format("{}", round), digest_, snapshot});
 }
 
 std::optional<std::string> RedisLog::model() const {

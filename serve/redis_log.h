@@ -139,7 +139,9 @@ class RedisLog : public FeedbackLog {
     const std::lock_guard lock(mutex_);
     fault_ = std::move(why);
   }
-  std::optional<std::uint64_t> archived() const override;
+  std::optional<std::uint64_t> archived() const override {
+    return archived_ < 0 ? std::nullopt : std::optional<std::uint64_t>(archived_);
+  }
   void set_archived(std::uint64_t records, bool fails) {
     archived_ = static_cast<std::int64_t>(records);
     archive_fails_ = fails;

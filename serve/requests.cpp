@@ -143,7 +143,7 @@ class RankReader final : public RequestReader {
       start_row();
       name_after_.resize(limits_.features + 1, nullptr);
       named_ = 0;
-      place_ = kFeatureObject;
+      place_ = kFeatureMap;
     } else {
       reject_type("object");
     }
@@ -171,7 +171,7 @@ class RankReader final : public RequestReader {
   }
   bool end_object() override {
     if (place_ == kIgnored) return end_ignored();
-    if (place_ == kFeatureObject) {
+    if (place_ == kFeatureMap) {
       place_ = kDoc;
     } else if (place_ == kFields) {
       place_ = of_query_ ? kTop : kDoc;
@@ -199,7 +199,7 @@ class RankReader final : public RequestReader {
       given_.clear();
       place_ = kFeatureList;
     } else if (place_ == kTop && field_ == kIncumbent) {
-      place_ = kIncumbentList;
+      place_ = kIncumbentOrder;
     } else {
       reject_type("array");
     }
@@ -226,8 +226,8 @@ class RankReader final : public RequestReader {
     kDocList,
     kDoc,
     kFeatureList,
-    kFeatureObject,
-    kIncumbentList,
+    kFeatureMap,
+    kIncumbentOrder,
     kFields,
     kVector,
     kIgnored
@@ -259,14 +259,14 @@ class RankReader final : public RequestReader {
         if (limits_.names.empty() || feature_ == limits_.features)
           return fmt::format("{}.{}[{}]", last_doc(), names_.doc[kFeatures], feature_);
         [[fallthrough]];
-      case kFeatureObject:
+      case kFeatureMap:
         return fmt::format("{}.{}.{}", last_doc(), names_.doc[kFeatures], limits_.feature(feature_));
       case kFields:
       case kIgnored:
         return schema_place();
       case kVector:
         return fmt::format("{}[{}]", schema_place(), feature_);
-      case kIncumbentList:
+      case kIncumbentOrder:
         return fmt::format("incumbent[{}]", request_.incumbent.size());
     }
     return "body";
@@ -301,7 +301,7 @@ class RankReader final : public RequestReader {
       request_.groups.push_back(as_group(value));
     } else if (place_ == kFields) {
       set_text(value);
-    } else if (place_ == kIncumbentList) {
+    } else if (place_ == kIncumbentOrder) {
       add_to_incumbent({value, false});
     } else {
       reject_type("string");
@@ -312,14 +312,14 @@ class RankReader final : public RequestReader {
     if (is_ignored()) return true;
     if (place_ == kVector || (place_ == kFields && schema_field_->kind == FeatureKind::kNumber))
       return add_field(given.rounded());
-    if (place_ != kFeatureList && place_ != kFeatureObject) return RequestReader::number_float(given);
+    if (place_ != kFeatureList && place_ != kFeatureMap) return RequestReader::number_float(given);
     return add_feature(given.rounded());
   }
   bool number(double value, std::optional<std::int64_t> whole) override {
     if (is_ignored()) return true;
     switch (place_) {
       case kFeatureList:
-      case kFeatureObject:
+      case kFeatureMap:
         return add_feature(static_cast<float>(value));
       case kVector:
         return add_field(static_cast<float>(value));
@@ -343,7 +343,7 @@ class RankReader final : public RequestReader {
         }
         if (doc_field_ == kGroup && stores()) return set_version(whole);
         break;
-      case kIncumbentList:
+      case kIncumbentOrder:
         if (!whole) break;
         add_to_incumbent({fmt::format("{}", *whole), true});
         return true;
@@ -434,11 +434,14 @@ class RankReader final : public RequestReader {
     constexpr double kDay = 86'400'000.0;
     return static_cast<float>((static_cast<double>(request_.time) - static_cast<double>(time)) / kDay);
   }
-  void start_row() {
-    const std::size_t begin = request_.values.size();
-    if (begin + static_cast<std::size_t>(limits_.features) > limits_.values)
+  void require_room(std::size_t values) const {
+    if (values > limits_.values)
       reject(fmt::format("A request may have at most {} features, all documents together.", limits_.values),
              413);
+  }
+  void start_row() {
+    const std::size_t begin = request_.values.size();
+    require_room(begin + static_cast<std::size_t>(limits_.features));
     request_.values.resize(begin + limits_.features, 0.0F);
     given_.assign(limits_.features, 0);
   }
@@ -448,9 +451,7 @@ class RankReader final : public RequestReader {
     const std::vector<float>& empty = limits_.schema->empty_row(of_query_);
     row_ = of_query_ ? 0 : row.size();
     const std::size_t rows = of_query_ || stores() ? 1 : request_.docs.size();
-    if (rows * std::max(empty.size(), static_cast<std::size_t>(limits_.features)) > limits_.values)
-      reject(fmt::format("A request may have at most {} features, all documents together.", limits_.values),
-             413);
+    require_room(rows * std::max(empty.size(), static_cast<std::size_t>(limits_.features)));
     row.resize(row_);
     row.insert(row.end(), empty.begin(), empty.end());
     given_.assign(empty.size(), 0);
@@ -721,10 +722,10 @@ void parse_rerank_request(std::string_view body, const RequestLimits& limits, Ra
                    "This service has groups, which search responses do not name: send the documents to "
                    "/v1/rank.");
   if (limits.schema && !limits.schema->takes_numbers())
-    throw ApiError(422, "response",
-                   "The schema of this service has more than numbers and counters, which are all that "
-                   "search responses "
-                   "bring: send the documents to /v1/rank.");
+    throw ApiError(
+        422, "response",
+        "The schema of this service has more than numbers and counters, which are all that search "
+        "responses bring: send the documents to /v1/rank.");
   RankReader rank(limits, request, kRerankNames);
   SearchResponseReader reader(limits, rank);
   parse_json_events(body, reader);

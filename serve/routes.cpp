@@ -10,6 +10,7 @@
 #include "core/runtime/log.h"
 #include "core/text/message_text.h"
 #include "serve/http_server.h"
+#include "serve/schema_change.h"
 
 namespace olrank {
 namespace {
@@ -22,39 +23,36 @@ constexpr std::string_view kDocumentPath = "/v1/docs/{id}";
 constexpr std::string_view kSchemaPath = "/v1/schema";
 
 const std::vector<Route>& routes() {
+  using R = Route;
   using S = Service;
   using Body = const std::string&;
   static constexpr std::string_view kBytes = "application/octet-stream";
   static const std::vector<Route> all = {
-      {"POST", "/v1/rank", Route::kComputing, [](S& s, Body b) { return s.rank(b); }, Route::kNeedsBody},
-      {"POST", "/v1/rerank", Route::kComputing, [](S& s, Body b) { return s.rerank(b); },
-       Route::kNeedsBody},
-      {"POST", "/v1/feedback", Route::kWaiting, [](S& s, Body b) { return s.feedback(b); },
-       Route::kNeedsBody},
-      {"PUT", "/v1/docs", Route::kWaiting, [](S& s, Body b) { return s.put_documents(b); },
-       Route::kNeedsBody},
-      {"DELETE", "/v1/docs", Route::kWaiting, [](S& s, Body b) { return s.delete_documents(b); },
-       Route::kNeedsBody},
-      {"GET", kDocumentPath, Route::kWaiting, [](S& s, Body id) { return s.document(id); }},
-      {"DELETE", kDocumentPath, Route::kWaiting, [](S& s, Body id) { return s.delete_document(id); }},
-      {"GET", kSchemaPath, Route::kWaiting, [](S& s, Body) { return s.schema(); }},
-      {"PUT", kSchemaPath, Route::kWaiting, [](S& s, Body b) { return s.put_schema(b, false); },
-       Route::kNeedsBody},
-      {"POST", "/v1/checkpoint", Route::kWaiting, [](S& s, Body) { return s.checkpoint(); }},
-      {"GET", "/v1/overview", Route::kWaiting, [](S& s, Body) { return s.overview(); }},
-      {"GET", "/v1/features", Route::kWaiting, [](S& s, Body) { return s.features(); }},
-      {"GET", "/v1/arms", Route::kWaiting, [](S& s, Body) { return s.arms(); }},
-      {"GET", "/v1/stats", Route::kWaiting, [](S& s, Body) { return s.stats(); }},
-      {"GET", "/v1/model", Route::kComputing, [](S& s, Body) { return s.model(); }, Route::kNoBody, kBytes,
-       true},
-      {"GET", "/v1/snapshot", Route::kWaiting, [](S& s, Body) { return s.snapshot(); }, Route::kNoBody,
-       kBytes, true, [](S& s) { return s.snapshot_tag(); }},
-      {"GET", kMetricsPath, Route::kWaiting, [](S& s, Body) { return s.metrics(); }, Route::kNoBody,
+      {"POST", "/v1/rank", R::kComputing, [](S& s, Body b) { return s.rank(b); }, R::kNeedsBody},
+      {"POST", "/v1/rerank", R::kComputing, [](S& s, Body b) { return s.rerank(b); }, R::kNeedsBody},
+      {"POST", "/v1/feedback", R::kWaiting, [](S& s, Body b) { return s.feedback(b); }, R::kNeedsBody},
+      {"PUT", "/v1/docs", R::kWaiting, [](S& s, Body b) { return s.put_documents(b); }, R::kNeedsBody},
+      {"DELETE", "/v1/docs", R::kWaiting, [](S& s, Body b) { return s.delete_documents(b); },
+       R::kNeedsBody},
+      {"GET", kDocumentPath, R::kWaiting, [](S& s, Body id) { return s.document(id); }},
+      {"DELETE", kDocumentPath, R::kWaiting, [](S& s, Body id) { return s.delete_document(id); }},
+      {"GET", kSchemaPath, R::kWaiting, [](S& s, Body) { return s.schemas().json(); }},
+      {"PUT", kSchemaPath, R::kWaiting, [](S& s, Body b) { return s.schemas().put(b, false); },
+       R::kNeedsBody},
+      {"POST", "/v1/checkpoint", R::kWaiting, [](S& s, Body) { return s.checkpoint(); }},
+      {"GET", "/v1/overview", R::kWaiting, [](S& s, Body) { return s.overview(); }},
+      {"GET", "/v1/features", R::kWaiting, [](S& s, Body) { return s.features(); }},
+      {"GET", "/v1/arms", R::kWaiting, [](S& s, Body) { return s.arms(); }},
+      {"GET", "/v1/stats", R::kWaiting, [](S& s, Body) { return s.stats(); }},
+      {"GET", "/v1/model", R::kComputing, [](S& s, Body) { return s.model(); }, R::kNoBody, kBytes, true},
+      {"GET", "/v1/snapshot", R::kWaiting, [](S& s, Body) { return s.snapshot(); }, R::kNoBody, kBytes,
+       true, [](S& s) { return s.snapshot_tag(); }},
+      {"GET", kMetricsPath, R::kWaiting, [](S& s, Body) { return s.metrics(); }, R::kNoBody,
        "text/plain; version=0.0.4"},
-      {"GET", kReadyPath, Route::kWaiting, [](S& s, Body) { return s.ready(); }},
-      {"GET", kHealthPath, Route::kNothing, [](S&, Body) { return "{\"alive\":true}\n"; }},
-      {"GET", kPagePath, Route::kNothing, [](S& s, Body) { return std::string(s.page().html); },
-       Route::kNoBody, "text/html; charset=utf-8"},
+      {"GET", kReadyPath, R::kWaiting, [](S& s, Body) { return s.ready(); }},
+      {"GET", kHealthPath, R::kNothing, [](S&, Body) { return "{\"alive\":true}\n"; }},
+      {"GET", kPagePath, R::kNothing, [](S& s, Body) { return std::string(s.page().html); }, R::kNoBody,
+       "text/html; charset=utf-8"},
   };
   return all;
 }
@@ -118,6 +116,57 @@ Answer answer_of(const Route& route, const Make& make) {
   }
 }
 
+/// The metrics of all surfaces: each sample with the label of its own, and those of the process once.
+std::string metrics_of(std::span<const Surface> surfaces) {
+  std::vector<std::pair<std::string, std::string>> families;  // headings and samples
+  std::unordered_map<std::string, std::size_t> places;
+  for (const Surface& surface : surfaces) {
+    const auto visit = surface.service->visit();
+    const std::string text = surface.service->metrics();
+    std::size_t place = 0;
+    bool is_new = false;
+    bool is_of_process = false;
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n') + 1);
+      rest.remove_prefix(line.size());
+      constexpr std::string_view kHelp = "# HELP ";
+      if (line.starts_with(kHelp)) {
+        const std::string name(line.substr(kHelp.size(), line.find(' ', kHelp.size()) - kHelp.size()));
+        is_of_process = name.starts_with("process_") || name == "olrank_build_info";
+        const auto [known, is_first] = places.try_emplace(name, families.size());
+        if (is_first) families.emplace_back();
+        place = known->second;
+        is_new = is_first;
+      }
+      auto& [heading, samples] = families[place];
+      const std::size_t end = line.find_first_of("{ ");
+      if (line.starts_with('#')) {
+        if (is_new) heading += line;
+      } else if (!is_of_process) {
+        samples += fmt::format("{}{{surface=\"{}\"{}{}", line.substr(0, end), surface.name,
+                               line[end] == '{' ? "," : "}", line.substr(line[end] == '{' ? end + 1 : end));
+      } else if (is_new) {
+        samples += line;
+      }
+    }
+  }
+  std::string all;
+  for (const auto& [heading, samples] : families) all += heading + samples;
+  return all;
+}
+
+std::string links_to(std::span<const Surface> surfaces) {
+  std::string links;
+  for (const Surface& one : surfaces)
+    links += fmt::format("<li><a href=\"{}{}/\">{}</a>", kSurface.substr(1), one.name, one.name);
+  return fmt::format(
+      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\">"
+      "<meta name=\"color-scheme\" content=\"light "
+      "dark\"><title>olrank</title><h1>Surfaces</h1><ul>{}</ul></html>\n",
+      links);
+}
+
 }  // namespace
 
 const Surface* take_surface(RequestHead& head, std::span<const Surface> surfaces) {
@@ -174,10 +223,10 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
                       const std::string& body) {
   return answer_of(route, [&](Answer& answer) {
     // While health and page are answered at once, a change of the schema waits for the others.
-    const auto visit = route.cost == Route::kNothing ? std::nullopt : service.visit();
+    const auto visit = route.cost == Route::kNothing ? Service::Visit() : service.visit();
     const bool has_id = route.path == kDocumentPath;
     if (route.path == kSchemaPath && route.method == "PUT" && is_dry_run(head)) {
-      answer.body = service.put_schema(body, true);
+      answer.body = service.schemas().put(body, true);
       return;
     }
     if (route.path == kPagePath) answer.policy = service.page().policy;
@@ -192,61 +241,6 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
   });
 }
 
-namespace {
-
-/// The metrics of all surfaces: each sample with the label of its own, and those of the process once.
-std::string metrics_of(std::span<const Surface> surfaces) {
-  std::vector<std::pair<std::string, std::string>> families;  // headings and samples
-  std::unordered_map<std::string, std::size_t> places;
-  for (const Surface& surface : surfaces) {
-    const auto visit = surface.service->visit();
-    const std::string text = surface.service->metrics();
-    std::size_t place = 0;
-    bool is_new = false;
-    bool is_of_process = false;
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::string_view line = rest.substr(0, rest.find('\n') + 1);
-      rest.remove_prefix(line.size());
-      constexpr std::string_view kHelp = "# HELP ";
-      if (line.starts_with(kHelp)) {
-        const std::string name(line.substr(kHelp.size(), line.find(' ', kHelp.size()) - kHelp.size()));
-        is_of_process = name.starts_with("process_") || name == "olrank_build_info";
-        const auto [known, is_first] = places.try_emplace(name, families.size());
-        if (is_first) families.emplace_back();
-        place = known->second;
-        is_new = is_first;
-      }
-      auto& [heading, samples] = families[place];
-      const std::size_t end = line.find_first_of("{ ");
-      if (line.starts_with('#')) {
-        if (is_new) heading += line;
-      } else if (!is_of_process) {
-        samples += fmt::format("{}{{surface=\"{}\"{}{}", line.substr(0, end), surface.name,
-                               line[end] == '{' ? "," : "}", line.substr(line[end] == '{' ? end + 1 : end));
-      } else if (is_new) {
-        samples += line;
-      }
-    }
-  }
-  std::string all;
-  for (const auto& [heading, samples] : families) all += heading + samples;
-  return all;
-}
-
-std::string links_to(std::span<const Surface> surfaces) {
-  std::string links;
-  for (const Surface& one : surfaces)
-    links += fmt::format("<li><a href=\"{}{}/\">{}</a>", kSurface.substr(1), one.name, one.name);
-  return fmt::format(
-      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\">"
-      "<meta name=\"color-scheme\" content=\"light "
-      "dark\"><title>olrank</title><h1>Surfaces</h1><ul>{}</ul></html>\n",
-      links);
-}
-
-}  // namespace
-
 Answer answer_for_all(const Route& route, std::span<const Surface> surfaces, bool names_them) {
   return answer_of(route, [&](Answer& answer) {
     if (route.path == kPagePath) {
@@ -256,7 +250,7 @@ Answer answer_for_all(const Route& route, std::span<const Surface> surfaces, boo
       answer.body = metrics_of(surfaces);
     } else {
       for (const Surface& one : surfaces) {
-        const auto visit = route.cost == Route::kNothing ? std::nullopt : one.service->visit();
+        const auto visit = route.cost == Route::kNothing ? Service::Visit() : one.service->visit();
         answer.body = route.answer(*one.service, "");  // each is alive, or ready
       }
     }

@@ -55,8 +55,7 @@ HitOrigins parse_hit_origins(const std::vector<std::string>& origins,
         (!is_matched && place != "_score" && !is_path("_source.") && !is_path("fields.")))
       throw_error<InvalidArgument>(
           "--feature-names {}: '{}' is no place of a number in a hit: choose _score, _source.PATH, "
-          "fields.PATH or "
-          "matched:NAME.",
+          "fields.PATH or matched:NAME.",
           origin, place);
     const std::int64_t feature = names.at(origin.substr(0, equals));
     if (!result.places.emplace(place, feature).second)
@@ -247,14 +246,6 @@ void SearchResponseReader::end_hit() {
   rank_.end_object();
 }
 
-std::string SearchResponseReader::hit_place() const {
-  return fmt::format("response.hits.hits[{}]", hits_);
-}
-
-std::string SearchResponseReader::log_place() const {
-  return fmt::format("response.hits.hits[{}].{}[0].{}", hits_, kFeatures, excerpt(log_));
-}
-
 std::string SearchResponseReader::field() const {
   switch (place_) {
     case kBody:
@@ -263,14 +254,14 @@ std::string SearchResponseReader::field() const {
     case kResponse:
       return "response" + (wanted_ ? ".hits" : std::string());
     case kHits:
+      return "response.hits.hits";
     case kHitList:
-      return place_ == kHits ? "response.hits.hits" : fmt::format("response.hits.hits[{}]", hits_);
     case kHit:
       return hit_place();
     case kFields:
     case kLogs:
     case kLog:
-      return fmt::format("response.hits.hits[{}].{}", hits_, kFeatures);
+      return fmt::format("{}.{}", hit_place(), kFeatures);
     case kLogged:
       return log_place();
     case kFeature:

@@ -144,8 +144,10 @@ class SearchResponseReader final : public RequestReader {
   /// The hit has a number at the current path, or a matched query.
   void take(const std::string& place, double value);
   void end_hit();
-  std::string log_place() const;
-  std::string hit_place() const;
+  std::string hit_place() const { return fmt::format("response.hits.hits[{}]", hits_); }
+  std::string log_place() const {
+    return fmt::format("{}.{}[0].{}", hit_place(), kFeatures, excerpt(log_));
+  }
 
   const RequestLimits& limits_;
   RequestReader& rank_;

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <numeric>
 #include <span>
+#include <thread>
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
@@ -18,7 +19,7 @@
 #include "core/online/online_ranker.h"
 #include "core/random/rng_stream.h"
 #include "core/version.h"
-#include "models/baselines/dueling_bandit.h"
+#include "models/baselines/baselines.h"
 #include "serve/api_error.h"
 #include "serve/open_lists.h"
 #include "serve/schema_change.h"
@@ -66,10 +67,8 @@ void append_probabilities(std::string& out, const Ranking& ranking, std::int64_t
   if (ranking.probabilities.empty()) return;
   out += ",\"probability\":[";
   for (std::int64_t a = 0; a < shown; ++a) {
-    out += a > 0 ? ",[" : "[";
-    for (std::int64_t b = 0; b < shown; ++b)
-      out += fmt::format("{}{:.4f}", b > 0 ? "," : "", ranking.probabilities[a * shown + b]);
-    out += ']';
+    const auto row = std::span(ranking.probabilities).subspan(a * shown, shown);
+    out += fmt::format("{}[{:.4f}]", a > 0 ? "," : "", fmt::join(row, ","));
   }
   out += ']';
 }
@@ -148,7 +147,7 @@ std::string published_model(const RankerSource::Model& model, ModelMetadata abou
   return model_bytes(model.tensors, about);
 }
 
-Service::Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner)
+Service::Service(Parts parts, ImpressionStore& lists, const FeedbackLog& log, RankerSource& learner)
     : parts_(std::move(parts)),
       page_(parts_.page),
       lists_(lists),
@@ -377,7 +376,7 @@ std::string Service::ranked(std::string_view path,
     task.fair = &fair;
     published = make_list(task, workspace);
     // Only what will be shown counts: it may find no room in memory.
-    impression = open_impression(record_of(workspace, shown, published->round), shown);
+    impression = lists_.open(record_of(workspace, shown, published->round), shown);
     const auto list = std::span<const std::int32_t>(workspace.ranking.list).first(shown);
     const double unfairness = turn.show(request.groups, list);
     more = fmt::format(",\"unfairness\":{},\"fair\":{}", unfairness,
@@ -388,18 +387,12 @@ std::string Service::ranked(std::string_view path,
       choose_arm(*published->arms, list_number, shown, workspace);
       more = fmt::format(",\"arm\":\"{}\"", workspace.arm);
     }
-    impression = open_impression(record_of(workspace, shown, published->round), shown);
+    impression = lists_.open(record_of(workspace, shown, published->round), shown);
   }
   if (const auto& certainty = workspace.ranking.certainty)
     counters_.count_certainty(certainty->certain_pairs, certainty->shown_pairs);
-  RecentLists::List list{impression,
-                         request.query,
-                         {},
-                         shown,
-                         published->round,
-                         workspace.ranking.certainty,
-                         {},
-                         RecentLists::Clock::now()};
+  RecentLists::List list{impression, request.query, {}, shown, published->round};
+  list.certainty = workspace.ranking.certainty;
   for (std::int64_t rank = 0; rank < std::min<std::int64_t>(shown, RecentLists::kDocs); ++rank)
     list.docs.push_back(request.docs[workspace.ranking.list[rank]]);
   recent_.add(std::move(list));
@@ -408,30 +401,13 @@ std::string Service::ranked(std::string_view path,
   return rank_answer(impression, published->round, request, workspace.ranking, shown, more);
 }
 
-std::string Service::open_impression(FeedbackRecord record, std::int64_t shown) {
-  return lists_ != nullptr ? lists_->open(std::move(record), shown) : std::string();
-}
-
-ImpressionStore::Counts Service::impression_counts() const {
-  return lists_ != nullptr ? lists_->counts() : ImpressionStore::Counts();
-}
-
 void Service::close_windows() {
-  if (lists_ == nullptr) return;
-  for (const ImpressionStore::Closed& list : lists_->close_due()) count_clicks(list.arm, list.clicks);
+  for (const ImpressionStore::Closed& list : lists_.close_due()) count_clicks(list.arm, list.clicks);
 }
 
 void Service::count_clicks(std::string_view arm, std::span<const std::uint8_t> clicks) {
   counters_.count_clicks(clicks);
   curve_.count(arm, clicks);
-}
-
-void Service::keep_windows() {
-  if (lists_ != nullptr) lists_->keep_open();
-}
-
-std::string Service::fairness_json() const {
-  return balance_ ? balance_->json() : "null";
 }
 
 std::string Service::feedback(std::string_view body) {
@@ -440,7 +416,7 @@ std::string Service::feedback(std::string_view body) {
   if (const auto why = failure()) throw ApiError(503, "", *why);
   ImpressionStore::Outcome outcome;
   try {
-    outcome = lists_->add(request.impression, request.clicks, request.events);
+    outcome = lists_.add(request.impression, request.clicks, request.events);
   } catch (const ApiError&) {
     throw;
   } catch (const Error& error) {
@@ -491,43 +467,15 @@ SchemaChange& Service::schemas() const {
       "or begin another prefix with --import-log.");
 }
 
-std::string Service::schema() const {
-  return schemas().json();
-}
-
-std::string Service::put_schema(std::string_view body, bool dry_run) {
-  return schemas().put(std::string(body), dry_run);
-}
-
-Service::Visit::Visit(Service& service) : service_(&service) {
-  std::unique_lock lock(service.visits_mutex_);
-  service.visits_changed_.wait(lock, [&service] { return !service.is_changing_; });
-  ++service.visits_;
-}
-
-void Service::leave() {
-  const std::lock_guard lock(visits_mutex_);
-  if (--visits_ == 0 && is_changing_) visits_changed_.notify_all();
-}
-
 bool Service::between_requests(std::chrono::milliseconds most, const std::function<void()>& work) {
-  std::unique_lock lock(visits_mutex_);
-  is_changing_ = true;
-  const auto open = [this] {
-    is_changing_ = false;
-    visits_changed_.notify_all();
-  };
-  if (!visits_changed_.wait_for(lock, most, [this] { return visits_ == 0; })) {
-    open();
-    return false;
+  const std::lock_guard gate(gate_);
+  const auto until = std::chrono::steady_clock::now() + most;
+  std::unique_lock alone(visits_, std::defer_lock);
+  while (!alone.try_lock()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  try {
-    work();
-  } catch (...) {
-    open();
-    throw;
-  }
-  open();
+  work();
   return true;
 }
 

@@ -2,15 +2,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/data/normaliser.h"
@@ -62,8 +61,8 @@ class Service {
     DocumentStore* documents = nullptr;  // null: this process stores none
     SchemaChange* schemas = nullptr;     // null: the schema of this process cannot change
   };
-  /// All three must outlive the service. A service that only ranks has no store.
-  Service(Parts parts, ImpressionStore* lists, const FeedbackLog& log, RankerSource& learner);
+  /// All three must outlive the service. One that only ranks has a store that keeps nothing.
+  Service(Parts parts, ImpressionStore& lists, const FeedbackLog& log, RankerSource& learner);
 
   std::string rank(std::string_view body) { return ranked("/v1/rank", parse_rank_request, body); }
   std::string rerank(std::string_view body) { return ranked("/v1/rerank", parse_rerank_request, body); }
@@ -74,9 +73,8 @@ class Service {
   std::string delete_document(const std::string& id);
   std::string document(const std::string& id) const;
   std::string checkpoint();
-  /// Returns what requests send, and the change of it that is under way.
-  std::string schema() const;
-  std::string put_schema(std::string_view body, bool dry_run);
+  /// What requests send, and its changes. Throws ApiError 404 for a process whose schema cannot change.
+  SchemaChange& schemas() const;
   std::string stats();
   /// The status page shows this. Unlike the stats it never waits for the learner.
   std::string overview() const;
@@ -93,25 +91,17 @@ class Service {
   /// Logs the lists whose window has closed. Does nothing without a window.
   void close_windows();
   /// Keeps the lists whose window is open for the next start.
-  void keep_windows();
+  void keep_windows() { lists_.keep_open(); }
   std::string metrics() const;
   /// Throws ApiError 503 until the feedback logged by earlier runs is learned, and after learning failed.
   std::string ready() const;
 
-  /// While it lives, a request has the service as it is.
-  class Visit {
-   public:
-    explicit Visit(Service& service);
-    ~Visit() {
-      if (service_ != nullptr) service_->leave();
-    }
-    Visit(Visit&& other) noexcept : service_(std::exchange(other.service_, nullptr)) {}
-    Visit& operator=(Visit&&) = delete;
-
-   private:
-    Service* service_;
-  };
-  std::optional<Visit> visit() { return Visit(*this); }
+  /// While it lives, a request has the service as it is. The thread that began it ends it.
+  using Visit = std::shared_lock<std::shared_mutex>;
+  Visit visit() {
+    const std::lock_guard gate(gate_);
+    return Visit(visits_);
+  }
   /// Does `work` between two requests, of which none runs meanwhile: it may call change(). Returns false
   /// and does nothing if a request takes longer than `most`.
   bool between_requests(std::chrono::milliseconds most, const std::function<void()>& work);
@@ -154,25 +144,20 @@ class Service {
   void choose_arm(const ArmReport& report, std::uint32_t list, std::int64_t shown,
                   Workspace& workspace) const;
   std::vector<std::int32_t> list_of(std::string_view arm, Workspace& workspace) const;
-  std::string open_impression(FeedbackRecord record, std::int64_t shown);
-  ImpressionStore::Counts impression_counts() const;
   /// The latest ranker; throws ApiError 503 before there is one.
   std::shared_ptr<const PublishedRanker> required_ranker() const;
   void require_duty(std::string_view path) const;
-  SchemaChange& schemas() const;
-  void leave();
   DocumentStore& documents() const;
   /// Has versions and given numbers in place of inputs.
   void add_versions(const Workspace& workspace, std::int64_t kept, std::int64_t named,
                     FeedbackRecord& record) const;
-  std::string fairness_json() const;
   void count_clicks(std::string_view arm, std::span<const std::uint8_t> clicks);
   /// Why nothing more is learned; nothing while it is.
   std::optional<std::string> failure() const;
 
   Parts parts_;
   const ServicePage page_;  // read without a visit
-  ImpressionStore* lists_;
+  ImpressionStore& lists_;
   const FeedbackLog& log_;
   RankerSource* learner_;
   std::optional<ExposureBalance> balance_;
@@ -192,10 +177,8 @@ class Service {
   std::atomic<std::uint64_t> accepted_{0};
   std::atomic<std::uint64_t> duplicates_{0};
 
-  std::mutex visits_mutex_;
-  std::condition_variable visits_changed_;
-  std::int64_t visits_ = 0;
-  bool is_changing_ = false;
+  std::mutex gate_;  // passed by a visit that begins, and held by between_requests()
+  std::shared_mutex visits_;
   std::uint64_t changes_ = 0;  // of the schema
 
   std::mutex snapshot_mutex_;

@@ -12,8 +12,8 @@ namespace olrank {
 namespace {
 
 /// JSON has no NaN or infinity.
-std::string json_number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "null";
+std::string json_number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "null";
 }
 
 std::string text_or_null(const std::optional<std::string>& text) {
@@ -30,22 +30,23 @@ std::string Service::stats() {
     throw ApiError(503, "", error.what());
   }
   const auto published = learner_->latest();
-  const ImpressionStore::Counts impressions = impression_counts();
+  const ImpressionStore::Counts impressions = lists_.counts();
   std::string out = fmt::format(
       "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},"
       "\"dropped_impressions\":{},\"impression_bytes\":{},\"impression_bytes_limit\":{},"
       "\"feedback_accepted\":{},\"late_events\":{},\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},"
-      "\"rounds\":{},"
-      "\"skipped_rounds\":{},\"pairs\":{},\"certain_share\":{},\"fingerprint\":{},\"figures\":{{",
+      "\"rounds\":{},\"skipped_rounds\":{},\"pairs\":{},\"certain_share\":{},\"fingerprint\":{},"
+      "\"figures\":{{",
       version(), parts_.normaliser.features, impressions.opened, impressions.open, impressions.dropped,
       impressions.bytes, impressions.byte_limit, accepted_.load(), impressions.late, duplicates_.load(),
-      log_.rounds(), log_.bytes(), state.round, state.skipped, state.pairs, counters_.certain_share(),
+      log_.rounds(), log_.bytes(), state.round, state.skipped, state.pairs,
+      counters_.certain_share().value_or(0.0),
       state.fingerprint == Fingerprint() ? "null" : fmt::format("\"{}\"", state.fingerprint.hex()));
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
     out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
                        json_number(published->figures[i].value));
   }
-  out += "},\"fairness\":" + fairness_json();
+  out += "},\"fairness\":" + (balance_ ? balance_->json() : "null");
   if (parts_.documents != nullptr) {
     const DocumentStore::Counts stored = parts_.documents->counts();
     out += fmt::format(
@@ -58,7 +59,7 @@ std::string Service::stats() {
 
 std::string Service::overview() const {
   const auto published = learner_->latest();
-  const ImpressionStore::Counts impressions = impression_counts();
+  const ImpressionStore::Counts impressions = lists_.counts();
   std::string out = fmt::format(
       "{{\"version\":{},\"ranker\":{},\"features\":{},\"uptime_seconds\":{:.1f},\"rounds\":{},"
       "\"log_rounds\":{},\"skipped_rounds\":{},\"pairs\":{},\"impressions\":{},\"open_impressions\":{},"
@@ -67,10 +68,9 @@ std::string Service::overview() const {
       json_string(version()), json_string(parts_.kind), parts_.normaliser.features,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(), published->round,
       log_.rounds(), published->skipped, published->pairs, impressions.opened, impressions.open,
-      accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
-      log_.is_failing(), log_.is_away(),
-      learner_->model_age() ? json_number(*learner_->model_age()) : "null", text_or_null(failure()));
-  out += ",\"fairness\":" + fairness_json();
+      accepted_.load(), json_number(counters_.certain_share()), log_.is_failing(), log_.is_away(),
+      json_number(learner_->model_age()), text_or_null(failure()));
+  out += ",\"fairness\":" + (balance_ ? balance_->json() : "null");
   out += ",\"clicks\":" + counters_.clicks_json();
   out += ",\"arms\":" + (published->arms ? published->arms->json() : "null");
   out += ",\"latencies\":[";
@@ -119,7 +119,7 @@ std::string Service::features() {
 
 std::string Service::metrics() const {
   const auto published = learner_->latest();
-  const ImpressionStore::Counts lists = impression_counts();
+  const ImpressionStore::Counts lists = lists_.counts();
   std::string text = counters_.text();
   const auto counter = [&](std::string_view name, auto value, std::string_view help) {
     text += metric_text(fmt::format("olrank_{}_total", name), "counter", help, static_cast<double>(value));
@@ -153,7 +153,7 @@ std::string Service::metrics() const {
   }
   if (parts_.requests.counters != nullptr)
     gauge("counter_bytes", parts_.requests.counters->bytes(), "Memory of the counters of the schema.");
-  gauge("certain_share", counters_.certain_share(),
+  gauge("certain_share", counters_.certain_share().value_or(0.0),
         "Share of shown pairs whose order was certain, since the service started.");
   if (balance_) text += balance_->metrics();
   if (published->arms) text += published->arms->metrics();

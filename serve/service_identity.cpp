@@ -27,6 +27,35 @@ void add_differences(const Schema& schema, const void* stored, const void* reque
   }
 }
 
+constexpr std::array<std::string_view, 3> kServiceKeys = {"beta", "epsilon", "examination"};
+/// They are part of the state's settings.
+constexpr std::int64_t kMostRanks = 1000;
+
+/// The rank's discount in DCG: how likely people look at it, as a share of the first rank.
+std::vector<double> default_examination(std::int64_t ranks) {
+  std::vector<double> examination;
+  for (std::int64_t rank = 1; rank <= ranks; ++rank)
+    examination.push_back(1.0 / std::log2(1.0 + static_cast<double>(rank)));
+  return examination;
+}
+
+void refuse_settings_of_data(const GroupSettings& groups) {
+  const GroupSettings defaults;
+  for (const Setting& setting : GroupSettings::schema().settings) {
+    if (setting.key == "exposure" || is_service_group_setting(setting)) continue;
+    if (to_toml(setting.read(&groups)) == to_toml(setting.read(&defaults))) continue;
+    throw_error<InvalidArgument>(
+        "--groups {0}: A service gets each document's group with the request, so '{0}' has no meaning: "
+        "remove it.",
+        setting.key);
+  }
+  if (groups.exposure == ExposureKind::kExamined) {
+    throw InvalidArgument(
+        "--groups exposure: A service does not see which documents its users examine, so it counts "
+        "exposure by position: remove exposure=examined.");
+  }
+}
+
 }  // namespace
 
 const Schema& ServiceIdentity::schema() {
@@ -133,39 +162,6 @@ bool learn_alike(std::string_view one, std::string_view other, const std::string
     return false;
   }
 }
-
-namespace {
-
-constexpr std::array<std::string_view, 3> kServiceKeys = {"beta", "epsilon", "examination"};
-/// They are part of the state's settings.
-constexpr std::int64_t kMostRanks = 1000;
-
-/// The rank's discount in DCG: how likely people look at it, as a share of the first rank.
-std::vector<double> default_examination(std::int64_t ranks) {
-  std::vector<double> examination;
-  for (std::int64_t rank = 1; rank <= ranks; ++rank)
-    examination.push_back(1.0 / std::log2(1.0 + static_cast<double>(rank)));
-  return examination;
-}
-
-void refuse_settings_of_data(const GroupSettings& groups) {
-  const GroupSettings defaults;
-  for (const Setting& setting : GroupSettings::schema().settings) {
-    if (setting.key == "exposure" || is_service_group_setting(setting)) continue;
-    if (to_toml(setting.read(&groups)) == to_toml(setting.read(&defaults))) continue;
-    throw_error<InvalidArgument>(
-        "--groups {0}: A service gets each document's group with the request, so '{0}' has no meaning: "
-        "remove it.",
-        setting.key);
-  }
-  if (groups.exposure == ExposureKind::kExamined) {
-    throw InvalidArgument(
-        "--groups exposure: A service does not see which documents its users examine, so it counts "
-        "exposure by position: remove exposure=examined.");
-  }
-}
-
-}  // namespace
 
 bool is_service_group_setting(const Setting& setting) {
   return std::find(kServiceKeys.begin(), kServiceKeys.end(), setting.key) != kServiceKeys.end();

@@ -138,7 +138,7 @@ Service::Parts service_parts(const ServiceOptions& options, const ServiceIdentit
   parts.requests.cutoff = identity.cutoff;
   // As many as a body can list: two bytes each.
   parts.requests.values = options.http.body_bytes / 2;
-  parts.requests.incumbent = arms.plan && arms.plan->needs_incumbent();
+  parts.requests.incumbent = arms.plan && arms.plan->has(ArmPlan::kIncumbent);
   parts.requests.window = options.window_seconds > 0;
   parts.requests.normalise_query = identity.normalise_query;
   parts.start = random_start_id();
@@ -188,8 +188,8 @@ RedisLists::Settings redis_lists(const ServiceOptions& options) {
 
 ResolvedArms arms_of(const SharedSettings& settings, const ServiceIdentity& identity,
                      const std::string& place) {
-  std::optional<ArmPlan> plan;
-  if (!settings.arms.empty()) plan = ArmPlan::parse_toml_text(settings.arms, place);
+  const auto plan =
+      settings.arms.empty() ? std::nullopt : std::optional(ArmPlan::parse_toml_text(settings.arms, place));
   return stored_arms(plan, settings.arm_models, identity, place);
 }
 
@@ -389,7 +389,7 @@ class LearnerProcess {
     }
     const FeedbackLog* log = &*log_;
     if (stream_) log = &*stream_;
-    return service_.emplace(std::move(parts), lists_.get(), *log, *learner_);
+    return service_.emplace(std::move(parts), *lists_, *log, *learner_);
   }
   Serving serving() {
     return {[this] {
@@ -674,7 +674,7 @@ class LearnerProcess {
 };
 
 /// Ranks with a model that comes from elsewhere.
-void run_replica(Service::Parts parts, const ServiceOptions& options, ImpressionStore* lists,
+void run_replica(Service::Parts parts, const ServiceOptions& options, ImpressionStore& lists,
                  const FeedbackLog& log, ModelFollower& follower, Listener& listener) {
   DocumentStore* documents = parts.documents;
   Service service(std::move(parts), lists, log, follower);
@@ -716,7 +716,7 @@ void replicate(ServiceOptions options, Listener& listener) {
   parts.requests.counters = counters.get();
   parts.documents = &documents;
   RedisLists lists(stream, redis_lists(options), parts.start);
-  run_replica(std::move(parts), options, &lists, stream, follower, listener);
+  run_replica(std::move(parts), options, lists, stream, follower, listener);
 }
 
 /// A followed service sends these.
@@ -727,10 +727,8 @@ struct Followed {
 };
 Followed parse_followed(std::string bytes, const std::string& origin) {
   StateReader state(std::move(bytes), origin, "follow a service of this version");
-  Followed followed;
-  followed.identity = state.get_text("follow.identity");
-  followed.model = state.get_text("follow.model");
-  followed.snapshot = state.get_text("follow.snapshot");
+  Followed followed{state.get_text("follow.identity"), state.get_text("follow.model"),
+                    state.get_text("follow.snapshot")};
   state.require_end();
   return followed;
 }
@@ -770,7 +768,8 @@ void follow(const ServiceOptions& options, Listener& listener) {
   Service::Parts parts = service_parts(options, resolved.identity, {}, first.model);
   parts.duty = Service::Duty::kFollower;
   parts.requests.counters = counters.get();
-  run_replica(std::move(parts), options, nullptr, FeedbackLog(), follower, listener);
+  NoLists none;
+  run_replica(std::move(parts), options, none, FeedbackLog(), follower, listener);
 }
 
 /// Refuses an access log that cannot be opened before anything else. Where it is a file, SIGHUP opens it

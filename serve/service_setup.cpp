@@ -40,13 +40,6 @@
 namespace olrank {
 namespace {
 
-const std::string* metadata_of(const LoadedModel& model, std::string_view key) {
-  for (const auto& [known, text] : model.metadata) {
-    if (known == key) return &text;
-  }
-  return nullptr;
-}
-
 Normalisation parse_normalisation(const std::string& text) {
   return parse_choice<Normalisation>("--normalise", text);
 }
@@ -67,7 +60,8 @@ FittedNormaliser unfitted_normaliser(const std::string& text, std::int64_t featu
 }
 
 FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel& model) {
-  if (metadata_of(model, "normalisation") == nullptr)
+  if (std::none_of(model.metadata.begin(), model.metadata.end(),
+                   [](const auto& entry) { return entry.first == "normalisation"; }))
     return unfitted_normaliser(request.normalise, model.normaliser.features);
   if (!request.normalise.empty() && parse_normalisation(request.normalise) != model.normaliser.kind) {
     throw_error<InvalidArgument>("--normalise {} contradicts the model, which was trained with {}.",
@@ -646,19 +640,15 @@ std::string stopped_service_file(const std::filesystem::path& state, bool with_m
   const ResolvedService resolved = resolve_service(folder, {});
   FileLog log(folder.log(), 1, false, FileLog::Access::kRead);
   const DocumentVersions documents(state / DocumentVersions::kFile);
-  Learner learner(make_service_ranker(resolved, available_memory()), log,
-                  {folder.checkpoint(),
-                   print_identity(*identity),
-                   1,
-                   parse_normaliser(identity->normalisation, folder.identity_file().string()).inputs(),
-                   false,
-                   identity->exposure(),
-                   {},
-                   named_inputs(*identity),
-                   false,
-                   true,
-                   &documents,
-                   schema_of(*identity)});
+  Learner learner(
+      make_service_ranker(resolved, available_memory()), log,
+      {.checkpoint = folder.checkpoint(),
+       .identity = print_identity(*identity),
+       .inputs = parse_normaliser(identity->normalisation, folder.identity_file().string()).inputs(),
+       .exposure = identity->exposure(),
+       .names = named_inputs(*identity),
+       .documents = &documents,
+       .schema = schema_of(*identity)});
   if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
     log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
   learner.learn_all();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/interface.h"
 #include "core/io/fingerprint.h"
 #include "core/online/online_ranker.h"
@@ -60,7 +61,9 @@ class RankerSource : public Interface {
   };
   virtual State state() = 0;
   /// Throws an Error where there is no learner in this process.
-  virtual State write_checkpoint() = 0;
+  virtual State write_checkpoint() {
+    throw Error("This process has no learner: ask the learner for a checkpoint.");
+  }
   struct Snapshot {
     std::uint64_t round = 0;
     std::string bytes{};

@@ -57,169 +57,6 @@ bool is_own_name(const std::string& name) {
   return false;
 }
 
-}  // namespace
-
-StateFolder::StateFolder(const fs::path& path, Use use) : path_(path) {
-  try {
-    if (use == Use::kReading) {
-      lock_to_read();
-      return;
-    }
-    make_folders();
-    // The previous holder may have removed the lock file between our open() and flock().
-    do {
-      if (lock_ >= 0) ::close(std::exchange(lock_, -1));
-      lock();
-    } while (!(owns_lock_ = names_open_file(lock_file(), lock_)));
-    write_lock(lock_, fmt::format("{}", ::getpid()));
-    refuse_special_files();
-  } catch (...) {
-    undo();
-    throw;
-  }
-}
-
-/// A copy of a folder may lack the lock.
-void StateFolder::lock_to_read() {
-  if (!fs::is_directory(path_)) throw IoError("read", path_.string(), fs::exists(path_) ? ENOTDIR : ENOENT);
-  refuse_special_files();
-  lock_ = open_own_file(lock_file(), O_RDONLY);
-  if (lock_ < 0 || ::flock(lock_, LOCK_SH | LOCK_NB) == 0) return;
-  throw_error<IoError>(
-      "{}: The state folder is in use by process {}. Get the model from that service, for example with "
-      "'curl -o model.safetensors http://127.0.0.1:8080/v1/model', and export the file; or stop the "
-      "service first.",
-      path_.string(), MappedMemory::of_descriptor(lock_, lock_file()).text().substr(0, 32));
-}
-
-void StateFolder::refuse_special_files() const {
-  for (const fs::path& file : {identity_file(), model(), log(), checkpoint(), arms_file()}) {
-    if (const int descriptor = open_own_file(file, O_RDONLY); descriptor >= 0) ::close(descriptor);
-  }
-}
-
-/// Its parents get the usual mode.
-void StateFolder::make_folders() {
-  std::error_code failed;
-  const fs::path whole = fs::absolute(path_ / "").parent_path();
-  std::vector<fs::path> missing;
-  for (fs::path folder = whole; !fs::exists(folder, failed) && !failed && folder.has_relative_path();
-       folder = folder.parent_path())
-    missing.push_back(folder);
-  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
-    if (::mkdir(folder->c_str(), *folder == whole ? 0700 : 0777) == 0) created_.push_back(*folder);
-  }
-  make_folder(path_);  // reports any error
-}
-
-void StateFolder::lock() {
-  for (lock_ = -1; lock_ < 0;) {
-    lock_ = open_own_file(lock_file(), O_RDWR);
-    created_lock_ = lock_ < 0;
-    if (lock_ < 0) lock_ = open_own_file(lock_file(), O_RDWR | O_CREAT | O_EXCL);
-  }
-  holder_before_ = MappedMemory::of_descriptor(lock_, lock_file()).text().substr(0, 32);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    created_lock_ = false;  // another process was faster
-    throw_error<IoError>("{}: The state folder is in use by {}. Stop it or choose another folder.",
-                         path_.string(),
-                         holder_before_.empty() ? "another process" : "process " + holder_before_);
-  }
-}
-
-/// Leaves the folder as it was.
-void StateFolder::undo() {
-  if (lock_ >= 0 && owns_lock_) {
-    if (created_lock_) {
-      ::unlink(lock_file().c_str());
-    } else {
-      write_lock(lock_, holder_before_);
-    }
-  }
-  if (lock_ >= 0) ::close(lock_);
-  for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder)
-    ::rmdir(folder->c_str());  // if empty
-}
-
-StateFolder::~StateFolder() {
-  if (accepted_) {
-    ::close(lock_);
-  } else {
-    undo();
-  }
-}
-
-void StateFolder::accept() {
-  accepted_ = true;
-  restrict_to_owner();
-}
-
-/// Earlier versions left modes to the umask. A folder with other files in it is somebody's own and keeps
-/// its mode.
-void StateFolder::restrict_to_owner() const {
-  bool only_own = true;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(path_, failed)) {
-    const std::string name = entry.path().filename().string();
-    if (!is_own_name(name)) {
-      only_own = false;
-    } else if (is_temporary(name)) {
-      fs::remove(entry.path(), failed);
-    } else if (const int file =
-                   ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-               file >= 0) {
-      ::fchmod(file, 0600);
-      ::close(file);
-    }
-  }
-  if (only_own) ::chmod(path_.c_str(), 0700);
-}
-
-std::optional<ServiceIdentity> StateFolder::identity() const {
-  const auto text = read_own_file(identity_file());
-  if (!text) return std::nullopt;
-  return parse_identity(*text, identity_file().string());
-}
-
-std::filesystem::path StateFolder::arm_model(std::string_view name) const {
-  return path_ / fmt::format("arm-{}.safetensors", name);
-}
-
-std::optional<ArmPlan> StateFolder::arms() const {
-  const auto text = read_own_file(arms_file());
-  if (!text) return std::nullopt;
-  return ArmPlan::parse_toml_text(*text, arms_file().string());
-}
-
-void StateFolder::set_arms(const std::optional<ArmPlan>& plan, std::span<const std::string> models) const {
-  if (!plan) {
-    fs::remove(arms_file());
-    return;
-  }
-  const std::vector<std::string> names = plan->model_names();
-  for (std::size_t arm = 0; arm < models.size(); ++arm)
-    write_file_atomically(arm_model(names[arm]), models[arm]);
-  write_file_atomically(arms_file(), plan->toml_text());
-}
-
-void StateFolder::begin(const ServiceIdentity& identity, const std::string& model) const {
-  if (!model.empty()) write_file_atomically(this->model(), model);
-  write_file_atomically(identity_file(), print_identity(identity));
-}
-
-void StateFolder::require_lock() const {
-  if (names_open_file(lock_file(), lock_)) return;
-  throw StateLost(
-      fmt::format("{}: The lock was removed or replaced while the service ran, so that another process may "
-                  "use the folder. "
-                  "The service stops and writes nothing more. Acknowledged feedback is in the log; make "
-                  "sure that no other "
-                  "service uses the folder, then start again.",
-                  lock_file().string()));
-}
-
-namespace {
-
 /// Where the last whole line of a copy ends; nothing if the original has another one there.
 std::optional<std::int64_t> common_end(const LogText& source, const LogText& copy) {
   const std::int64_t end = copy.end_of_lines();
@@ -326,6 +163,159 @@ bool fits(const std::string& checkpoint, const std::string& settings) {
 }
 
 }  // namespace
+
+StateFolder::StateFolder(const fs::path& path, Use use) : path_(path) {
+  try {
+    if (use == Use::kReading) {
+      lock_to_read();
+      return;
+    }
+    make_folders();
+    // The previous holder may have removed the lock file between our open() and flock().
+    do {
+      if (lock_ >= 0) ::close(std::exchange(lock_, -1));
+      lock();
+    } while (!(owns_lock_ = names_open_file(lock_file(), lock_)));
+    write_lock(lock_, fmt::format("{}", ::getpid()));
+    refuse_special_files();
+  } catch (...) {
+    undo();
+    throw;
+  }
+}
+
+/// A copy of a folder may lack the lock.
+void StateFolder::lock_to_read() {
+  if (!fs::is_directory(path_)) throw IoError("read", path_.string(), fs::exists(path_) ? ENOTDIR : ENOENT);
+  refuse_special_files();
+  lock_ = open_own_file(lock_file(), O_RDONLY);
+  if (lock_ < 0 || ::flock(lock_, LOCK_SH | LOCK_NB) == 0) return;
+  throw_error<IoError>(
+      "{}: The state folder is in use by process {}. Get the model from that service, for example with "
+      "'curl -o model.safetensors http://127.0.0.1:8080/v1/model', and export the file; or stop the "
+      "service first.",
+      path_.string(), MappedMemory::of_descriptor(lock_, lock_file()).text().substr(0, 32));
+}
+
+void StateFolder::refuse_special_files() const {
+  for (const fs::path& file : {identity_file(), model(), log(), checkpoint(), arms_file()}) {
+    const Descriptor opened(open_own_file(file, O_RDONLY));
+  }
+}
+
+/// Its parents get the usual mode.
+void StateFolder::make_folders() {
+  std::error_code failed;
+  const fs::path whole = fs::absolute(path_ / "").parent_path();
+  std::vector<fs::path> missing;
+  for (fs::path folder = whole; !fs::exists(folder, failed) && !failed && folder.has_relative_path();
+       folder = folder.parent_path())
+    missing.push_back(folder);
+  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
+    if (::mkdir(folder->c_str(), *folder == whole ? 0700 : 0777) == 0) created_.push_back(*folder);
+  }
+  make_folder(path_);  // reports any error
+}
+
+void StateFolder::lock() {
+  for (lock_ = -1; lock_ < 0;) {
+    lock_ = open_own_file(lock_file(), O_RDWR);
+    created_lock_ = lock_ < 0;
+    if (lock_ < 0) lock_ = open_own_file(lock_file(), O_RDWR | O_CREAT | O_EXCL);
+  }
+  holder_before_ = MappedMemory::of_descriptor(lock_, lock_file()).text().substr(0, 32);
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    created_lock_ = false;  // another process was faster
+    throw_error<IoError>("{}: The state folder is in use by {}. Stop it or choose another folder.",
+                         path_.string(),
+                         holder_before_.empty() ? "another process" : "process " + holder_before_);
+  }
+}
+
+/// Leaves the folder as it was.
+void StateFolder::undo() {
+  if (lock_ >= 0 && owns_lock_) {
+    if (created_lock_) {
+      ::unlink(lock_file().c_str());
+    } else {
+      write_lock(lock_, holder_before_);
+    }
+  }
+  if (lock_ >= 0) ::close(lock_);
+  for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder)
+    ::rmdir(folder->c_str());  // if empty
+}
+
+StateFolder::~StateFolder() {
+  if (accepted_) {
+    ::close(lock_);
+  } else {
+    undo();
+  }
+}
+
+void StateFolder::accept() {
+  accepted_ = true;
+  restrict_to_owner();
+}
+
+/// Earlier versions left modes to the umask. A folder with other files in it is somebody's own and keeps
+/// its mode.
+void StateFolder::restrict_to_owner() const {
+  bool only_own = true;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(path_, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (!is_own_name(name)) {
+      only_own = false;
+    } else if (is_temporary(name)) {
+      fs::remove(entry.path(), failed);
+    } else if (const int file =
+                   ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+               file >= 0) {
+      ::fchmod(file, 0600);
+      ::close(file);
+    }
+  }
+  if (only_own) ::chmod(path_.c_str(), 0700);
+}
+
+std::optional<ServiceIdentity> StateFolder::identity() const {
+  const auto text = read_own_file(identity_file());
+  if (!text) return std::nullopt;
+  return parse_identity(*text, identity_file().string());
+}
+
+std::optional<ArmPlan> StateFolder::arms() const {
+  const auto text = read_own_file(arms_file());
+  if (!text) return std::nullopt;
+  return ArmPlan::parse_toml_text(*text, arms_file().string());
+}
+
+void StateFolder::set_arms(const std::optional<ArmPlan>& plan, std::span<const std::string> models) const {
+  if (!plan) {
+    fs::remove(arms_file());
+    return;
+  }
+  const std::vector<std::string> names = plan->model_names();
+  for (std::size_t arm = 0; arm < models.size(); ++arm)
+    write_file_atomically(arm_model(names[arm]), models[arm]);
+  write_file_atomically(arms_file(), plan->toml_text());
+}
+
+void StateFolder::begin(const ServiceIdentity& identity, const std::string& model) const {
+  if (!model.empty()) write_file_atomically(this->model(), model);
+  write_file_atomically(identity_file(), print_identity(identity));
+}
+
+void StateFolder::require_lock() const {
+  if (names_open_file(lock_file(), lock_)) return;
+  throw_error<StateLost>(
+      "{}: The lock was removed or replaced while the service ran, so that another process may use the "
+      "folder. The service stops and writes nothing more. Acknowledged feedback is in the log; make sure "
+      "that no other service uses the folder, then start again.",
+      lock_file().string());
+}
 
 void require_service(const fs::path& state) {
   if (read_own_file(state / "service.toml")) return;

@@ -42,7 +42,9 @@ class StateFolder {
   std::optional<ArmPlan> arms() const;
   std::filesystem::path arms_file() const { return path_ / "arms.toml"; }
   /// The model of the arm of that name.
-  std::filesystem::path arm_model(std::string_view name) const;
+  std::filesystem::path arm_model(const std::string& name) const {
+    return path_ / ("arm-" + name + ".safetensors");
+  }
 
   /// The start succeeded: what the constructor created stays. Restricts the folder and its files to their
   /// owner and removes what killed writes left behind.

@@ -10,25 +10,29 @@
 #include "sim/trial.h"
 
 namespace olrank {
-namespace {
 
-std::string json_number(const std::optional<double>& value) {
-  return value ? olrank::json_number(*value) : "null";
+std::string json_number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "null";
 }
+
+static std::string json_number(const std::optional<double>& value) {
+  return value ? json_number(*value) : "null";
+}
+
+namespace {
 
 std::string width_ratio_object(const std::optional<WidthRatio>& ratio) {
   if (!ratio) return "null";
-  return fmt::format("{{\"median\":{},\"p10\":{},\"p90\":{}}}", olrank::json_number(ratio->median),
-                     olrank::json_number(ratio->p10), olrank::json_number(ratio->p90));
+  return fmt::format("{{\"median\":{},\"p10\":{},\"p90\":{}}}", json_number(ratio->median),
+                     json_number(ratio->p10), json_number(ratio->p90));
 }
 
 /// A fraction as a JSON value; null if its denominator is 0.
 std::string tally_member(const char* name, const Tally& tally) {
   if (tally.total == 0) return "";
-  return fmt::format(
-      ",\"{}\":{{\"share\":{},\"of\":{}}}", name,
-      olrank::json_number(static_cast<double>(tally.count) / static_cast<double>(tally.total)),
-      tally.total);
+  return fmt::format(",\"{}\":{{\"share\":{},\"of\":{}}}", name,
+                     json_number(static_cast<double>(tally.count) / static_cast<double>(tally.total)),
+                     tally.total);
 }
 
 /// Tells by class of stated probability where it begins, the share that was wrong, out of how many.
@@ -39,7 +43,7 @@ std::string stated_member(const StatedTallies& stated) {
     const Tally& tally = stated[at];
     const double wrong = static_cast<double>(tally.count) / static_cast<double>(tally.total);
     classes += fmt::format("{}{{\"from\":{},\"wrong\":{},\"of\":{}}}", at > 0 ? "," : "",
-                           olrank::json_number(kStatedFrom[at]), olrank::json_number(wrong), tally.total);
+                           json_number(kStatedFrom[at]), json_number(wrong), tally.total);
   }
   return ",\"stated\":[" + classes + "]";
 }
@@ -48,13 +52,13 @@ std::string fairness_member(const FairnessPoint& point) {
   std::string exposure;
   for (std::size_t group = 0; group < point.exposure.size(); ++group) {
     exposure += fmt::format("{}\"{}\":{}", group > 0 ? "," : "", letter_of(static_cast<DocGroup>(group)),
-                            olrank::json_number(point.exposure[group]));
+                            json_number(point.exposure[group]));
   }
   return fmt::format(
       ",\"fairness\":{{\"unfairness\":{},\"fair_share\":{},\"violations\":{},\"unrealisable\":{},"
       "\"exposure\":{{{}}}}}",
-      olrank::json_number(point.unfairness), olrank::json_number(point.fair_share),
-      json_number(point.violations), point.unrealisable, exposure);
+      json_number(point.unfairness), json_number(point.fair_share), json_number(point.violations),
+      point.unrealisable, exposure);
 }
 
 /// {"map":0.31,"mrr":0.5}; without those that are unknown, if `known_only`.
@@ -63,8 +67,7 @@ std::string metrics_object(const std::vector<CurveMetric>& metrics, double Curve
   std::string text;
   for (const CurveMetric& metric : metrics) {
     if (known_only && std::isnan(metric.*value)) continue;
-    text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", metric.name,
-                        olrank::json_number(metric.*value));
+    text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", metric.name, json_number(metric.*value));
   }
   return "{" + text + "}";
 }
@@ -76,8 +79,8 @@ std::string random_object(const CurvePoint& point) {
       "{{\"offline\":{{\"ndcg@{0}\":{1}}},\"online\":{{\"ndcg@{0}\":{2},\"cndcg@{0}\":{3},\"regret\":{4}}}{"
       "5}"
       "}}",
-      point.cutoff, olrank::json_number(random.offline_ndcg), olrank::json_number(random.online_ndcg),
-      olrank::json_number(random.discounted_ndcg), json_number(random.regret),
+      point.cutoff, json_number(random.offline_ndcg), json_number(random.online_ndcg),
+      json_number(random.discounted_ndcg), json_number(random.regret),
       point.metrics.empty() ? ""
                             : ",\"metrics\":" + metrics_object(point.metrics, &CurveMetric::random, true));
 }
@@ -114,10 +117,6 @@ bool is_stated(const StatedTallies& tallies) {
   return std::any_of(tallies.begin(), tallies.end(), [](const Tally& tally) { return tally.total > 0; });
 }
 
-std::string json_number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "null";
-}
-
 std::string curve_line(const CurvePoint& point, const StageClock* clock) {
   std::string line = fmt::format(
       "{{\"round\":{},\"pairs\":{},\"offline\":{{\"ndcg@{}\":{}}},\"online\":{{\"ndcg@{}\":{},\"cndcg@{}\":"
@@ -140,7 +139,7 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
   if (point.fairness) line += fairness_member(*point.fairness);
   for (const RankerFigure& figure : point.figures) {
     if (figure.of_the_run && clock == nullptr) continue;
-    line += fmt::format(",\"{}\":{}", figure.name, olrank::json_number(figure.value));
+    line += fmt::format(",\"{}\":{}", figure.name, json_number(figure.value));
   }
   if (clock != nullptr) {
     if (!point.metrics.empty())
@@ -262,18 +261,14 @@ void Trace::write(const PlayedRound& round, std::string_view qid, const RoundDet
       }
       buffer_ += ']';
     }
-    if (!rested_on.width_sq.empty()) {
-      buffer_ += ",\"width_sq\":";
-      append_matrix(buffer_, rested_on.width_sq, docs);
-    }
-    if (!rested_on.probability.empty()) {
-      buffer_ += ",\"probability\":";
-      append_matrix(buffer_, rested_on.probability, docs);
-    }
-    if (!rested_on.certain.empty()) {
-      buffer_ += ",\"certain\":";
-      append_matrix(buffer_, rested_on.certain, docs);
-    }
+    const auto add_matrix = [&](std::string_view name, const auto& numbers) {
+      if (numbers.empty()) return;
+      buffer_ += fmt::format(",\"{}\":", name);
+      append_matrix(buffer_, numbers, docs);
+    };
+    add_matrix("width_sq", rested_on.width_sq);
+    add_matrix("probability", rested_on.probability);
+    add_matrix("certain", rested_on.certain);
   }
   buffer_ += "}\n";
   if (buffer_.size() >= kFlushBytes) flush();

@@ -88,14 +88,9 @@ std::vector<std::string> registered_users() {
 
 namespace {
 
-struct NamedTable {
-  std::string_view user;
-  ClickTable table;
-};
-
 /// The dependent click model's users in the online learning-to-rank literature.
-const std::vector<NamedTable>& tables() {
-  static const std::vector<NamedTable> tables = {
+const std::vector<std::pair<std::string_view, ClickTable>>& tables() {
+  static const std::vector<std::pair<std::string_view, ClickTable>> tables = {
       {"perfect", {{0.0, 1.0}, {0.0, 0.0}}},
       {"perfect", {{0.0, 0.5, 1.0}, {0.0, 0.0, 0.0}}},
       {"perfect", {{0.0, 0.2, 0.4, 0.8, 1.0}, {0.0, 0.0, 0.0, 0.0, 0.0}}},
@@ -147,10 +142,8 @@ int table_grades(std::string_view user, int max_grade, std::int64_t stated) {
 }
 
 ClickTable built_in_table(std::string_view user, int grades) {
-  for (const NamedTable& named : tables()) {
-    if (named.user == user && std::ssize(named.table.click) == grades) {
-      return named.table;
-    }
+  for (const auto& [name, table] : tables()) {
+    if (name == user && std::ssize(table.click) == grades) return table;
   }
   throw_error<InvalidArgument>(
       "There is no built-in table of {} grades for '{}'. The built-in users are {}, with tables for 2, 3 "

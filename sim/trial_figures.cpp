@@ -48,13 +48,6 @@ bool is_linear(const ModelTensors& model) {
 
 }  // namespace
 
-std::optional<double> cosine_of(std::span<const float> a, std::span<const float> b) {
-  assert(a.size() == b.size());
-  Products sums;
-  add_products(a, 0.0, b, 0.0, sums);
-  return sums.cosine();
-}
-
 std::optional<double> centred_cosine(const Dataset& data, std::span<const float> a,
                                      std::span<const float> b) {
   assert(std::ssize(a) == data.docs() && a.size() == b.size());

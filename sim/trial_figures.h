@@ -17,11 +17,8 @@
 
 namespace olrank {
 
-/// The cosine of the angle between two vectors; none when one of them is zero.
-std::optional<double> cosine_of(std::span<const float> a, std::span<const float> b);
-
 /// The cosine of two models' scores of a data set. Scores are centred within each query, because adding a
-/// constant to a query's scores does not change the order.
+/// constant to a query's scores does not change the order. None when one of them is zero.
 std::optional<double> centred_cosine(const Dataset& data, std::span<const float> a,
                                      std::span<const float> b);
 

@@ -19,8 +19,7 @@ namespace olrank {
 namespace {
 
 const UserSettings* find_user(std::span<const UserSettings> users, const std::string& name) {
-  const auto found =
-      std::find_if(users.begin(), users.end(), [&](const UserSettings& user) { return user.name == name; });
+  const auto found = std::ranges::find(users, name, &UserSettings::name);
   return found == users.end() ? nullptr : &*found;
 }
 

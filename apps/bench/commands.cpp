@@ -53,11 +53,9 @@ using Points = std::vector<std::pair<double, double>>;
 
 /// The points from half of the largest size on; sizes ascend.
 Points last_half(const Points& points) {
-  Points half;
-  for (const auto& point : points) {
-    if (point.first >= 0.5 * points.back().first) half.push_back(point);
-  }
-  return half;
+  return {std::find_if(points.begin(), points.end(),
+                       [&](const auto& point) { return point.first >= 0.5 * points.back().first; }),
+          points.end()};
 }
 
 /// The slope of log seconds over log size, by least squares; NaN with fewer than two points.
@@ -145,11 +143,8 @@ class BenchRoundCommand : public Command {
   }
 
   void check() const {
-    bool known = false;
-    for (const std::string& axis : kAxes) known = known || axis == axis_;
-    if (!known) {
+    if (std::find(kAxes.begin(), kAxes.end(), axis_) == kAxes.end())
       throw InvalidArgument("--over " + must_be_one_of(axis_, kAxes));
-    }
     if (values_.size() < 2)
       throw InvalidArgument("--values requires at least two values to fit an exponent.");
     for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -350,13 +345,6 @@ void RoundFlags::declare(CLI::App& app) {
       ->check(CLI::PositiveNumber);
 }
 
-RoundSizes RoundFlags::common_sizes() const {
-  RoundSizes sizes = sizes_;
-  sizes.training.retrain = parse_choice<Retrain>("--retrain", retrain_);
-  if (const auto gpu = gpu_for(device_)) sizes.gpu = gpu->index;
-  return sizes;
-}
-
 RoundSizes RoundFlags::sizes() const {
   const std::vector<RoundSizes> all = all_sizes();
   if (all.size() > 1) throw InvalidArgument("--pairs must have one value in this command.");
@@ -365,7 +353,9 @@ RoundSizes RoundFlags::sizes() const {
 
 std::vector<RoundSizes> RoundFlags::all_sizes() const {
   std::vector<RoundSizes> all;
-  RoundSizes sizes = common_sizes();
+  RoundSizes sizes = sizes_;
+  sizes.training.retrain = parse_choice<Retrain>("--retrain", retrain_);
+  if (const auto gpu = gpu_for(device_)) sizes.gpu = gpu->index;
   for (const std::int64_t pairs : pairs_) {
     sizes.pairs = pairs;
     all.push_back(sizes);

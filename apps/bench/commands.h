@@ -53,8 +53,6 @@ class RoundFlags {
   std::string command_line() const;
 
  private:
-  RoundSizes common_sizes() const;
-
   RoundSizes sizes_;
   std::vector<std::int64_t> pairs_ = {RoundSizes{}.pairs};
   std::string device_ = "auto";

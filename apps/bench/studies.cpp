@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +25,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+void write_at_once(std::string_view text) {
+  write_output(text);
+  flush_output();
+}
+
 /// A study is of networks: covariances and ensembles.
 bool is_network_with(const RankerKindRow& row, OrderEvidence evidence) {
   return row.forms == ModelForms::kNetwork && row.evidence == evidence;
@@ -43,20 +47,10 @@ class BenchCovarianceCommand : public Command {
   int run(const OutputFlags& output) override {
     const std::vector<SettingOverride> overrides = setting_overrides();
     const Configuration configuration = resolve(overrides);
-    if (print_) {
-      fmt::print("{}", print_configuration(configuration));
-      return 0;
-    }
+    if (print_) return printed(print_configuration(configuration));
     const ExperimentRequest request = experiment_.request();
-    if (dry_run_) {
-      write_output(covariance_study_dry_run(configuration, request, output.form()));
-      return 0;
-    }
-    return run_covariance_study(configuration, request, output.command_line, output.form(),
-                                [](std::string_view text) {
-                                  write_output(text);
-                                  flush_output();
-                                });
+    if (dry_run_) return printed(covariance_study_dry_run(configuration, request, output.form()));
+    return run_covariance_study(configuration, request, output.command_line, output.form(), write_at_once);
   }
 
  private:
@@ -179,10 +173,7 @@ class BenchGeneralisationCommand : public Command {
 
   int run(const OutputFlags& output) override {
     return run_generalisation(plan_without_data(), {data_, out_, jobs_}, request_.request(),
-                              output.command_line, output.form(), [](std::string_view text) {
-                                write_output(text);
-                                flush_output();
-                              });
+                              output.command_line, output.form(), write_at_once);
   }
 
  private:

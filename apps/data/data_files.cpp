@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -102,8 +103,7 @@ class ConvertCommand : public Command {
     write_any(data, out_, format_);
     if (out_ == "-") return 0;
     const ordered_json summary = summary_of(out_, data);
-    output.print(summary, summary_text(summary));
-    return 0;
+    return output.print(summary, summary_text(summary));
   }
 
  private:
@@ -146,8 +146,7 @@ class SynthCommand : public Command {
       summaries.push_back(summary_of(path_of(part), data));
       text += summary_text(summaries.back());
     }
-    output.print(summaries, text);
-    return 0;
+    return output.print(summaries, text);
   }
 
  private:
@@ -252,7 +251,7 @@ class InspectCommand : public Command {
     const Discriminant found = linear_discriminant(train, context);
     const Plot plot = discriminant_figure(found, train.all_grades(), paths_.front());
     write_file_atomically(discriminant_, standalone_svg(draw(plot), Theme::kLight));
-    output.print(
+    return output.print(
         {{"source", paths_.front()},
          {"docs", train.docs()},
          {"separation", found.separation},
@@ -260,7 +259,6 @@ class InspectCommand : public Command {
         fmt::format(
             "{}: {} documents, variance between grades {:.3f} and {:.3f} of that within, drawn in {}\n",
             paths_.front(), train.docs(), found.separation[0], found.separation[1], discriminant_));
-    return 0;
   }
 
   /// The groups of each path's training part; a single file is one.
@@ -274,8 +272,7 @@ class InspectCommand : public Command {
       all.push_back(groups_json(path, settings, rule));
       text += groups_text(path, settings, rule);
     }
-    output.print({{"groups", all}}, text);
-    return 0;
+    return output.print({{"groups", all}}, text);
   }
 
   std::vector<std::string> paths_;
@@ -324,8 +321,7 @@ class SplitCommand : public Command {
       summaries.push_back(summary_of(path_of(parts[part]), chosen));
       text += summary_text(summaries.back());
     }
-    output.print(summaries, text);
-    return 0;
+    return output.print(summaries, text);
   }
 
  private:
@@ -366,7 +362,7 @@ class SplitCommand : public Command {
                       fmt::format("{} queries cannot be split into {} parts.", count, parts.size()));
     }
     std::vector<std::int64_t> deck(count);
-    for (std::size_t i = 0; i < deck.size(); ++i) deck[i] = static_cast<std::int64_t>(i);
+    std::iota(deck.begin(), deck.end(), 0);
     RngStream rng(make_key({.seed = seed_, .purpose = Purpose::kSplit}), 0);
     rng.shuffle(std::span(deck));
     std::vector<std::vector<std::int64_t>> queries;

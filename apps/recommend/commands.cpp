@@ -54,8 +54,7 @@ class RecommendExplainCommand : public Command {
     json.update(explanation->details);
     std::string text;
     for (const std::string& sentence : explanation->sentences) text += printable(sentence) + "\n";
-    output.print(json, text);
-    return 0;
+    return output.print(json, text);
   }
 
  private:
@@ -113,7 +112,7 @@ class RecommendSynthCommand : public Command {
     const Reviews reviews = make_synthetic_reviews(context, source_);
     write_reviews(reviews, out_);
     const ReviewCounts counts = counts_of(reviews);
-    output.print(
+    return output.print(
         {{"file", out_},
          {"users", counts.users},
          {"items", counts.items},
@@ -124,7 +123,6 @@ class RecommendSynthCommand : public Command {
         fmt::format(
             "{}: {} reviews by {} users of {} items, with {} mentions of {} features in {} phrases\n", out_,
             counts.reviews, counts.users, counts.items, counts.mentions, counts.features, counts.phrases));
-    return 0;
   }
 
  private:
@@ -255,15 +253,12 @@ class RecommendInterviewCommand : public Command {
   void write_trees(const LoadedRecommender& loaded, const TreeRecommender& recommender,
                    const OutputFlags& output) const {
     const TreeModel& trees = recommender.trees();
-    ordered_json json;
-    json["kind"] = name_of(loaded.settings.kind);
-    if (trees.questions == TreeQuestions::kItems) {
-      json["user_tree"] = tree_json(trees.user_tree, loaded.names.items);
-      json["item_tree"] = nullptr;
-    } else {
-      json["user_tree"] = tree_json(trees.user_tree, loaded.names.features);
-      json["item_tree"] = tree_json(trees.item_tree, loaded.names.features);
-    }
+    const bool of_items = trees.questions == TreeQuestions::kItems;
+    const auto& names = of_items ? loaded.names.items : loaded.names.features;
+    const ordered_json json = {
+        {"kind", name_of(loaded.settings.kind)},
+        {"user_tree", tree_json(trees.user_tree, names)},
+        {"item_tree", of_items ? ordered_json() : tree_json(trees.item_tree, names)}};
     write_file_atomically(trees_, dump_json(json) + "\n");
     if (output.json) {
       write_output(dump_json(ordered_json{{"trees", trees_}}) + "\n");
@@ -291,10 +286,9 @@ class RecommendInterviewCommand : public Command {
       }
       const std::optional<TreeBranch> branch = read_branch(questions, output.json);
       if (!branch) break;
-      ordered_json step;
-      step["node"] = interview.node();
-      step["question"] = interview.question();
-      step["subject"] = std::string(interview.subject());
+      ordered_json step = {{"node", interview.node()},
+                           {"question", interview.question()},
+                           {"subject", std::string(interview.subject())}};
       interview.answer(*branch);
       step["answer"] = name_of(*branch);
       step["list"] = list_json(loaded, interview);
@@ -314,10 +308,10 @@ class RecommendInterviewCommand : public Command {
                              2) +
                    "\n");
     } else {
-      write_output(
-          interview.finished()
-              ? fmt::format("\nThat was the last question; this is the list (node {}).\n", interview.node())
-              : fmt::format("\nThe interview ended early, at node {}.\n", interview.node()));
+      write_output(fmt::format(
+          fmt::runtime(interview.finished() ? "\nThat was the last question; this is the list (node {}).\n"
+                                            : "\nThe interview ended early, at node {}.\n"),
+          interview.node()));
     }
   }
 
@@ -342,15 +336,11 @@ class RecommendInterviewCommand : public Command {
     ordered_json list = ordered_json::array();
     std::int64_t rank = 0;
     for (const InterviewItem& item : interview.list()) {
-      ordered_json json = {
-          {"rank", rank + 1}, {"item", std::string(loaded.names.items[item.item])}, {"score", item.score}};
-      if (item.rank_before >= 0) {
-        json["rank_before"] = item.rank_before + 1;
-      } else {
-        json["rank_before"] = nullptr;
-      }
-      list.push_back(std::move(json));
-      ++rank;
+      list.push_back(
+          {{"rank", ++rank},
+           {"item", std::string(loaded.names.items[item.item])},
+           {"score", item.score},
+           {"rank_before", item.rank_before >= 0 ? ordered_json(item.rank_before + 1) : ordered_json()}});
     }
     return list;
   }

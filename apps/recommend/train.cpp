@@ -135,10 +135,7 @@ class RecommendTrainCommand : public Command {
   int run(const OutputFlags& output) override {
     const RecommendSettings settings = resolve_recommend_settings(
         file_.empty() ? std::nullopt : std::optional(fs::path(file_)), flags_.overrides());
-    if (print_) {
-      write_output(print_recommend_settings(settings));
-      return 0;
-    }
+    if (print_) return printed(print_recommend_settings(settings));
     const std::int64_t allowed = allowed_memory();
     OutputFolder::require_own(out_, FolderKind::kRecommender);  // before the data is read
     const InterruptGuard guard;
@@ -246,10 +243,7 @@ class RecommendEvalCommand : public Command {
     const std::vector<ordered_json> comparisons = compared_with_first(figures);
     for (std::size_t other = 1; other < figures.size(); ++other)
       all[other]["against_first"] = comparisons[other - 1];
-    if (output.json) {
-      write_output(dump_json(all.size() == 1 ? all.front() : all, 2) + "\n");
-      return 0;
-    }
+    if (output.json) return printed(dump_json(all.size() == 1 ? all.front() : all, 2) + "\n");
     for (const ordered_json& entry : all) write_output(text_of_entry(entry, output));
     return 0;
   }

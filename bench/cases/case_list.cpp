@@ -14,7 +14,6 @@
 #include "core/io/atomic_file.h"
 #include "core/metrics/evaluator.h"
 #include "core/ops/blas.h"
-#include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "jobs/rankings.h"
 #include "models/files/model_scorer.h"
@@ -24,28 +23,12 @@ namespace {
 
 constexpr std::int64_t kNarrow = 16;
 
-template <class Number>
-std::vector<Number> uniform(std::int64_t count, std::uint32_t place) {
-  RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), place);
-  std::vector<Number> values(length(count));
-  for (Number& value : values) value = static_cast<Number>(draws.uniform());
-  return values;
-}
-
 }  // namespace
-
-std::vector<double> uniform_doubles(std::int64_t count, std::uint32_t place) {
-  return uniform<double>(count, place);
-}
-
-std::vector<float> uniform_floats(std::int64_t count, std::uint32_t place) {
-  return uniform<float>(count, place);
-}
 
 Documents::Documents(const NetworkShape& of_shape, std::int64_t count, std::uint32_t place, int threads)
     : shape(of_shape),
       context(threads),
-      features(uniform_floats(count * shape.inputs, place)),
+      features(uniform<float>(count * shape.inputs, place)),
       theta(length(shape.parameters())),
       factors(length(count * shape.factors())),
       docs(count) {
@@ -55,34 +38,34 @@ Documents::Documents(const NetworkShape& of_shape, std::int64_t count, std::uint
   tangent_factors(context, shape, theta, matrix(), factors);
 }
 
-CaseList::CaseList(const OpSizes& sizes)
-    : sizes_(sizes),
-      shape_(ntk_shape(sizes.features, sizes.width, sizes.depth)),
-      narrow_(ntk_shape(sizes.features, kNarrow, sizes.depth)) {}
+CaseList::CaseList(const OpSizes& of)
+    : sizes(of),
+      shape(ntk_shape(of.features, of.width, of.depth)),
+      narrow(ntk_shape(of.features, kNarrow, of.depth)) {}
 
 CaseList::Parameters CaseList::of_docs() const {
-  return {{"V", sizes_.docs}, {"m", sizes_.width}, {"d", sizes_.features}};
+  return {{"V", sizes.docs}, {"m", sizes.width}, {"d", sizes.features}};
 }
 
 CaseList::Parameters CaseList::of_pairs() const {
-  return {{"n", sizes_.pairs}, {"m", sizes_.width}, {"d", sizes_.features}};
+  return {{"n", sizes.pairs}, {"m", sizes.width}, {"d", sizes.features}};
 }
 
-std::function<std::shared_ptr<Documents>()> CaseList::docs(const NetworkShape& shape, std::int64_t count,
+std::function<std::shared_ptr<Documents>()> CaseList::docs(const NetworkShape& of, std::int64_t count,
                                                            std::uint32_t place) const {
-  return [shape, count, place, threads = sizes_.threads] {
-    return std::make_shared<Documents>(shape, count, place, threads);
+  return [of, count, place, threads = sizes.threads] {
+    return std::make_shared<Documents>(of, count, place, threads);
   };
 }
 
 std::function<std::shared_ptr<ExecutionContext>()> CaseList::context() const {
-  return [threads = sizes_.threads] { return std::make_shared<ExecutionContext>(threads); };
+  return [threads = sizes.threads] { return std::make_shared<ExecutionContext>(threads); };
 }
 
 void CaseList::add(const std::string& name, Parameters parameters, const CaseCost& cost,
                    std::function<Body()> prepare) {
-  if (sizes_.threads > 1) parameters.emplace_back("threads", sizes_.threads);
-  cases_.push_back(
+  if (sizes.threads > 1) parameters.emplace_back("threads", sizes.threads);
+  cases.push_back(
       {name, std::move(parameters), cost.operations, cost.traffic, cost.ceiling, std::move(prepare)});
 }
 
@@ -97,7 +80,7 @@ std::vector<BenchCase> op_cases(const OpSizes& sizes) {
   add_width_cases(list);
   add_training_cases(list);
   add_list_cases(list);
-  return list.take();
+  return std::move(list.cases);
 }
 
 namespace {
@@ -112,9 +95,7 @@ struct DataWork {
     } else {
       text = read_file(source);
     }
-    RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), 0);
-    for (std::int64_t doc = 0; doc < data.docs(); ++doc)
-      scores.push_back(static_cast<float>(draws.uniform()));
+    scores = uniform<float>(data.docs(), 0);
   }
   Dataset load(const std::string& source) {
     return is_synthetic(source) ? make_synthetic(source, context).train

@@ -10,6 +10,7 @@
 
 #include "bench/measurement.h"
 #include "core/ops/tangent_factors.h"
+#include "core/random/rng_stream.h"
 
 namespace olrank {
 
@@ -37,17 +38,18 @@ constexpr std::int64_t kRoundPairs = 4;
 constexpr double kDouble = sizeof(double);
 constexpr double kFloat = sizeof(float);
 
-inline double real(std::int64_t count) {
-  return static_cast<double>(count);
-}
-
 inline std::size_t length(std::int64_t count) {
   return static_cast<std::size_t>(count);
 }
 
 /// Numbers between 0 and 1; `place` selects independent numbers.
-std::vector<double> uniform_doubles(std::int64_t count, std::uint32_t place);
-std::vector<float> uniform_floats(std::int64_t count, std::uint32_t place);
+template <class Number>
+std::vector<Number> uniform(std::int64_t count, std::uint32_t place) {
+  RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), place);
+  std::vector<Number> values(length(count));
+  for (Number& value : values) value = static_cast<Number>(draws.uniform());
+  return values;
+}
 
 /// Documents and their network, the input of most operations.
 struct Documents {
@@ -71,24 +73,17 @@ struct CaseCost {
 };
 
 /// Collects cases.
-class CaseList {
- public:
+struct CaseList {
   using Parameters = std::vector<std::pair<std::string, std::int64_t>>;
   using Body = std::function<void()>;
 
-  explicit CaseList(const OpSizes& sizes);
-
-  const OpSizes& sizes() const { return sizes_; }
-  /// The network given by `sizes`.
-  const NetworkShape& shape() const { return shape_; }
-  /// A narrow network whose p×p inverse covariance fits into memory: p = 2,192 at 136 features.
-  const NetworkShape& narrow() const { return narrow_; }
+  explicit CaseList(const OpSizes& of);
 
   Parameters of_docs() const;
   Parameters of_pairs() const;
 
   /// Creates documents when a case is prepared; those of all cases at once might not fit into memory.
-  std::function<std::shared_ptr<Documents>()> docs(const NetworkShape& shape, std::int64_t count,
+  std::function<std::shared_ptr<Documents>()> docs(const NetworkShape& of, std::int64_t count,
                                                    std::uint32_t place = 1) const;
   std::function<std::shared_ptr<ExecutionContext>()> context() const;
 
@@ -96,16 +91,10 @@ class CaseList {
   void add(const std::string& name, Parameters parameters, const CaseCost& cost,
            std::function<Body()> prepare);
 
-  /// A case with a ceiling of its own.
-  void add(BenchCase work) { cases_.push_back(std::move(work)); }
-
-  std::vector<BenchCase> take() { return std::move(cases_); }
-
- private:
-  OpSizes sizes_;
-  NetworkShape shape_;
-  NetworkShape narrow_;
-  std::vector<BenchCase> cases_;
+  OpSizes sizes;
+  NetworkShape shape;   // given by `sizes`
+  NetworkShape narrow;  // whose p×p inverse covariance fits into memory: p = 2,192 at 136 features
+  std::vector<BenchCase> cases;
 };
 
 /// Multiplications and additions of g_s·g(x) for a pair s.

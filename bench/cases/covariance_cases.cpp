@@ -48,7 +48,7 @@ struct WidthCase {
 
 /// The squared widths of all pairs of a query's documents: several operations in one.
 void add_widths(CaseList& list, const NetworkShape& shape, const WidthCase& of) {
-  const std::int64_t count = list.sizes().docs;
+  const std::int64_t count = list.sizes.docs;
   PosteriorSpec spec;
   spec.shape = shape;
   spec.covariance = of.covariance;
@@ -56,23 +56,23 @@ void add_widths(CaseList& list, const NetworkShape& shape, const WidthCase& of) 
   spec.scale = 1.0 / real(shape.width);
   spec.checks.every = 0;
   const double written = kDouble * real(count * count);
-  list.add(of.name, {{"n", of.pairs}, {"V", count}, {"m", shape.width}, {"d", shape.inputs}},
-           {CeilingKind::kGemmDouble,
-            of.operations,
-            {of.bytes + kFloat * real(count * shape.factors()), 0.0, written}},
-           [docs = list.docs(shape, count), shape, spec, pairs = of.pairs, threads = list.sizes().threads,
-            count] {
-             return [data = docs(), posterior = posterior_after(pairs, shape, spec, threads),
-                     width_sq = std::vector<double>(length(count * count))]() mutable {
-               posterior->width_sq(data->context, data->rows(), width_sq);
-             };
-           });
+  list.add(
+      of.name, {{"n", of.pairs}, {"V", count}, {"m", shape.width}, {"d", shape.inputs}},
+      {CeilingKind::kGemmDouble,
+       of.operations,
+       {of.bytes + kFloat * real(count * shape.factors()), 0.0, written}},
+      [docs = list.docs(shape, count), shape, spec, pairs = of.pairs, threads = list.sizes.threads, count] {
+        return [data = docs(), posterior = posterior_after(pairs, shape, spec, threads),
+                width_sq = std::vector<double>(length(count * count))]() mutable {
+          posterior->width_sq(data->context, data->rows(), width_sq);
+        };
+      });
 }
 
 void add_diagonal(CaseList& list, double operations) {
-  const NetworkShape shape = list.shape();
+  const NetworkShape shape = list.shape;
   const std::int64_t p = shape.parameters();
-  const std::int64_t count = list.sizes().docs;
+  const std::int64_t count = list.sizes.docs;
   list.add("diagonal_covariance/add_to_diagonal", {{"k", kRoundPairs}, {"p", p}},
            {CeilingKind::kMemory, 6.0 * real(kRoundPairs * p), {0.0, kDouble * real(p), 0.0}},
            [fresh = list.docs(shape, 2 * kRoundPairs), p] {
@@ -96,15 +96,15 @@ void add_diagonal(CaseList& list, double operations) {
 }  // namespace
 
 void add_width_cases(CaseList& list) {
-  const NetworkShape shape = list.shape();
-  const std::int64_t count = list.sizes().docs;
+  const NetworkShape shape = list.shape;
+  const std::int64_t count = list.sizes.docs;
   const double square = real(count * count);
   const double diagonal = diagonal_operations(Documents(shape, count, 1, 1));
   add_diagonal(list, diagonal);
   list.add("pair_width/pair_width_sq", {{"V", count}},
            {CeilingKind::kMemory, 1.5 * square, {kDouble * 0.5 * square, 0.0, kDouble * square}},
            [context = list.context(), count] {
-             std::vector<double> m = uniform_doubles(count * count, 4);
+             std::vector<double> m = uniform<double>(count * count, 4);
              for (std::int64_t i = 0; i < count; ++i) m[length(i * count + i)] += 2.0;
              return [of = context(), count, m, width_sq = std::vector<double>(m.size())]() mutable {
                pair_width_sq(*of, count, m.data(), width_sq.data());
@@ -113,15 +113,15 @@ void add_width_cases(CaseList& list) {
   add_widths(list, shape,
              {"widths/diagonal", Covariance::kDiagonal, CovarianceForm::kAuto, 100, diagonal,
               kDouble * real(shape.parameters())});
-  const std::int64_t pairs = list.sizes().pairs;
+  const std::int64_t pairs = list.sizes.pairs;
   const double n = real(pairs);
   const double of_pairs = real(count) * pair_doc_operations(shape);
   add_widths(list, shape,
              {"widths/full", Covariance::kFull, CovarianceForm::kDual, pairs,
               n * (n + 1.0) * real(count) + n * of_pairs + n * real(count * (count + 1)),
               kDouble * 0.5 * n * n + kFloat * 2.0 * n * real(shape.factors())});
-  const double p = real(list.narrow().parameters());
-  add_widths(list, list.narrow(),
+  const double p = real(list.narrow.parameters());
+  add_widths(list, list.narrow,
              {"widths/full-primal", Covariance::kFull, CovarianceForm::kPrimal, 100,
               p * p * real(count) + p * real(count * (count + 1)), kDouble * 0.5 * p * p});
 }
@@ -134,22 +134,23 @@ void fill_corner(std::vector<double>& corner, std::int64_t added) {
   for (std::int64_t i = 0; i < added; ++i) corner[length(i * added + i)] = 4.0;
 }
 
-InverseFactor grown_factor(ExecutionContext& context, std::int64_t pairs) {
-  InverseFactor factor;
-  while (factor.size() < pairs) {
-    const std::int64_t added = std::min(factor.room(), pairs - factor.size());
-    std::vector<double> cross = uniform_doubles(factor.size() * added, 5);
-    for (double& value : cross) value *= 1e-3;
-    std::vector<double> corner(length(added * added));
-    fill_corner(corner, added);
-    append(context, factor, added, cross.data(), added, corner.data(), added);
-  }
-  return factor;
+std::vector<double> small_cross(std::int64_t count, std::uint32_t place) {
+  std::vector<double> cross = uniform<double>(count, place);
+  for (double& value : cross) value *= 1e-3;
+  return cross;
 }
 
 struct GrownFactor {
-  GrownFactor(std::shared_ptr<ExecutionContext> of, std::int64_t pairs)
-      : context(std::move(of)), factor(grown_factor(*context, pairs)) {}
+  GrownFactor(std::shared_ptr<ExecutionContext> of, std::int64_t pairs) : context(std::move(of)) {
+    while (factor.size() < pairs) {
+      const std::int64_t added = std::min(factor.room(), pairs - factor.size());
+      std::vector<double> corner(length(added * added));
+      fill_corner(corner, added);
+      append(*context, factor, added, small_cross(factor.size() * added, 5).data(), added, corner.data(),
+             added);
+    }
+  }
+
   std::shared_ptr<ExecutionContext> context;
   InverseFactor factor;
 };
@@ -158,9 +159,8 @@ struct GrownFactor {
 CaseList::Body appending(const std::shared_ptr<GrownFactor>& grown) {
   const std::int64_t n = grown->factor.size();
   const std::int64_t added = std::min(kRoundPairs, grown->factor.room());
-  std::vector<double> cross = uniform_doubles(n * added, 6);
-  for (double& value : cross) value *= 1e-3;
-  return [grown, added, cross, corner = std::vector<double>(length(added * added))]() mutable {
+  return [grown, added, cross = small_cross(n * added, 6),
+          corner = std::vector<double>(length(added * added))]() mutable {
     fill_corner(corner, added);
     InverseFactor copy = grown->factor;
     append(*grown->context, copy, added, cross.data(), added, corner.data(), added);
@@ -170,8 +170,8 @@ CaseList::Body appending(const std::shared_ptr<GrownFactor>& grown) {
 }  // namespace
 
 void add_factor_cases(CaseList& list) {
-  const std::int64_t pairs = list.sizes().pairs;
-  const std::int64_t docs = list.sizes().docs;
+  const std::int64_t pairs = list.sizes.pairs;
+  const std::int64_t docs = list.sizes.docs;
   const double n = real(pairs);
   const double triangle = kDouble * 0.5 * n * (n + 1.0);
   const auto context = list.context();
@@ -181,7 +181,7 @@ void add_factor_cases(CaseList& list) {
             n * (n + 1.0) * real(docs),
             {triangle + kDouble * n * real(docs), 0.0, kDouble * n * real(docs)}},
            [grown, pairs, docs] {
-             return [of = grown(), x = uniform_doubles(pairs * docs, 3),
+             return [of = grown(), x = uniform<double>(pairs * docs, 3),
                      y = std::vector<double>(length(pairs * docs)),
                      docs]() mutable { apply(*of->context, of->factor, docs, x.data(), y.data(), docs); };
            });
@@ -190,7 +190,7 @@ void add_factor_cases(CaseList& list) {
             n * real(docs * (docs + 1)),
             {kDouble * n * real(docs), kDouble * 0.5 * real(docs * docs), 0.0}},
            [context, pairs, docs] {
-             return [of = context(), x = uniform_doubles(pairs * docs, 3),
+             return [of = context(), x = uniform<double>(pairs * docs, 3),
                      c = std::vector<double>(length(docs * docs)), pairs,
                      docs]() mutable { subtract_gram(*of, pairs, docs, x.data(), docs, c.data(), docs); };
            });
@@ -213,9 +213,9 @@ std::vector<double> prior_inverse(const NetworkShape& shape) {
 }  // namespace
 
 void add_inverse_cases(CaseList& list) {
-  const NetworkShape shape = list.narrow();
+  const NetworkShape shape = list.narrow;
   const std::int64_t parameters = shape.parameters();
-  const std::int64_t count = list.sizes().docs;
+  const std::int64_t count = list.sizes.docs;
   const double scale = 1.0 / real(shape.width);
   const double p = real(parameters);
   const double square = p * p;

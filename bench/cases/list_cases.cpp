@@ -20,15 +20,15 @@ constexpr double kExponentialOperations = 31.0;  // of portable_exp_nonpositive(
 /// Queries of V/2 to 3V/2 documents with grades from 0 to 4.
 struct Lists {
   explicit Lists(std::int64_t docs_per_query) {
-    const auto lengths = uniform_doubles(kQueries, 12);
+    const auto lengths = uniform<double>(kQueries, 12);
     std::int64_t docs = 0;
     for (const double length : lengths) {
       docs += std::max<std::int64_t>(1, static_cast<std::int64_t>((0.5 + length) * real(docs_per_query)));
       ends.push_back(docs);
     }
-    scores = uniform_floats(docs, 13);
+    scores = uniform<float>(docs, 13);
     for (float& score : scores) score = 6.0F * score - 3.0F;
-    for (const double grade : uniform_doubles(docs, 14)) {
+    for (const double grade : uniform<double>(docs, 14)) {
       grades.push_back(static_cast<std::uint8_t>(5.0 * grade));
     }
     slopes.resize(length(docs));
@@ -69,7 +69,7 @@ void bare_pair_terms(const double* x, std::int64_t count, double* terms) {
 /// first cache.
 template <class Bare>
 std::function<void()> bare_loop(std::int64_t count, double low, double high, Bare bare) {
-  std::vector<double> x = uniform_doubles(kChunk, 15);
+  std::vector<double> x = uniform<double>(kChunk, 15);
   for (double& value : x) value = low + (high - low) * value;
   return [count, bare, x = std::move(x), found = std::vector<double>(length(kChunk))]() mutable {
     for (std::int64_t begin = 0; begin < count; begin += kChunk)
@@ -80,7 +80,7 @@ std::function<void()> bare_loop(std::int64_t count, double low, double high, Bar
 }  // namespace
 
 void add_list_cases(CaseList& list) {
-  const std::int64_t docs_per_query = list.sizes().docs;
+  const std::int64_t docs_per_query = list.sizes.docs;
   const Lists lists(docs_per_query);
   const auto docs = std::ssize(lists.scores);
   const std::int64_t pairs = lists.pairs();
@@ -94,46 +94,34 @@ void add_list_cases(CaseList& list) {
     BenchCase work;
     work.name = "list_loss/list_losses_" + std::string(name);
     work.parameters = {{"queries", kQueries}, {"V", docs_per_query}};
-    if (list.sizes().threads > 1) work.parameters.emplace_back("threads", list.sizes().threads);
+    if (list.sizes.threads > 1) work.parameters.emplace_back("threads", list.sizes.threads);
     work.traffic = traffic;
     work.prepare = [context = list.context(), docs_per_query, form = ListLossForm{.loss = loss}] {
       return [of = context(), data = Lists(docs_per_query), form]() mutable {
         list_losses(*of, form, data.scores, data.grades, data.ends, data.slopes);
       };
     };
+    work.ceiling = CeilingKind::kOwn;
     if (loss == ListLoss::kRankCosine) {
       work.ceiling = CeilingKind::kMemory;
       work.operations = 10.0 * real(docs);
     } else if (loss == ListLoss::kRankSvm) {
-      work.ceiling = CeilingKind::kOwn;
       work.operations = 4.0 * real(pairs);
       work.own_name = "hinges";
       work.own_body = bare_loop(pairs, 0.0, 1.0, bare_hinges);
     } else if (loss == ListLoss::kLambdaRank) {
-      work.ceiling = CeilingKind::kOwn;
       work.operations =
           (2.0 * kExponentialOperations + 6.0) * real(pairs);  // with the series of log(1 + x)
       work.own_name = "logistic pairs";
       work.own_body = bare_loop(pairs, -3.0, 3.0, bare_pair_terms);
     } else {
-      work.ceiling = CeilingKind::kOwn;
       work.operations = kExponentialOperations * real(exps);
       work.own_name = "exponentials";
       work.own_body = bare_loop(exps, -6.0, 0.0, bare_exponentials);
     }
-    list.add(std::move(work));
+    list.cases.push_back(std::move(work));
   }
 }
-
-namespace {
-
-/// Operations of an inner product of two gradients: a multiplication and an addition per number of a row of
-/// tangent factors.
-double doc_operations(const NetworkShape& shape) {
-  return 2.0 * real(shape.factors());
-}
-
-}  // namespace
 
 /// Both documents of a pair in every layer except the last, where their difference is enough.
 double pair_doc_operations(const NetworkShape& shape) {
@@ -142,16 +130,17 @@ double pair_doc_operations(const NetworkShape& shape) {
 }
 
 void add_kernel_cases(CaseList& list) {
-  const NetworkShape shape = list.shape();
-  const std::int64_t count = list.sizes().docs;
-  const std::int64_t pairs = list.sizes().pairs;
+  const NetworkShape shape = list.shape;
+  const std::int64_t count = list.sizes.docs;
+  const std::int64_t pairs = list.sizes.pairs;
   const double row = kFloat * real(shape.factors());
   const auto docs = list.docs(shape, count);
   const auto history = list.docs(shape, 2 * pairs, 2);
-  // A symmetric matrix: one triangle is needed.
+  // A symmetric matrix: one triangle is needed. An inner product of two gradients takes a multiplication
+  // and an addition per number of a row of tangent factors.
   list.add("tangent_kernel/doc_kernel", list.of_docs(),
            {CeilingKind::kGemmDouble,
-            0.5 * real(count * (count + 1)) * doc_operations(shape),
+            real(count * (count + 1)) * real(shape.factors()),
             {row * real(count), 0.0, kDouble * real(count * count)}},
            [docs, count] {
              return [data = docs(), kernel = std::vector<double>(length(count * count))]() mutable {
@@ -178,13 +167,12 @@ namespace {
 using blas::Transpose;
 
 template <class Number>
-void add_product(CaseList& list, const std::string& name, CeilingKind ceiling,
-                 std::vector<Number> (*numbers)(std::int64_t, std::uint32_t)) {
-  const std::int64_t side = list.sizes().docs;
+void add_product(CaseList& list, const std::string& name, CeilingKind ceiling) {
+  const std::int64_t side = list.sizes.docs;
   const double square = real(side * side) * sizeof(Number);
   list.add(name, {{"side", side}}, {ceiling, 2.0 * real(side * side * side), {square, 0.0, square}},
-           [side, numbers] {
-             return [side, a = numbers(side * side, 1),
+           [side] {
+             return [side, a = uniform<Number>(side * side, 1),
                      c = std::vector<Number>(length(side * side))]() mutable {
                blas::gemm(Transpose::kNo, Transpose::kNo, side, side, side, Number{1}, a.data(), side,
                           a.data(), side, Number{0}, c.data(), side);
@@ -194,14 +182,14 @@ void add_product(CaseList& list, const std::string& name, CeilingKind ceiling,
 
 /// Each of these maps the identity to itself, so that calls can be repeated.
 void add_factorisations(CaseList& list) {
-  const std::int64_t side = list.sizes().docs;
+  const std::int64_t side = list.sizes.docs;
   const double cube = real(side * side * side);
   const double square = kDouble * real(side * side);
   std::vector<double> identity(length(side * side));
   for (std::int64_t i = 0; i < side; ++i) identity[length(i * side + i)] = 1.0;
   list.add("blas/solve_lower", {{"side", side}},
            {CeilingKind::kGemmDouble, cube, {0.5 * square, square, 0.0}}, [side, identity] {
-             return [side, l = identity, b = uniform_doubles(side * side, 1)]() mutable {
+             return [side, l = identity, b = uniform<double>(side * side, 1)]() mutable {
                blas::solve_lower(Transpose::kNo, side, side, l.data(), side, b.data(), side);
              };
            });
@@ -218,14 +206,14 @@ void add_factorisations(CaseList& list) {
 }  // namespace
 
 void add_product_cases(CaseList& list) {
-  add_product<float>(list, "blas/gemm_float", CeilingKind::kGemmFloat, uniform_floats);
-  add_product<double>(list, "blas/gemm_double", CeilingKind::kGemmDouble, uniform_doubles);
-  const std::int64_t rows = list.sizes().pairs;
-  const std::int64_t columns = list.sizes().docs;
+  add_product<float>(list, "blas/gemm_float", CeilingKind::kGemmFloat);
+  add_product<double>(list, "blas/gemm_double", CeilingKind::kGemmDouble);
+  const std::int64_t rows = list.sizes.pairs;
+  const std::int64_t columns = list.sizes.docs;
   list.add("blas/gemv", {{"rows", rows}, {"columns", columns}},
            {CeilingKind::kMemory, 2.0 * real(rows * columns), {kDouble * real(rows * columns), 0.0, 0.0}},
            [rows, columns] {
-             return [rows, columns, a = uniform_doubles(rows * columns, 1), x = uniform_doubles(columns, 2),
+             return [rows, columns, a = uniform<double>(rows * columns, 1), x = uniform<double>(columns, 2),
                      y = std::vector<double>(length(rows))]() mutable {
                blas::gemv(Transpose::kNo, rows, columns, 1.0, a.data(), columns, x.data(), 0.0, y.data());
              };
@@ -235,7 +223,7 @@ void add_product_cases(CaseList& list) {
             2.0 * real(rows * columns * columns),
             {kDouble * real(rows * columns), kDouble * real(columns * columns), 0.0}},
            [rows, columns] {
-             return [rows, columns, a = uniform_doubles(rows * columns, 1),
+             return [rows, columns, a = uniform<double>(rows * columns, 1),
                      c = std::vector<double>(length(columns * columns))]() mutable {
                blas::add_gram(0, columns, rows, 1.0, a.data(), a.data(), columns, c.data(), columns);
              };

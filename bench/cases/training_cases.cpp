@@ -27,9 +27,9 @@ struct History {
 
 /// A forward or backward pass takes a multiplication and an addition per parameter and document.
 void add_pair_passes(CaseList& list) {
-  const NetworkShape shape = list.shape();
+  const NetworkShape shape = list.shape;
   const std::int64_t p = shape.parameters();
-  const std::int64_t pairs = list.sizes().pairs;
+  const std::int64_t pairs = list.sizes.pairs;
   const double pass = 2.0 * real(2 * pairs * p);
   const double features = kFloat * real(2 * pairs * shape.inputs + p);
   const auto docs = list.docs(shape, 2 * pairs);
@@ -62,7 +62,7 @@ void add_pair_passes(CaseList& list) {
             2.0 * pass,
             {kFloat * real(2 * pairs * shape.factors()), kDouble * real(p), 0.0}},
            [docs, pairs, p] {
-             return [data = docs(), terms = terms_of(pairs), vector = uniform_doubles(p, 9)]() mutable {
+             return [data = docs(), terms = terms_of(pairs), vector = uniform<double>(p, 9)]() mutable {
                largest_curvature(data->context, data->shape, data->rows(), terms, vector, 0.0, 1);
              };
            });
@@ -71,7 +71,7 @@ void add_pair_passes(CaseList& list) {
 /// The steps read and write these in double, and θ in float.
 struct Step {
   explicit Step(std::int64_t p)
-      : gradient(uniform_doubles(p, 6)),
+      : gradient(uniform<double>(p, 6)),
         position(length(p)),
         first(length(p)),
         second(length(p)),
@@ -83,7 +83,7 @@ struct Step {
 };
 
 void add_steps(CaseList& list) {
-  const std::int64_t p = list.shape().parameters();
+  const std::int64_t p = list.shape.parameters();
   // `read`, `updated` and `written` are bytes for each number.
   const auto add = [&](const std::string& name, double operations, const MemoryTraffic& each,
                        const auto& take) {
@@ -109,7 +109,7 @@ void add_steps(CaseList& list) {
 struct LinearHistory {
   LinearHistory(std::int64_t pairs, std::int64_t features)
       : stride((features + FoldedPairs::kPadding - 1) / FoldedPairs::kPadding * FoldedPairs::kPadding),
-        rows(uniform_doubles(pairs * stride, 8)),
+        rows(uniform<double>(pairs * stride, 8)),
         wins(length(pairs), 1.0),
         theta(length(stride)),
         gradient(length(stride)) {}
@@ -123,12 +123,11 @@ struct LinearHistory {
 };
 
 void add_linear(CaseList& list) {
-  const std::int64_t pairs = list.sizes().pairs;
-  const std::int64_t features = list.sizes().features;
-  const CaseList::Parameters sizes = {{"n", pairs}, {"d", features}};
-  const double inner = 2.0 * real(pairs * features);
-  const MemoryTraffic rows{kDouble * real(pairs * features), 0.0, 0.0};
-  list.add("folded_pair_gradient/folded_pair_gradient", sizes, {CeilingKind::kMemory, 2.0 * inner, rows},
+  const std::int64_t pairs = list.sizes.pairs;
+  const std::int64_t features = list.sizes.features;
+  const double numbers = real(pairs * features);
+  list.add("folded_pair_gradient/folded_pair_gradient", {{"n", pairs}, {"d", features}},
+           {CeilingKind::kMemory, 4.0 * numbers, {kDouble * numbers, 0.0, 0.0}},
            [context = list.context(), pairs, features] {
              return [of = context(), history = LinearHistory(pairs, features)]() mutable {
                folded_pair_gradient(*of, history.pairs(), history.theta, history.gradient, {});
@@ -147,9 +146,9 @@ void add_training_cases(CaseList& list) {
 /// Products of gradients with a vector, and sums of gradients: a multiplication and an addition per
 /// parameter and document.
 void add_gradient_cases(CaseList& list) {
-  const NetworkShape shape = list.shape();
+  const NetworkShape shape = list.shape;
   const std::int64_t p = shape.parameters();
-  const std::int64_t rows = list.sizes().pairs;
+  const std::int64_t rows = list.sizes.pairs;
   const std::int64_t docs_count = 2 * rows;
   const double operations = 2.0 * real(docs_count * p);
   const double read = kFloat * real(docs_count * shape.factors());
@@ -157,7 +156,7 @@ void add_gradient_cases(CaseList& list) {
   list.add("gradient_products/pair_gradient_products", list.of_pairs(),
            {CeilingKind::kGemmDouble, operations, {read + kDouble * real(p), 0.0, kDouble * real(rows)}},
            [docs, rows, p] {
-             return [data = docs(), v = uniform_doubles(p, 2),
+             return [data = docs(), v = uniform<double>(p, 2),
                      products = std::vector<double>(length(rows))]() mutable {
                pair_gradient_products(data->context, data->shape, data->rows(), v, products);
              };
@@ -165,7 +164,7 @@ void add_gradient_cases(CaseList& list) {
   list.add("gradient_products/pair_gradient_sum", list.of_pairs(),
            {CeilingKind::kGemmDouble, operations, {read + kDouble * real(rows), 0.0, kDouble * real(p)}},
            [docs, rows, p] {
-             return [data = docs(), weights = uniform_doubles(rows, 2),
+             return [data = docs(), weights = uniform<double>(rows, 2),
                      sum = std::vector<double>(length(p))]() mutable {
                pair_gradient_sum(data->context, data->shape, data->rows(), weights, sum);
              };
@@ -183,31 +182,24 @@ MemoryTraffic forward_traffic(const NetworkShape& shape, std::int64_t docs, doub
   return {kFloat * real(docs * shape.inputs + shape.parameters()), 0.0, written};
 }
 
-void add_passes(CaseList& list) {
-  const NetworkShape shape = list.shape();
-  const std::int64_t count = std::min(list.sizes().docs, kDocsPerPass);
-  const double units = real(count * shape.width);
-  const CaseList::Parameters sizes = {{"V", count}, {"m", shape.width}, {"d", shape.inputs}};
-  const auto docs = list.docs(shape, count);
-  list.add("relu_layers/forward_hidden", sizes,
-           {CeilingKind::kGemmFloat, forward_operations(shape, count) - 2.0 * units,
-            forward_traffic(shape, count, kFloat * units)},
-           [docs] {
+}  // namespace
+
+void add_network_cases(CaseList& list) {
+  const NetworkShape shape = list.shape;
+  const std::int64_t of_pass = std::min(list.sizes.docs, kDocsPerPass);
+  const double units = real(of_pass * shape.width);
+  list.add("relu_layers/forward_hidden", {{"V", of_pass}, {"m", shape.width}, {"d", shape.inputs}},
+           {CeilingKind::kGemmFloat, forward_operations(shape, of_pass) - 2.0 * units,
+            forward_traffic(shape, of_pass, kFloat * units)},
+           [docs = list.docs(shape, of_pass)] {
              return [data = docs()] {
                forward_hidden(data->shape, data->theta.data(), data->features.data(), data->docs,
                               hidden_of_factors(data->shape, data->factors.data()));
              };
            });
-}
-
-}  // namespace
-
-void add_network_cases(CaseList& list) {
-  const NetworkShape shape = list.shape();
-  const std::int64_t count = list.sizes().docs;
+  const std::int64_t count = list.sizes.docs;
   const double operations = forward_operations(shape, count);
   const auto docs = list.docs(shape, count);
-  add_passes(list);
   list.add("relu_network/score_docs", list.of_docs(),
            {CeilingKind::kGemmFloat, operations, forward_traffic(shape, count, kFloat * real(count))},
            [docs, count] {

@@ -15,6 +15,7 @@
 
 #include "core/device/visible_gpus.h"
 #include "cuda/runtime/check.h"
+#include "cuda/runtime/work.h"
 
 namespace olrank {
 namespace {
@@ -26,32 +27,14 @@ constexpr std::int64_t kFewest = 9;
 constexpr std::int64_t kMost = 41;
 constexpr double kAllSeconds = 0.05;
 
-class Event {
- public:
-  Event() { OLRANK_CUDA_CHECK(cudaEventCreate(&event_)); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void record() { OLRANK_CUDA_CHECK(cudaEventRecord(event_, c10::cuda::getCurrentCUDAStream().stream())); }
-  /// Seconds since an earlier one; waits.
-  double seconds_since(const Event& earlier) const {
-    OLRANK_CUDA_CHECK(cudaEventSynchronize(event_));
-    float milliseconds = 0.0F;
-    OLRANK_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, earlier.event_, event_));
-    return 1e-3 * static_cast<double>(milliseconds);
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
 double seconds_of(const std::function<void()>& body) {
-  Event before;
-  Event after;
-  before.record();
+  const Stream stream = c10::cuda::getCurrentCUDAStream().stream();
+  cuda::Event before;
+  cuda::Event after;
+  before.record(stream);
   body();
-  after.record();
+  after.record(stream);
+  after.wait();
   return after.seconds_since(before);
 }
 

@@ -457,7 +457,7 @@ struct Primal : Query {
     return make.randn<double>({count, p}).t * (0.01 / std::sqrt(real(p)));
   }
   at::Tensor gram_in_libtorch() const override {
-    return libtorch::inverse_gram(shape, rows(), inverse.t, q(), scale).m;
+    return libtorch::inverse_gram(shape, rows(), inverse.t, q(), scale);
   }
 };
 

@@ -31,12 +31,6 @@ struct Wishes {
   bool list = false;
 };
 
-std::string identity_of(const DeviceCase& one) {
-  std::string text = one.name;
-  for (const auto& [key, value] : one.parameters) text += fmt::format(" {}={}", key, value);
-  return text;
-}
-
 /// Compares the results before anything is timed.
 double checked_disagreement(const DeviceCase& one, const DeviceWork& work, Stream stream) {
   if (!work.disagreement) return 0.0;
@@ -70,12 +64,12 @@ class DeviceBench {
     };
     int status = 0;
     for (const DeviceCase& one : cases) {
-      fmt::print(stderr, "{}\n", identity_of(one));
+      fmt::print(stderr, "{}\n", one.identity());
       try {
         rows.push_back(measure(one));
         save();                                // a later case may hang
       } catch (const std::exception& error) {  // the other cases are still measured
-        fmt::print(stderr, "device_bench: {}: {}\n", identity_of(one), error.what());
+        fmt::print(stderr, "device_bench: {}: {}\n", one.identity(), error.what());
         status = 1;
       }
     }
@@ -132,7 +126,7 @@ void start_once(const std::vector<DeviceCase>& cases, Stream stream) {
     const DeviceWork work = one.prepare(stream);
     work.own(stream);
     wait_for_device();
-    fmt::print("{}\n", identity_of(one));
+    fmt::print("{}\n", one.identity());
     std::fflush(stdout);  // in order with what a profiler prints
     if (work.refresh) work.refresh();
     profile_once([&] { work.own(stream); });
@@ -145,7 +139,7 @@ std::vector<DeviceCase> chosen_cases(const DeviceSizes& sizes, const std::vector
   for (DeviceCase& one : device_cases(sizes)) {
     bool chosen = only.empty();
     for (std::size_t i = 0; i < only.size(); ++i) {
-      if (identity_of(one).find(only[i]) == std::string::npos) continue;
+      if (one.identity().find(only[i]) == std::string::npos) continue;
       found[i] = true;
       chosen = true;
     }
@@ -161,7 +155,7 @@ std::vector<DeviceCase> chosen_cases(const DeviceSizes& sizes, const std::vector
 
 int run(const Wishes& wishes) {
   if (wishes.list) {
-    for (const DeviceCase& one : chosen_cases({}, wishes.only)) fmt::print("{}\n", identity_of(one));
+    for (const DeviceCase& one : chosen_cases({}, wishes.only)) fmt::print("{}\n", one.identity());
     return 0;
   }
   std::string absence;
@@ -213,11 +207,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return olrank::run(argc, argv);
-  } catch (const olrank::Error& error) {
-    fmt::print(stderr, "device_bench: {}\n", error.what());
-    return static_cast<int>(error.exit_code());
   } catch (const std::exception& error) {
     fmt::print(stderr, "device_bench: {}\n", error.what());
-    return 1;
+    return static_cast<int>(olrank::exit_code_of(error));
   }
 }

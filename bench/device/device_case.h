@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,17 +63,19 @@ constexpr double kWantedTrainingRatio = 2.0;
 using CaseParameters = std::vector<std::pair<std::string, std::int64_t>>;
 using PrepareWork = std::function<DeviceWork(Stream)>;
 
+/// 0 where there is none of this name.
+std::int64_t parameter_of(const CaseParameters& parameters, std::string_view name);
+
 struct DeviceCase {
   std::string name;  // "tangent_kernel/pair_doc_kernel": the operation's stem and entry
   CaseParameters parameters;
   LeastWork least;
   PrepareWork prepare;
   Wanted wanted;
-};
 
-inline double real(std::int64_t count) {
-  return static_cast<double>(count);
-}
+  /// The name and all parameters.
+  std::string identity() const;
+};
 
 /// The table of launches: a row for each operation at each size.
 struct Launches {

@@ -19,16 +19,6 @@ using nlohmann::ordered_json;
 /// The largest ratio of N networks' time to one network's, by n.
 const std::map<std::int64_t, double> kMostOfMembers{{100, 1.5}, {1000, 3.0}, {10'000, 8.0}};
 
-std::int64_t parameter(const Measurement& one, const std::string& name) {
-  for (const auto& [key, value] : one.parameters)
-    if (key == name) return value;
-  return 0;
-}
-
-ordered_json spread_json(const Spread& spread) {
-  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}, {"repeats", spread.repeats}};
-}
-
 ordered_json rates_json(const PeakRates& rates) {
   return {{"copy", rates.copy},
           {"gemm float", rates.gemm_float},
@@ -54,13 +44,13 @@ std::string verdict_text(const Verdict& verdict) {
 void check_member_targets(std::vector<DeviceRow>& rows) {
   for (DeviceRow& row : rows) {
     const Measurement& one = row.measurement;
-    const std::int64_t members = parameter(one, "N");
-    const std::int64_t n = parameter(one, "n");
+    const std::int64_t members = parameter_of(one.parameters, "N");
+    const std::int64_t n = parameter_of(one.parameters, "n");
     const auto wanted = kMostOfMembers.find(n);
     if (one.name != "training/step" || members <= 1 || wanted == kMostOfMembers.end()) continue;
     const auto alone = std::find_if(rows.begin(), rows.end(), [&](const DeviceRow& other) {
-      return other.measurement.name == one.name && parameter(other.measurement, "N") == 1 &&
-             parameter(other.measurement, "n") == n;
+      return other.measurement.name == one.name && parameter_of(other.measurement.parameters, "N") == 1 &&
+             parameter_of(other.measurement.parameters, "n") == n;
     });
     if (alone == rows.end()) continue;
     row.verdicts.push_back({fmt::format("N = {} over N = 1", members),
@@ -113,19 +103,6 @@ namespace {
 constexpr std::int64_t kSmallCopy = std::int64_t{1} << 27;  // beyond every cache
 constexpr double kWarmUpSeconds = 0.5;
 
-/// How large the work is that a device shows its rates with.
-struct CeilingSizes {
-  std::int64_t copy = std::int64_t{1} << 31;
-  std::int64_t side_float = 8192;
-  std::int64_t side_double = 6144;
-  double warm_up = kWarmUpSeconds;
-
-  static CeilingSizes of(const DeviceSizes& sizes) {
-    if (sizes.on_gpu) return {};
-    return {std::int64_t{1} << 20, 64, 64, 0.0};
-  }
-};
-
 double copy_rate(const DeviceSizes& sizes, std::int64_t bytes) {
   const at::Tensor from = at::zeros({bytes}, options_of(sizes, at::kByte));
   const at::Tensor to = at::empty_like(from);
@@ -155,14 +132,14 @@ double gemm_rate(const DeviceSizes& sizes, at::ScalarType type, std::int64_t sid
 DeviceCeilings DeviceCeilings::measured(const DeviceSizes& sizes) {
   if (at::globalContext().allowTF32CuBLAS())
     throw Error("TF32 is enabled in LibTorch, so float32 products cannot be measured.");
-  const CeilingSizes size = CeilingSizes::of(sizes);
+  const std::int64_t side = sizes.on_gpu ? 8192 : 64;
   DeviceCeilings ceilings(sizes);
-  ceilings.rates_.gemm_float = gemm_rate(sizes, at::kFloat, size.side_float, size.warm_up);
+  ceilings.rates_.gemm_float = gemm_rate(sizes, at::kFloat, side, sizes.on_gpu ? kWarmUpSeconds : 0.0);
   at::globalContext().setAllowTF32CuBLAS(true);
-  ceilings.rates_.gemm_tf32 = gemm_rate(sizes, at::kFloat, size.side_float, 0.0);
+  ceilings.rates_.gemm_tf32 = gemm_rate(sizes, at::kFloat, side, 0.0);
   at::globalContext().setAllowTF32CuBLAS(false);
-  ceilings.rates_.gemm_double = gemm_rate(sizes, at::kDouble, size.side_double, 0.0);
-  ceilings.rates_.copy = copy_rate(sizes, size.copy);
+  ceilings.rates_.gemm_double = gemm_rate(sizes, at::kDouble, side / 4 * 3, 0.0);
+  ceilings.rates_.copy = copy_rate(sizes, std::int64_t{1} << (sizes.on_gpu ? 31 : 20));
   return ceilings;
 }
 

@@ -1,5 +1,7 @@
 #include "bench/device/libtorch_forms.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,6 +9,18 @@
 #include "core/math/pair_loss.h"
 
 namespace olrank {
+
+std::int64_t parameter_of(const CaseParameters& parameters, std::string_view name) {
+  for (const auto& [key, value] : parameters)
+    if (key == name) return value;
+  return 0;
+}
+
+std::string DeviceCase::identity() const {
+  std::string text = name;
+  for (const auto& [key, value] : parameters) text += fmt::format(" {}={}", key, value);
+  return text;
+}
 
 at::TensorOptions options_of(const DeviceSizes& sizes, at::ScalarType type) {
   return at::TensorOptions().dtype(type).device(sizes.on_gpu ? at::kCUDA : at::kCPU);
@@ -123,8 +137,19 @@ std::vector<at::Tensor> pass_back(const NetworkShape& shape, const at::Tensor& t
   return deltas;
 }
 
-at::Tensor with_ones(const at::Tensor& products, const NetworkLayer& layer) {
-  return layer.has_bias() ? products + 1.0 : products;
+/// g(x_i)·g(x_j) from rows in double.
+at::Tensor inner_products(const NetworkShape& shape, const at::Tensor& left, const at::Tensor& right) {
+  at::Tensor sum;
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    const auto products = [&](std::int64_t place, std::int64_t count) {
+      return at::mm(left.narrow(1, place, count), right.narrow(1, place, count).t());
+    };
+    const at::Tensor inputs = products(layer.input, layer.columns);
+    const at::Tensor term = products(layer.delta, layer.rows) * (layer.has_bias() ? inputs + 1.0 : inputs);
+    sum = sum.defined() ? sum + term : term;
+  }
+  return sum;
 }
 
 /// g of every document, [docs × p], in double.
@@ -163,31 +188,12 @@ at::Tensor diagonal_gram(const NetworkShape& shape, const at::Tensor& rows, cons
 
 at::Tensor doc_kernel(const NetworkShape& shape, const at::Tensor& rows, double scale) {
   const at::Tensor wide = rows.to(at::kDouble);
-  at::Tensor sum;
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    const at::Tensor delta = wide.narrow(1, layer.delta, layer.rows);
-    const at::Tensor input = wide.narrow(1, layer.input, layer.columns);
-    const at::Tensor term = at::mm(delta, delta.t()) * with_ones(at::mm(input, input.t()), layer);
-    sum = sum.defined() ? sum + term : term;
-  }
-  return sum * scale;
+  return inner_products(shape, wide, wide) * scale;
 }
 
 at::Tensor pair_doc_kernel(const NetworkShape& shape, const at::Tensor& pairs, const at::Tensor& docs,
                            double scale) {
-  const at::Tensor wide = docs.to(at::kDouble);
-  const at::Tensor wide_pairs = pairs.to(at::kDouble);
-  at::Tensor sum;
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    const at::Tensor deltas =
-        at::mm(wide_pairs.narrow(1, layer.delta, layer.rows), wide.narrow(1, layer.delta, layer.rows).t());
-    const at::Tensor inputs = at::mm(wide_pairs.narrow(1, layer.input, layer.columns),
-                                     wide.narrow(1, layer.input, layer.columns).t());
-    const at::Tensor term = deltas * with_ones(inputs, layer);
-    sum = sum.defined() ? sum + term : term;
-  }
+  const at::Tensor sum = inner_products(shape, pairs.to(at::kDouble), docs.to(at::kDouble));
   const at::Tensor by_pair = sum.view({sum.size(0) / 2, 2, sum.size(1)});
   return (by_pair.select(1, 0) - by_pair.select(1, 1)) * scale;
 }
@@ -196,11 +202,11 @@ at::Tensor dual_gram(const at::Tensor& kernel, const at::Tensor& s, double lambd
   return at::addmm(kernel, s.t(), s, 1.0 / lambda, -1.0 / lambda);
 }
 
-InverseGram inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
-                         const at::Tensor& q, double scale) {
+at::Tensor inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
+                        const at::Tensor& q, double scale) {
   const at::Tensor g = gradients(shape, rows);
   const at::Tensor w = at::addmm(at::mm(g, inverse), at::mm(g, q.t()), q, 1.0, -1.0);
-  return {w, at::mm(w, g.t()) * scale};
+  return at::mm(w, g.t()) * scale;
 }
 
 at::Tensor certain_by_width(const at::Tensor& m, const at::Tensor& scores, const at::Tensor& magnitudes,
@@ -219,22 +225,21 @@ at::Tensor certain_by_width(const at::Tensor& m, const at::Tensor& scores, const
 }
 
 at::Tensor TrainingStep::gradient(const at::Tensor& theta) const {
-  const Passed passed = pass(shape_, theta, history_.features);
-  const at::Tensor z =
-      passed.scores.index_select(1, history_.first) - passed.scores.index_select(1, history_.second);
-  const at::Tensor slopes = history_.weights * at::sigmoid(z) - history_.labels;
+  const Passed passed = pass(shape, theta, features);
+  const at::Tensor z = passed.scores.index_select(1, first) - passed.scores.index_select(1, second);
+  const at::Tensor slopes = weights * at::sigmoid(z) - labels;
   at::Tensor of_docs = at::zeros_like(passed.scores);
-  of_docs.index_add_(1, history_.first, slopes);
-  of_docs.index_add_(1, history_.second, slopes, -1.0);
+  of_docs.index_add_(1, first, slopes);
+  of_docs.index_add_(1, second, slopes, -1.0);
   const std::vector<at::Tensor> deltas =
-      pass_back(shape_, theta, passed, (of_docs * shape_.output_scale).unsqueeze(2));
+      pass_back(shape, theta, passed, (of_docs * shape.output_scale).unsqueeze(2));
   std::vector<at::Tensor> parts;
-  for (std::int64_t l = 0; l < shape_.depth; ++l) {
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
     const auto at = static_cast<std::size_t>(l);
     parts.push_back(at::bmm(deltas[at].transpose(1, 2), passed.hidden[at]).flatten(1));
-    if (shape_.layer(l).has_bias()) parts.push_back(deltas[at].sum(1));
+    if (shape.layer(l).has_bias()) parts.push_back(deltas[at].sum(1));
   }
-  return at::cat(parts, 1).add_(theta - history_.centre, 2.0 * history_.prior_weight);
+  return at::cat(parts, 1).add_(theta - centre, 2.0 * prior_weight);
 }
 
 }  // namespace olrank::libtorch

@@ -149,41 +149,28 @@ at::Tensor pair_doc_kernel(const NetworkShape& shape, const at::Tensor& pairs, c
 /// (K_VV − sᵀs)/λ.
 at::Tensor dual_gram(const at::Tensor& kernel, const at::Tensor& s, double lambda);
 
-/// w = G A⁻¹ and m = scale · w Gᵀ, where A⁻¹ = inverse − qᵀq.
-struct InverseGram {
-  at::Tensor w;
-  at::Tensor m;
-};
-InverseGram inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
-                         const at::Tensor& q, double scale);
+/// scale · G A⁻¹ Gᵀ, where A⁻¹ = inverse − qᵀq.
+at::Tensor inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
+                        const at::Tensor& q, double scale);
 
 /// Certain orders by place, from a full M.
 at::Tensor certain_by_width(const at::Tensor& m, const at::Tensor& scores, const at::Tensor& magnitudes,
                             const CertaintyRule& rule);
 
 /// One step of gradient descent on the pair loss, for N networks side by side.
-class TrainingStep {
- public:
-  /// Documents of terms as 64-bit numbers; weights and labels in float32, centre [members × p].
-  struct History {
-    at::Tensor features;
-    at::Tensor first;
-    at::Tensor second;
-    at::Tensor weights;
-    at::Tensor labels;
-    at::Tensor centre;
-    double prior_weight = 0.0;
-  };
-
-  TrainingStep(const NetworkShape& shape, History history) : shape_(shape), history_(std::move(history)) {}
+struct TrainingStep {
+  NetworkShape shape;
+  at::Tensor features;
+  at::Tensor first;  // documents of terms as 64-bit numbers, like the next one
+  at::Tensor second;
+  at::Tensor weights;  // float32, like the next one
+  at::Tensor labels;
+  at::Tensor centre;  // [members × p]
+  double prior_weight = 0.0;
 
   /// [members × p].
   at::Tensor gradient(const at::Tensor& theta) const;
   void take(const at::Tensor& theta, double step) const { theta.add_(gradient(theta), -step); }
-
- private:
-  NetworkShape shape_;
-  History history_;
 };
 
 }  // namespace olrank::libtorch

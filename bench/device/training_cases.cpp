@@ -85,9 +85,13 @@ struct Training {
   libtorch::TrainingStep in_libtorch() const {
     const at::Tensor even = at::arange(0, 2 * n, 2, make.options<std::int64_t>());
     return {docs->shape,
-            {docs->features.t, even, even + 1, at::ones({n}, make.options<float>()),
-             (1 - at::arange(n, make.options<std::int64_t>()).remainder(2)).to(at::kFloat), centre.t,
-             prior_weight()}};
+            docs->features.t,
+            even,
+            even + 1,
+            at::ones({n}, make.options<float>()),
+            (1 - at::arange(n, make.options<std::int64_t>()).remainder(2)).to(at::kFloat),
+            centre.t,
+            prior_weight()};
   }
 };
 
@@ -159,17 +163,16 @@ struct OneKernel : Training {
   }
 
   device::PersistentTraining whole(std::int64_t steps) const {
-    device::PersistentTraining made;
-    made.stack = docs->stack();
-    made.history = history();
-    made.objective = objective();
-    made.steps = steps;
-    made.step = step;
-    made.workspace = {all_scores, parts, gates, slopes, sums};
-    made.theta = docs->theta;
-    made.began = losses;
-    made.ended = made.began + members;
-    return made;
+    double* began = losses;
+    return {.stack = docs->stack(),
+            .history = history(),
+            .objective = objective(),
+            .steps = steps,
+            .step = step,
+            .workspace = {all_scores, parts, gates, slopes, sums},
+            .theta = docs->theta,
+            .began = began,
+            .ended = began + members};
   }
   /// The gradient of a first step that no member takes.
   at::Tensor first_gradient(Stream on) const {

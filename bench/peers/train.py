@@ -28,13 +28,15 @@ def program(arguments, *more):
     return ran.stdout
 
 
-def letor_queries(path):
+def letor_lists(path):
+    """The features and the grades of each query's documents."""
     queries = {}
     for line in path.read_text().splitlines():
-        fields = line.split("#")[0].split()
-        values = [float(field.split(":")[1]) for field in fields[2:]]
-        queries.setdefault(fields[1].split(":")[1], []).append(values)
-    return queries
+        grade, qid, *fields = line.split("#")[0].split()
+        rows, grades = queries.setdefault(qid, ([], []))
+        rows.append([float(field.split(":")[1]) for field in fields])
+        grades.append(float(grade))
+    return queries.values()
 
 
 def normalised(rows):
@@ -43,14 +45,6 @@ def normalised(rows):
     low, high = docs.min(0).values, docs.max(0).values
     span = torch.where(high > low, high - low, torch.ones_like(high))
     return (docs - low) / span
-
-
-def grades_of(path):
-    grades = {}
-    for line in path.read_text().splitlines():
-        fields = line.split("#")[0].split()
-        grades.setdefault(fields[1].split(":")[1], []).append(float(fields[0]))
-    return grades
 
 
 def listnet(scores, grades):
@@ -67,10 +61,9 @@ def check(arguments):
                 0.1, "--out", folder / "out", "--quiet")
         program(arguments, "export", folder / "out", "--to", "json", "--out", folder / "model.json")
         summary = json.loads((folder / "out" / "summary.json").read_text())
-        weights = json.loads((folder / "model.json").read_text())
-        found = find_numbers(weights)
-        queries, grades = letor_queries(folder / "data" / "train.txt"), grades_of(folder / "data" / "train.txt")
-        lists = [(normalised(rows).double(), torch.tensor(grades[qid], dtype=torch.float64)) for qid, rows in queries.items()]
+        found = find_numbers(json.loads((folder / "model.json").read_text()))
+        lists = [(normalised(rows).double(), torch.tensor(grades, dtype=torch.float64))
+                 for rows, grades in letor_lists(folder / "data" / "train.txt")]
         length = {}
         for name, start in (("found", found), ("zero", torch.zeros_like(found))):
             w = start.clone().requires_grad_(True)
@@ -84,17 +77,14 @@ def check(arguments):
 
 def find_numbers(model):
     """The longest list of numbers of an exported linear model."""
-    lists = []
-
-    def walk(value):
+    def lists_of(value):
         if isinstance(value, list) and value and all(isinstance(item, (int, float)) for item in value):
-            lists.append(value)
+            yield value
         elif isinstance(value, (list, dict)):
             for item in value.values() if isinstance(value, dict) else value:
-                walk(item)
+                yield from lists_of(item)
 
-    walk(model.get("layers", model))
-    return torch.tensor(max(lists, key=len), dtype=torch.float64)
+    return torch.tensor(max(lists_of(model.get("layers", model)), key=len), dtype=torch.float64)
 
 
 def network(kind, features, width):
@@ -103,24 +93,21 @@ def network(kind, features, width):
     return torch.nn.Sequential(torch.nn.Linear(features, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
 
 
-def pass_by_query(model, optimizer, lists, batch):
-    for begin in range(0, len(lists), batch):
-        optimizer.zero_grad()
-        part = lists[begin:begin + batch]
-        loss = sum(listnet(model(docs).squeeze(1), grades) for docs, grades in part) / len(part)
-        loss.backward()
-        optimizer.step()
+def loss_by_query(model, part):
+    return sum(listnet(model(docs).squeeze(1), grades) for docs, grades in part) / len(part)
 
 
-def pass_by_padding(model, optimizer, lists, batch):
+def loss_by_padding(model, part):
+    docs = torch.nn.utils.rnn.pad_sequence([docs for docs, _ in part], batch_first=True)
+    grades = torch.nn.utils.rnn.pad_sequence([grades for _, grades in part], batch_first=True, padding_value=-1e9)
+    scores = model(docs).squeeze(2).masked_fill(grades < 0, -1e9)
+    return -(torch.softmax(grades, 1) * torch.log_softmax(scores, 1)).sum(1).mean()
+
+
+def torch_pass(loss_of, model, optimizer, lists, batch):
     for begin in range(0, len(lists), batch):
         optimizer.zero_grad()
-        part = lists[begin:begin + batch]
-        docs = torch.nn.utils.rnn.pad_sequence([docs for docs, _ in part], batch_first=True)
-        grades = torch.nn.utils.rnn.pad_sequence([grades for _, grades in part], batch_first=True, padding_value=-1e9)
-        scores = model(docs).squeeze(2).masked_fill(grades < 0, -1e9)
-        loss = -(torch.softmax(grades, 1) * torch.log_softmax(scores, 1)).sum(1).mean()
-        loss.backward()
+        loss_of(model, lists[begin:begin + batch]).backward()
         optimizer.step()
 
 
@@ -165,14 +152,14 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for kind in ("linear", "mlp"):
-            for version, one_pass in (("query by query", pass_by_query), ("padded batches", pass_by_padding)):
+            for version, loss_of in (("query by query", loss_by_query), ("padded batches", loss_by_padding)):
                 model = network(kind, features, arguments.width).to(arguments.device)
                 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
                 ours, theirs = [], []
                 for _ in range(arguments.repeats):
                     ours.append(olrank_pass(arguments, kind, pathlib.Path(folder)))
                     start = time.perf_counter()
-                    one_pass(model, optimizer, lists, arguments.batch)
+                    torch_pass(loss_of, model, optimizer, lists, arguments.batch)
                     if arguments.device == "cuda":
                         torch.cuda.synchronize()
                     theirs.append((time.perf_counter() - start) * docs / total)

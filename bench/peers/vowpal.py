@@ -371,7 +371,6 @@ def main():
                 for player in players:
                     if isinstance(player, OverTheWire):
                         plays[-1][player.name]["processor"] = 1e6 * player.processor_seconds() / options.rounds
-                for player in players:
                     player.close()
             print(f"{docs} documents of {features} features, repeat {seed}: " + "; ".join(
                 f"{name} {sum(one[part] for part in ('rank', 'learn')):.0f} µs, {quality[-1][name]['clicks']:.3f}"

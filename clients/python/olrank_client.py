@@ -103,14 +103,13 @@ class Client:
             docs = [{**doc, "group": groups[doc["id"]]} for doc in docs]
         request = {"query": query, "docs": docs, "k": k, "explore": explore, "incumbent": incumbent, "user": user, "certainty": certainty,
                    "allow_unknown": allow_unknown, "query_features": query_features}
-        return self._json("POST", "/v1/rank", {key: value for key, value in request.items() if value is not None})
+        return self._json("POST", "/v1/rank", request)
 
     def put_docs(self, docs: list[dict[str, Any]]) -> list[int]:
         """Stores documents, each {"id", "features"} and perhaps a "version" above that before, so that rank() needs only their IDs.
         Returns their versions once they are durable: all are stored, or none."""
         lines = "\n".join(json.dumps(doc, separators=(",", ":")) for doc in docs)
-        versions: list[int] = json.loads(self._call("PUT", "/v1/docs", lines))["versions"]
-        return versions
+        return self._json("PUT", "/v1/docs", lines)["versions"]
 
     def doc(self, id: str | int) -> dict[str, Any]:
         """A stored document."""
@@ -118,8 +117,7 @@ class Client:
 
     def delete_docs(self, ids: list[Any]) -> int:
         """Deletes stored documents; lists that have shown them are still learned. Returns how many there were."""
-        deleted: int = self._json("DELETE", "/v1/docs", {"ids": ids})["deleted"]
-        return deleted
+        return self._json("DELETE", "/v1/docs", {"ids": ids})["deleted"]
 
     def rerank(
         self,
@@ -132,7 +130,7 @@ class Client:
     ) -> dict[str, Any]:
         """Ranks the hits of `response`, the answer of OpenSearch or Elasticsearch with a feature log. Returns what rank() does."""
         request = {"query": query, "response": response, "k": k, "explore": explore, "user": user, "certainty": certainty}
-        return self._json("POST", "/v1/rerank", {key: value for key, value in request.items() if value is not None})
+        return self._json("POST", "/v1/rerank", request)
 
     def feedback(
         self,
@@ -146,8 +144,7 @@ class Client:
         """Sends clicks: document IDs (strings) or ranks (integers from 0); [] if nothing was clicked. Documents whose IDs are integers
         need `ids`, or `ranks`, in place of `clicks`. Repeating feedback is harmless, so `attempts` > 1 can bridge a restart of the
         service, or the time in which it still writes the same feedback."""
-        request = {"impression": impression, "clicks": clicks, "ids": ids, "ranks": ranks}
-        return self._feedback({key: value for key, value in request.items() if value is not None}, attempts, pause)
+        return self._feedback({"impression": impression, "clicks": clicks, "ids": ids, "ranks": ranks}, attempts, pause)
 
     def events(
         self, impression: str, events: list[dict[str, Any]], attempts: int = 1, pause: float = 0.2
@@ -181,8 +178,7 @@ class Client:
     def put_schema(self, toml: str, dry_run: bool = False) -> dict[str, Any]:
         """Changes the schema of the running service, or with `dry_run` says what would change. The service learns its log again
         meanwhile, and takes requests in both forms."""
-        answer: dict[str, Any] = json.loads(self._call("PUT", "/v1/schema" + ("?dry_run=true" if dry_run else ""), toml))
-        return answer
+        return self._json("PUT", "/v1/schema" + ("?dry_run=true" if dry_run else ""), toml)
 
     def checkpoint(self) -> dict[str, Any]:
         return self._json("POST", "/v1/checkpoint", {})
@@ -219,14 +215,13 @@ class Client:
                 raise TimeoutError(f"{stats['log_rounds'] - stats['rounds']} rounds were not learned within {seconds} seconds")
             time.sleep(0.02)
 
-    def _json(self, method: str, path: str, request: dict[str, Any] | None = None) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._call(method, path, request))
-        return answer
+    def _json(self, method: str, path: str, request: dict[str, Any] | str | None = None) -> dict[str, Any]:
+        """Values of a request that are None stay out of it."""
+        if isinstance(request, dict):
+            request = json.dumps({key: value for key, value in request.items() if value is not None}, separators=(",", ":"))
+        return json.loads(self._call(method, path, request))
 
-    def _call(
-        self, method: str, path: str, request: dict[str, Any] | str | None = None, timeout: float | None = None
-    ) -> bytes:
-        text = request if isinstance(request, str) or request is None else json.dumps(request, separators=(",", ":"))
+    def _call(self, method: str, path: str, text: str | None = None, timeout: float | None = None) -> bytes:
         body = None if text is None else text.encode()
         fresh = self._connection is None
         seconds = timeout or self._timeout
@@ -240,14 +235,12 @@ class Client:
                 if fresh:
                     raise
                 return self._exchange(method, path, body, until)
-        except TimeoutError as error:
+        except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise TimeoutError(f"{method} {path}: the service did not answer within {seconds:g} s (timeout)") from error
-        except http.client.HTTPException as error:
-            self.close()
-            raise ConnectionError(f"incomplete response: {error}") from error
-        except OSError:
-            self.close()
+            if isinstance(error, TimeoutError):
+                raise TimeoutError(f"{method} {path}: the service did not answer within {seconds:g} s (timeout)") from error
+            if isinstance(error, http.client.HTTPException):
+                raise ConnectionError(f"incomplete response: {error}") from error
             raise
 
     def _exchange(self, method: str, path: str, body: bytes | None, until: float) -> bytes:

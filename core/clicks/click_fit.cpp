@@ -2,35 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "core/math/pair_loss.h"
 #include "core/throw_error.h"
 
 namespace olrank {
 namespace {
-
-std::unique_ptr<ReadingModel> make_reading(FittedModel model, std::int64_t ranks, std::int64_t docs) {
-  switch (model) {
-    case FittedModel::kRankOnly:
-      return make_look_model(LooksBy::kRankAlone, ranks);
-    case FittedModel::kPosition:
-    case FittedModel::kTwoTower:
-      return make_look_model(LooksBy::kRank, ranks);
-    case FittedModel::kTrust:
-      return make_look_model(LooksBy::kRankWithTrust, ranks);
-    case FittedModel::kUserBrowsing:
-      return make_look_model(LooksBy::kRankAndLastClick, ranks);
-    case FittedModel::kCascade:
-      return make_cascade_model();
-    case FittedModel::kDependent:
-      return make_dependent_model(ranks);
-    case FittedModel::kDynamicBayesian:
-      return make_dynamic_bayesian_model(docs);
-  }
-  return nullptr;
-}
 
 /// The share of clicks at the first rank, where all models but one say that it is the mean attraction.
 double first_rank_level(const ClickLists& lists) {
@@ -213,7 +194,7 @@ FittedClicks fit_clicks(FittedModel model, const ClickLists& lists, const ClickD
                         std::int64_t ranks, const ClickFitSettings& settings) {
   FittedClicks fit;
   fit.model = model;
-  fit.reading = make_reading(model, ranks, docs.count);
+  fit.reading = make_reading_model(model, ranks, docs.count);
   fit.attraction = make_attraction(model, lists, docs);
   std::vector<double> attraction;
   std::vector<double> examined(ranks);
@@ -304,15 +285,9 @@ RankLinks find_rank_links(const ClickLists& lists, std::int64_t docs) {
       parents[std::max(one, other)] = std::min(one, other);
     }
   }
-  std::vector<std::int64_t> group_of(lists.ranks(), -1);
-  for (std::int64_t rank = 0; rank < lists.ranks(); ++rank) {
-    const std::int64_t root = root_of(parents, rank);
-    if (group_of[root] < 0) {
-      group_of[root] = std::ssize(links.groups);
-      links.groups.emplace_back();
-    }
-    links.groups[group_of[root]].push_back(rank);
-  }
+  std::map<std::int64_t, std::vector<std::int64_t>> groups;  // by their first ranks
+  for (std::int64_t rank = 0; rank < lists.ranks(); ++rank) groups[root_of(parents, rank)].push_back(rank);
+  for (auto& [first, group] : groups) links.groups.push_back(std::move(group));
   return links;
 }
 

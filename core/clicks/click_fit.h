@@ -6,7 +6,6 @@
 
 #include "core/clicks/reading_model.h"
 #include "core/interface.h"
-#include "core/settings/enum_names.h"
 
 namespace olrank {
 
@@ -28,26 +27,13 @@ class Attraction : public Interface {
   std::vector<Coin> coins_;
 };
 
-enum class FittedModel {
-  kRankOnly,
-  kPosition,
-  kCascade,
-  kDependent,
-  kDynamicBayesian,
-  kUserBrowsing,
-  kTwoTower,
-  kTrust
-};
-
-template <>
-struct EnumNames<FittedModel> {
-  static constexpr std::array values =
-      names_in_order<FittedModel>("rank-only", "pbm", "cascade", "dcm", "dbn", "ubm", "two-tower", "trust");
-};
-
 /// Whether a document's attraction follows from its inputs.
 inline bool goes_by_inputs(FittedModel model) {
   return model == FittedModel::kTwoTower || model == FittedModel::kTrust;
+}
+/// Whether a model learns how often each rank is examined, from documents that were shown at several ranks.
+inline bool learns_looks(FittedModel model) {
+  return model == FittedModel::kPosition || model == FittedModel::kUserBrowsing || goes_by_inputs(model);
 }
 
 /// A click model that was fitted by expectation maximisation (Chuklin, Markov and de Rijke, "Click models

@@ -28,11 +28,11 @@ class CoinModel : public ReadingModel {
 
 class LookModel final : public CoinModel {
  public:
-  LookModel(LooksBy looks_by, std::int64_t ranks)
-      : CoinModel(looks(looks_by, ranks) + (looks_by == LooksBy::kRankWithTrust ? ranks : 0),
-                  looks_by == LooksBy::kRankAlone ? 0 : 1),
-        by_last_click_(looks_by == LooksBy::kRankAndLastClick),
-        looks_(looks(looks_by, ranks)) {
+  LookModel(FittedModel model, std::int64_t ranks)
+      : CoinModel(looks(model, ranks) + (model == FittedModel::kTrust ? ranks : 0),
+                  model == FittedModel::kRankOnly ? 0 : 1),
+        by_last_click_(model == FittedModel::kUserBrowsing),
+        looks_(looks(model, ranks)) {
     for (std::size_t i = looks_; i < coins_.size(); ++i) coins_[i].probability = 0.1;
   }
 
@@ -99,8 +99,8 @@ class LookModel final : public CoinModel {
   }
 
  private:
-  static std::size_t looks(LooksBy by, std::int64_t ranks) {
-    return by == LooksBy::kRankAndLastClick ? ranks * (ranks + 1) / 2 : ranks;
+  static std::size_t looks(FittedModel model, std::int64_t ranks) {
+    return model == FittedModel::kUserBrowsing ? ranks * (ranks + 1) / 2 : ranks;
   }
   /// `rank` is from 0, `last` from 1; 0: no click above.
   std::size_t place(std::size_t rank, std::size_t last) const {
@@ -254,20 +254,17 @@ class DynamicBayesianModel final : public ScanModel {
 
 }  // namespace
 
-std::unique_ptr<ReadingModel> make_look_model(LooksBy looks_by, std::int64_t ranks) {
-  return std::make_unique<LookModel>(looks_by, ranks);
-}
-
-std::unique_ptr<ReadingModel> make_cascade_model() {
-  return std::make_unique<CascadeModel>();
-}
-
-std::unique_ptr<ReadingModel> make_dependent_model(std::int64_t ranks) {
-  return std::make_unique<DependentModel>(ranks);
-}
-
-std::unique_ptr<ReadingModel> make_dynamic_bayesian_model(std::int64_t docs) {
-  return std::make_unique<DynamicBayesianModel>(docs);
+std::unique_ptr<ReadingModel> make_reading_model(FittedModel model, std::int64_t ranks, std::int64_t docs) {
+  switch (model) {
+    case FittedModel::kCascade:
+      return std::make_unique<CascadeModel>();
+    case FittedModel::kDependent:
+      return std::make_unique<DependentModel>(ranks);
+    case FittedModel::kDynamicBayesian:
+      return std::make_unique<DynamicBayesianModel>(docs);
+    default:
+      return std::make_unique<LookModel>(model, ranks);
+  }
 }
 
 }  // namespace olrank

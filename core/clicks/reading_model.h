@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/interface.h"
+#include "core/settings/enum_names.h"
 
 namespace olrank {
 
@@ -101,24 +102,29 @@ class ReadingModel : public Interface {
   virtual double trust(std::size_t /*rank*/) const { return 0.0; }
 };
 
-/// A model that looks at ranks one by one goes by one of these.
-enum class LooksBy {
-  kRankAlone,         // P(click) is that of the rank
-  kRank,              // position-based model
-  kRankWithTrust,     // and users who click what the rank alone commends
-  kRankAndLastClick,  // user browsing model
+/// The models' papers are named in sim/*_click_model.h. Those that look at ranks one by one examine each by
+/// a coin of its own, and the first one always, but for kRankOnly: examination and attraction are known up
+/// to a common factor, and this is the one that is chosen. Those that scan from the top (kCascade,
+/// kDependent, kDynamicBayesian) examine a rank only after the rank above.
+enum class FittedModel {
+  kRankOnly,         // P(click) is that of the rank
+  kPosition,         // looks by rank
+  kCascade,          // ends at the first click, and learns nothing from what is below
+  kDependent,        // after a click, users go on with a probability that depends on its rank
+  kDynamicBayesian,  // a click satisfies with the document's probability; if not, users go on with γ
+  kUserBrowsing,     // looks by rank and last click
+  kTwoTower,         // looks by rank
+  kTrust             // looks by rank; and users click what the rank alone commends
 };
-/// Each rank is examined by a coin of its own. The first one always is, but for kRankAlone: examination and
-/// attraction are known up to a common factor, and this is the one that is chosen.
-std::unique_ptr<ReadingModel> make_look_model(LooksBy looks_by, std::int64_t ranks);
 
-/// Models that scan from the top (their papers: sim/*_click_model.h): examination of a rank needs that of
-/// the rank above. The cascade ends at the first click, and learns nothing from what is below.
-std::unique_ptr<ReadingModel> make_cascade_model();
-/// After a click, users go on with a probability that depends on its rank.
-std::unique_ptr<ReadingModel> make_dependent_model(std::int64_t ranks);
-/// A clicked document satisfies with a probability of its own; who is not satisfied goes on with γ.
-std::unique_ptr<ReadingModel> make_dynamic_bayesian_model(std::int64_t docs);
+template <>
+struct EnumNames<FittedModel> {
+  static constexpr std::array values =
+      names_in_order<FittedModel>("rank-only", "pbm", "cascade", "dcm", "dbn", "ubm", "two-tower", "trust");
+};
+
+/// For lists of at most `ranks` of `docs` documents.
+std::unique_ptr<ReadingModel> make_reading_model(FittedModel model, std::int64_t ranks, std::int64_t docs);
 
 /// A prior holds what is counted before anything is seen. The estimate is then the largest posterior under
 /// a prior Beta(yes + 1, no + 1), which is never 0 or 1.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "core/random/rng_stream.h"
@@ -97,11 +98,8 @@ std::vector<double> unit_at_largest(std::span<const double> v) {
 
 double quadratic_form(double lambda, double scale, std::span<const double> y,
                       std::span<const double> products) {
-  double prior = 0.0;
-  for (const double value : y) prior += value * value;
-  double observed = 0.0;
-  for (const double value : products) observed += value * value;
-  return lambda * prior + scale * observed;
+  return lambda * std::inner_product(y.begin(), y.end(), y.begin(), 0.0) +
+         scale * std::inner_product(products.begin(), products.end(), products.begin(), 0.0);
 }
 
 void DriftWarning::give(const CovarianceName& name, double drift) const {

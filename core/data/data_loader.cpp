@@ -105,20 +105,13 @@ class PartLoader {
 
   void warn_of_missing_weights(const std::vector<std::string>& files) const {
     if (!options_.weights) return;
-    std::string without;
-    bool any = false;
-    for (const std::string& file : files) {
-      if (!weights_file_of(file).empty()) {
-        any = true;
-      } else if (without.empty()) {
-        without = file;
-      }
-    }
-    if (any && !without.empty())
-      log_warning(
-          "'{0}' has no file '{0}.weight', and other files of its part have one: its queries have the "
-          "weight 1.",
-          without);
+    const auto has_weights = [](const std::string& file) { return !weights_file_of(file).empty(); };
+    const auto without = std::find_if_not(files.begin(), files.end(), has_weights);
+    if (without == files.end() || std::none_of(files.begin(), files.end(), has_weights)) return;
+    log_warning(
+        "'{0}' has no file '{0}.weight', and other files of its part have one: its queries have the "
+        "weight 1.",
+        *without);
   }
 
   /// Throws if documents that need `own` bytes as they are would take too much at that width.

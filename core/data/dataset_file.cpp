@@ -50,12 +50,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
 
-bool is_sparse(const Header& header) {
-  return ((header.version - kVersion) & kSparse) != 0;
-}
-
-bool is_weighted(const Header& header) {
-  return ((header.version - kVersion) & kWeighted) != 0;
+bool is(std::uint32_t kind, const Header& header) {
+  return ((header.version - kVersion) & kind) != 0;
 }
 
 std::uint64_t checksum_of(Header header) {
@@ -68,9 +64,9 @@ std::uint64_t checksum_of(Header header) {
 class Sections {
  public:
   Sections(const Header& header, std::uint64_t limit) : limit_(limit) {
-    values = is_sparse(header) ? place(header.nonzeros, 1, sizeof(float))
-                               : place(header.docs, header.features, sizeof(float));
-    if (is_sparse(header)) {
+    values = is(kSparse, header) ? place(header.nonzeros, 1, sizeof(float))
+                                 : place(header.docs, header.features, sizeof(float));
+    if (is(kSparse, header)) {
       row_begins = place(header.docs, 1, sizeof(std::int64_t), sizeof(std::int64_t));
       columns = place(header.nonzeros, 1, sizeof(std::int32_t));
     }
@@ -80,7 +76,7 @@ class Sections {
     grades = place(header.docs, 1, 1);
     qid_text = place(header.qid_bytes, 1, 1);
     name_text = place(header.name_bytes, 1, 1);
-    if (is_weighted(header)) weights = place(header.queries, 1, sizeof(float));
+    if (is(kWeighted, header)) weights = place(header.queries, 1, sizeof(float));
   }
   bool valid() const { return valid_; }
   std::uint64_t end() const { return end_; }
@@ -105,22 +101,6 @@ class Sections {
   std::uint64_t limit_;
   std::uint64_t end_ = sizeof(Header);
   bool valid_ = true;
-};
-
-/// Writes sections one after the other, zeros between them.
-class SectionWriter {
- public:
-  explicit SectionWriter(const std::function<void(std::string_view)>& sink) : sink_(sink) {}
-  void write(std::uint64_t at, const void* bytes, std::size_t size) {
-    static constexpr char kZeros[kAlignment] = {};
-    sink_({kZeros, static_cast<std::size_t>(at - at_)});
-    sink_({static_cast<const char*>(bytes), size});
-    at_ = at + size;
-  }
-
- private:
-  const std::function<void(std::string_view)>& sink_;
-  std::uint64_t at_ = 0;
 };
 
 bool ends_are_sound(std::span<const std::uint64_t> ends, std::uint64_t bytes) {
@@ -227,22 +207,27 @@ void write_dataset(const Dataset& data, const DatasetFileNotes& notes,
   header.file_bytes = layout.end();
   header.checksum = checksum_of(header);
 
-  SectionWriter writer(sink);
-  writer.write(0, &header, sizeof header);
-  writer.write(layout.values, contents.values.data(), contents.values.size_bytes());
+  std::uint64_t written = 0;
+  const auto write = [&](std::uint64_t begin, const auto& items) {  // behind zeros
+    static constexpr char kZeros[kAlignment] = {};
+    const auto bytes = std::as_bytes(std::span(items));
+    sink({kZeros, static_cast<std::size_t>(begin - written)});
+    sink({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    written = begin + bytes.size();
+  };
+  write(0, std::span(&header, 1));
+  write(layout.values, contents.values);
   if (data.is_sparse()) {
-    writer.write(layout.row_begins, contents.row_begins.data(), contents.row_begins.size_bytes());
-    writer.write(layout.columns, contents.columns.data(), contents.columns.size_bytes());
+    write(layout.row_begins, contents.row_begins);
+    write(layout.columns, contents.columns);
   }
-  writer.write(layout.offsets, contents.offsets.data(), contents.offsets.size_bytes());
-  writer.write(layout.qid_ends, qid_ends.data(), qid_ends.size() * sizeof(std::uint64_t));
-  writer.write(layout.name_ends, contents.doc_names.ends.data(), contents.doc_names.ends.size_bytes());
-  writer.write(layout.grades, contents.grades.data(), contents.grades.size_bytes());
-  writer.write(layout.qid_text, qid_text.data(), qid_text.size());
-  writer.write(layout.name_text, contents.doc_names.text.data(),
-               static_cast<std::size_t>(header.name_bytes));
-  if (is_weighted(header))
-    writer.write(layout.weights, contents.weights.data(), contents.weights.size() * sizeof(float));
+  write(layout.offsets, contents.offsets);
+  write(layout.qid_ends, qid_ends);
+  write(layout.name_ends, contents.doc_names.ends);
+  write(layout.grades, contents.grades);
+  write(layout.qid_text, qid_text);
+  write(layout.name_text, contents.doc_names.text.first(header.name_bytes));
+  if (is(kWeighted, header)) write(layout.weights, contents.weights);
 }
 
 void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
@@ -293,8 +278,8 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
   contents.features = static_cast<std::int64_t>(header.features);
   contents.reordered = header.reordered != 0;
   contents.values = section<float>(memory, layout.values,
-                                   is_sparse(header) ? header.nonzeros : header.docs * header.features);
-  if (is_sparse(header)) {
+                                   is(kSparse, header) ? header.nonzeros : header.docs * header.features);
+  if (is(kSparse, header)) {
     contents.row_begins = section<std::int64_t>(memory, layout.row_begins, header.docs + 1);
     contents.columns = section<std::int32_t>(memory, layout.columns, header.nonzeros);
     if (!rows_are_sound(contents.row_begins, contents.columns, header.features))
@@ -329,7 +314,7 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
   if (*std::max_element(contents.grades.begin(), contents.grades.end()) > kLargestGrade) {
     refuse("a grade is too large");
   }
-  if (is_weighted(header)) {
+  if (is(kWeighted, header)) {
     const auto weights = section<float>(memory, layout.weights, header.queries);
     if (!std::all_of(weights.begin(), weights.end(), is_weight))
       refuse("a weight is below 0 or not finite");

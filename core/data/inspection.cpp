@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -248,17 +248,12 @@ std::vector<WidthFinding> compare_widths(const std::string& folder, const std::v
     for (const auto& [name, files] : {std::pair("validation", parts.vali), std::pair("test", parts.test)}) {
       const std::int64_t width = width_of(files);
       if (train == 0 || width == 0 || width == train) continue;
-      const std::string place =
-          fmt::format("{}, fold {}: The {} set has {} features", folder, fold, name, width);
+      const bool wider = width > train;
       findings.push_back(
-          width > train
-              ? WidthFinding{fmt::format("{}, {} more than the training set ({}); a run would fail.", place,
-                                         width - train, train),
-                             true}
-              : WidthFinding{
-                    fmt::format("{}, {} fewer than the training set ({}); missing features count as 0.",
-                                place, train - width, train),
-                    false});
+          {fmt::format("{}, fold {}: The {} set has {} features, {} {} than the training set ({}); {}.",
+                       folder, fold, name, width, std::abs(width - train), wider ? "more" : "fewer", train,
+                       wider ? "a run would fail" : "missing features count as 0"),
+           wider});
     }
   }
   return findings;

@@ -20,6 +20,11 @@ namespace olrank {
 namespace {
 
 constexpr std::int64_t kBlock = 1024;  // documents a task copies
+constexpr double kShareOfDisk = 0.9;   // of the free space that one file may take
+
+std::string readable(std::int64_t bytes) {
+  return readable_bytes(static_cast<double>(bytes));
+}
 
 void append_query(const Dataset& data, std::int64_t query, bool named, QueryNumbers& queries,
                   DocTable& table) {
@@ -81,21 +86,18 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
   }
   float* to = table.values.as<float>().data();
   while (!parts.empty()) {
-    {
-      const Dataset part = std::move(parts.front());
-      parts.erase(parts.begin());
-      for (std::int64_t query = 0; query < part.queries(); ++query) {
-        append_query(part, query, named, queries, table);
-      }
-      if (sparse) {
-        table.rows->append_rows(part.all_rows());
-        continue;
-      }
-      context.for_blocks(part.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
-        copy_rows(part, begin, end - begin, to + begin * table.features, table.features);
-      });
-      to += part.docs() * table.features;
+    const Dataset part = std::move(parts.front());
+    parts.erase(parts.begin());
+    for (std::int64_t query = 0; query < part.queries(); ++query)
+      append_query(part, query, named, queries, table);
+    if (sparse) {
+      table.rows->append_rows(part.all_rows());
+      continue;
     }
+    context.for_blocks(part.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
+      copy_rows(part, begin, end - begin, to + begin * table.features, table.features);
+    });
+    to += part.docs() * table.features;
   }
   table.qids = queries.take_names();
   Dataset::Contents contents = gathered(std::move(table), context.pool()).contents();
@@ -133,14 +135,13 @@ Dataset select_queries(const Dataset& data, const std::vector<std::int64_t>& que
   if (data.is_sparse()) {
     table.rows.emplace();
     for (const std::int64_t query : queries) table.rows->append_rows(data.rows_of(query));
-    table.qids = numbers.take_names();
-    return gathered(std::move(table), context.pool());
-  }
-  table.values = feature_memory(data.contents().store.get(), table.docs(), table.features);
-  float* to = table.values.as<float>().data();
-  for (const std::int64_t query : queries) {
-    copy_rows(data, data.offset(query), data.docs_of(query), to, table.features);
-    to += data.docs_of(query) * table.features;
+  } else {
+    table.values = feature_memory(data.contents().store.get(), table.docs(), table.features);
+    float* to = table.values.as<float>().data();
+    for (const std::int64_t query : queries) {
+      copy_rows(data, data.offset(query), data.docs_of(query), to, table.features);
+      to += data.docs_of(query) * table.features;
+    }
   }
   table.qids = numbers.take_names();
   return gathered(std::move(table), context.pool());
@@ -176,16 +177,6 @@ std::int32_t DocFinder::by_label(std::int64_t query, std::string_view label) {
   if (!unnamed) return named;
   return named == kUnknown ? index : kAmbiguous;
 }
-
-namespace {
-
-constexpr double kShareOfDisk = 0.9;  // of the free space that one file may take
-
-std::string readable(std::int64_t bytes) {
-  return readable_bytes(static_cast<double>(bytes));
-}
-
-}  // namespace
 
 MappedMemory FeatureStore::take(std::size_t bytes) {
   const auto size = static_cast<std::int64_t>(bytes);

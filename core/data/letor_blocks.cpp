@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
@@ -23,9 +24,22 @@ std::size_t longest_line(const LetorOptions& options) {
   return static_cast<std::size_t>(std::max<std::int64_t>(options.max_bytes, 1 << 20));
 }
 
-const std::uint32_t* first_word(const LetorBlock& block) {
+/// Calls run(first feature, values) for each run of each document, and end() behind a document.
+template <class Run, class End>
+void for_runs(const LetorBlock& block, const Run& run, const End& end) {
   const std::byte* const runs = block.moved.empty() ? block.runs.data() : block.moved.data();
-  return reinterpret_cast<const std::uint32_t*>(runs);
+  const auto* word = reinterpret_cast<const std::uint32_t*>(runs);
+  for (std::int64_t doc = 0; doc < block.docs(); ++doc) {
+    const std::uint32_t head = *word++;
+    const bool dense = head >= LetorBlock::kDense;
+    for (std::uint32_t left = dense ? 1 : head; left > 0; --left) {
+      const std::uint32_t index = dense ? 0 : *word++;
+      const std::uint32_t length = dense ? head - LetorBlock::kDense : *word++;
+      run(index, std::span(word, length));
+      word += length;
+    }
+    end();
+  }
 }
 
 }  // namespace
@@ -71,46 +85,26 @@ void SeenBlocks::check_end(const std::string& name) const {
 }
 
 void write_rows(const LetorBlock& block, std::int64_t features, float* rows) {
-  const std::uint32_t* word = first_word(block);
   float* row = rows;
-  for (std::int64_t doc = 0; doc < block.docs(); ++doc, row += features) {
-    std::uint32_t runs = *word++;
-    if (runs >= LetorBlock::kDense) {
-      const std::uint32_t length = runs - LetorBlock::kDense;
-      std::memcpy(row, word, length * sizeof(float));
-      word += length;
-      continue;
-    }
-    for (; runs > 0; --runs) {
-      const std::uint32_t index = *word++;
-      const std::uint32_t length = *word++;
-      std::memcpy(row + index, word, length * sizeof(float));
-      word += length;
-    }
-  }
+  for_runs(
+      block,
+      [&](std::uint32_t index, std::span<const std::uint32_t> values) {
+        std::memcpy(row + index, values.data(), values.size_bytes());
+      },
+      [&] { row += features; });
 }
 
 void append_rows(const LetorBlock& block, SparseRows& rows) {
-  const std::uint32_t* word = first_word(block);
-  const auto append_run = [&](std::uint32_t index, std::uint32_t length) {
-    for (const std::uint32_t* const end = word + length; word < end; ++word, ++index) {
-      const auto value = std::bit_cast<float>(*word);
-      if (value != 0.0F) rows.append(static_cast<std::int32_t>(index), value);
-    }
-  };
-  for (std::int64_t doc = 0; doc < block.docs(); ++doc) {
-    std::uint32_t runs = *word++;
-    if (runs >= LetorBlock::kDense) {
-      append_run(0, runs - LetorBlock::kDense);
-    } else {
-      for (; runs > 0; --runs) {
-        const std::uint32_t index = *word++;
-        const std::uint32_t length = *word++;
-        append_run(index, length);
-      }
-    }
-    rows.end_row();
-  }
+  for_runs(
+      block,
+      [&](std::uint32_t index, std::span<const std::uint32_t> values) {
+        for (const std::uint32_t bits : values) {
+          if (const auto value = std::bit_cast<float>(bits); value != 0.0F)
+            rows.append(static_cast<std::int32_t>(index), value);
+          ++index;
+        }
+      },
+      [&] { rows.end_row(); });
 }
 
 }  // namespace olrank

@@ -113,14 +113,15 @@ class BlockParser {
  private:
   TextPlace place(const char* p) const { return {block_.lines, p - line_ + 1}; }
 
-  bool fail(const char* p, std::string sentence) {
+  /// Returns nullptr, as the parsers do that fail.
+  const char* fail(const char* p, std::string sentence) {
     block_.failure = LetorBlock::Failure{place(p), std::move(sentence)};
-    return false;
+    return nullptr;
   }
 
   template <class... Args>
-  requires(sizeof...(Args) > 0) bool fail(const char* p, fmt::format_string<Args...> sentence,
-                                          Args&&... args) {
+  requires(sizeof...(Args) > 0) const
+      char* fail(const char* p, fmt::format_string<Args...> sentence, Args&&... args) {
     return fail(p, fmt::format(sentence, std::forward<Args>(args)...));
   }
 
@@ -130,13 +131,10 @@ class BlockParser {
     const char* p = skip_blanks(line_);
     if (p == line_end_ || *p == '#') return true;
     int grade = 0;
-    p = parse_grade(p, grade);
-    if (p == nullptr) return false;
-    p = parse_qid(p);
-    if (p == nullptr) return false;
-    const char* comment = parse_features(p);
-    if (comment == nullptr) return false;
-    if (!parse_comment(comment)) return false;
+    if ((p = parse_grade(p, grade)) == nullptr) return false;
+    if ((p = parse_qid(p)) == nullptr) return false;
+    if ((p = parse_features(p)) == nullptr) return false;
+    if (parse_comment(p) == nullptr) return false;
     if (qid_ != latest_qid_ || block_.grades.empty()) {
       latest_query_ = queries_.number_of(qid_);
       latest_qid_ = qid_;
@@ -153,9 +151,8 @@ class BlockParser {
   const char* parse_grade(const char* p, int& grade) {
     const char* const word = p;
     const auto refuse = [&](const char* at, std::string_view why) {
-      fail(at, "The grade '{}' {}; a grade must be an integer from 0 to {}.", shown_word(word, line_end_),
-           why, kLargestGrade);
-      return nullptr;
+      return fail(at, "The grade '{}' {}; a grade must be an integer from 0 to {}.",
+                  shown_word(word, line_end_), why, kLargestGrade);
     };
     if (*p == '+') ++p;
     if (*p == '-' && digit_of(p[1]) <= 9) return refuse(word, "is negative");
@@ -180,31 +177,21 @@ class BlockParser {
   const char* parse_qid(const char* p) {
     p = skip_blanks(p);
     if (std::string_view(p, line_end_ - p).substr(0, 4) != "qid:") {
-      fail(p, p == line_end_ || *p == '#'
-                  ? std::string("The line ends after the grade; 'qid:' and a query ID must follow.")
-                  : fmt::format("'qid:' and a query ID must follow the grade, not '{}'.",
-                                shown_word(p, line_end_)));
-      return nullptr;
+      if (p == line_end_ || *p == '#')
+        return fail(p, "The line ends after the grade; 'qid:' and a query ID must follow.");
+      return fail(p, "'qid:' and a query ID must follow the grade, not '{}'.", shown_word(p, line_end_));
     }
     p += 4;
     const char* const begin = p;
     while (p < line_end_ && !is_blank(*p) && *p != '#') {
-      if (static_cast<unsigned char>(*p) < 0x20 || *p == 0x7F) {
-        fail(p, "The query ID '{}' contains a control character.", shown_word(begin, line_end_));
-        return nullptr;
-      }
+      if (static_cast<unsigned char>(*p) < 0x20 || *p == 0x7F)
+        return fail(p, "The query ID '{}' contains a control character.", shown_word(begin, line_end_));
       ++p;
     }
     qid_ = {begin, static_cast<std::size_t>(p - begin)};
-    if (qid_.size() > std::numeric_limits<std::uint32_t>::max()) {
-      fail(begin, "The query ID is longer than 4 GB.");
-      return nullptr;
-    }
-    if (qid_.empty()) {
-      fail(p, "The query ID after 'qid:' is missing.");
-      return nullptr;
-    }
-    return p;
+    if (qid_.size() > std::numeric_limits<std::uint32_t>::max())
+      return fail(begin, "The query ID is longer than 4 GB.");
+    return qid_.empty() ? fail(p, "The query ID after 'qid:' is missing.") : p;
   }
 
   /// The number and the colon at `p`, which is a digit or wrong; the index counts from 0.
@@ -221,21 +208,17 @@ class BlockParser {
       index = static_cast<std::uint32_t>(number - 1);
       return p + 1;
     }
-    refuse_index(word, p);
-    return nullptr;
+    return refuse_index(word, p);
   }
 
   /// `p` is behind the digits that `word` begins with.
-  [[gnu::noinline]] void refuse_index(const char* word, const char* p) {
+  [[gnu::noinline]] const char* refuse_index(const char* word, const char* p) {
     const std::string shown = shown_word(word, line_end_);
     const bool negative = *word == '-' && digit_of(word[1]) <= 9;
-    if (negative || (p != word && *p == ':')) {
-      fail(word, "The feature number of '{}' must be between 1 and {}.", shown, kLargestFeature);
-    } else if (p != word) {
-      fail(p, "The feature number in '{}' must be followed by a colon and a value.", shown);
-    } else {
-      fail(word, "Expected a feature as number:value, not '{}'.", shown);
-    }
+    if (negative || (p != word && *p == ':'))
+      return fail(word, "The feature number of '{}' must be between 1 and {}.", shown, kLargestFeature);
+    if (p == word) return fail(word, "Expected a feature as number:value, not '{}'.", shown);
+    return fail(p, "The feature number in '{}' must be followed by a colon and a value.", shown);
   }
 
   [[gnu::always_inline]] const char* parse_value(const char* p, float& value) {
@@ -260,16 +243,12 @@ class BlockParser {
     }
     const std::string shown = shown_word(word, line_end_);
     const char* rest = parse_float(p, value);
-    if (names_no_finite_number(line_rest)) {
-      fail(word, "The value '{}' is not finite.", shown);
-    } else if (rest != nullptr && !std::isfinite(value)) {
-      fail(word, "The value '{}' is too large for a 32-bit float.", shown);
-    } else if (word == line_end_ || is_blank(*word) || *word == '#') {
-      fail(word, "The value after the colon is missing.");
-    } else {
-      fail(word, "The value '{}' is not a number.", shown);
-    }
-    return nullptr;
+    if (names_no_finite_number(line_rest)) return fail(word, "The value '{}' is not finite.", shown);
+    if (rest != nullptr && !std::isfinite(value))
+      return fail(word, "The value '{}' is too large for a 32-bit float.", shown);
+    if (word == line_end_ || is_blank(*word) || *word == '#')
+      return fail(word, "The value after the colon is missing.");
+    return fail(word, "The value '{}' is not a number.", shown);
   }
 
   /// Appends the document's runs and returns where its comment or the line's end is.
@@ -288,7 +267,7 @@ class BlockParser {
       if ((p = parse_value(p, value)) == nullptr) return nullptr;
       if (index < next_index_) [[unlikely]] {
         block_.null_values = nulls;
-        cancel_doc();
+        next_word_ = run_count_;  // as before the document
         return parse_unsorted_features(features);
       }
       append(index, value);
@@ -320,10 +299,8 @@ class BlockParser {
       if (entries[i].index != entries[i - 1].index) continue;
       if (twice == nullptr || entries[i].word < twice->word) twice = &entries[i];
     }
-    if (twice != nullptr) {
-      fail(twice->word, "Feature {} appears twice in this line.", std::int64_t{twice->index} + 1);
-      return nullptr;
-    }
+    if (twice != nullptr)
+      return fail(twice->word, "Feature {} appears twice in this line.", std::int64_t{twice->index} + 1);
     begin_doc();
     for (const Entry& entry : entries) append(entry.index, entry.value);
     end_doc(entries.back().word);
@@ -337,8 +314,6 @@ class BlockParser {
     next_index_ = 0;
     nonzeros_of_doc_ = 0;
   }
-
-  void cancel_doc() { next_word_ = run_count_; }
 
   [[gnu::always_inline]] void append(std::uint32_t index, float value) {
     const std::uint64_t gap = index - next_index_;
@@ -379,7 +354,7 @@ class BlockParser {
   }
 
   /// Looks for `docid = NAME`.
-  bool parse_comment(const char* p) {
+  const char* parse_comment(const char* p) {
     std::string_view name;
     const std::string_view comment(p, line_end_ - p);
     for (std::size_t at = comment.find("docid"); at != std::string_view::npos;
@@ -391,24 +366,22 @@ class BlockParser {
       q = skip_blanks(q + 1);
       const char* const begin = q;
       while (q < line_end_ && !is_blank(*q)) {
-        if (static_cast<unsigned char>(*q) < 0x20 || *q == 0x7F) {
+        if (static_cast<unsigned char>(*q) < 0x20 || *q == 0x7F)
           return fail(q, "The document name '{}' contains a control character.",
                       shown_word(begin, line_end_));
-        }
         ++q;
       }
       name = {begin, static_cast<std::size_t>(q - begin)};
       break;
     }
-    if (name.size() > std::numeric_limits<std::uint32_t>::max()) {
+    if (name.size() > std::numeric_limits<std::uint32_t>::max())
       return fail(name.data(), "The document name is longer than 4 GB.");
-    }
     if (!name.empty() && names_.doc_ends.empty()) names_.doc_ends.resize(block_.grades.size(), 0);
     if (!name.empty() || !names_.doc_ends.empty()) {
       names_.doc_text += name;
       names_.doc_ends.push_back(names_.doc_text.size());
     }
-    return true;
+    return line_end_;
   }
 
   std::string_view text_;

@@ -403,13 +403,8 @@ void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
     const float* row = raw.values + doc * raw.features;
     for (std::int64_t c = 0; c < columns; ++c) {
       const std::int64_t f = kept.empty() ? c : kept[c];
-      const float value = row[f];
-      if (is_zscore(kind)) {
-        const auto at = static_cast<std::size_t>(f);
-        *out++ = static_cast<float>(((log ? signed_log1p(value) : double{value}) - means[at]) * scales[at]);
-      } else {
-        *out++ = value;
-      }
+      const double value = log ? signed_log1p(row[f]) : double{row[f]};
+      *out++ = is_zscore(kind) ? static_cast<float>((value - means[f]) * scales[f]) : row[f];
     }
   }
 }

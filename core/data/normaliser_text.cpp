@@ -15,82 +15,8 @@
 #include "core/throw_error.h"
 
 namespace olrank {
-namespace {
 
 using nlohmann::ordered_json;
-
-class Parser {
- public:
-  Parser(const std::string& text, const std::string& origin)
-      : json_(try_parse_json(text)), origin_(origin) {}
-
-  FittedNormaliser parse() const {
-    require(json_.is_object(), "It is not a JSON object.");
-    FittedNormaliser normaliser;
-    normaliser.kind = kind();
-    const auto features = json_.find("features");
-    require(features != json_.end() && features->is_number_unsigned() &&
-                features->get<std::uint64_t>() >= 1 && features->get<std::uint64_t>() <= 4'294'967'295U,
-            "Its 'features' is missing or not a valid number of features.");
-    normaliser.features = features->get<std::int64_t>();
-    normaliser.kept = kept(normaliser.features);
-    const bool zscore =
-        normaliser.kind == Normalisation::kZscore || normaliser.kind == Normalisation::kLog1pZscore;
-    normaliser.means = numbers("means", zscore ? normaliser.features : 0);
-    normaliser.scales = numbers("scales", zscore ? normaliser.features : 0);
-    return normaliser;
-  }
-
- private:
-  void require(bool holds, std::string_view sentence) const {
-    if (!holds) throw_data_error(origin_, 0, 0, "Its normalisation is invalid. {}", sentence);
-  }
-
-  Normalisation kind() const {
-    const auto found = json_.find("kind");
-    require(found != json_.end() && found->is_string(), "Its 'kind' is missing or not a string.");
-    const auto known = value_named<Normalisation>(found->get<std::string>());
-    require(known.has_value(), fmt::format("Its kind '{}' is unknown.", found->get<std::string>()));
-    return *known;
-  }
-
-  std::vector<std::int64_t> kept(std::int64_t features) const {
-    std::vector<std::int64_t> indices;
-    const auto found = json_.find("kept");
-    if (found == json_.end()) return indices;
-    constexpr std::string_view kSentence =
-        "Its 'kept' must be a non-empty array of increasing feature indices.";
-    require(found->is_array() && !found->empty(), kSentence);
-    for (const ordered_json& index : *found) {
-      require(
-          index.is_number_unsigned() && index.get<std::uint64_t>() < static_cast<std::uint64_t>(features),
-          kSentence);
-      require(indices.empty() || index.get<std::int64_t>() > indices.back(), kSentence);
-      indices.push_back(index.get<std::int64_t>());
-    }
-    return indices;
-  }
-
-  std::vector<double> numbers(const char* name, std::int64_t count) const {
-    std::vector<double> values;
-    const auto found = json_.find(name);
-    const std::string sentence = fmt::format("Its '{}' must be {} finite numbers.", name, count);
-    if (found != json_.end()) {
-      require(found->is_array(), sentence);
-      for (const ordered_json& number : *found) {
-        require(number.is_number() && std::isfinite(number.get<double>()), sentence);
-        values.push_back(number.get<double>());
-      }
-    }
-    require(std::ssize(values) == count, sentence);
-    return values;
-  }
-
-  ordered_json json_;
-  const std::string& origin_;
-};
-
-}  // namespace
 
 std::string normaliser_text(const FittedNormaliser& normaliser) {
   ordered_json json = {{"kind", name_of(normaliser.kind)}, {"features", normaliser.features}};
@@ -101,7 +27,51 @@ std::string normaliser_text(const FittedNormaliser& normaliser) {
 }
 
 FittedNormaliser parse_normaliser(const std::string& text, const std::string& origin) {
-  return Parser(text, origin).parse();
+  const ordered_json json = try_parse_json(text);
+  const auto require = [&](bool holds, std::string_view sentence) {
+    if (!holds) throw_data_error(origin, 0, 0, "Its normalisation is invalid. {}", sentence);
+  };
+  require(json.is_object(), "It is not a JSON object.");
+  FittedNormaliser normaliser;
+  const auto kind = json.find("kind");
+  require(kind != json.end() && kind->is_string(), "Its 'kind' is missing or not a string.");
+  const auto known = value_named<Normalisation>(kind->get<std::string>());
+  require(known.has_value(), fmt::format("Its kind '{}' is unknown.", kind->get<std::string>()));
+  normaliser.kind = *known;
+  const auto features = json.find("features");
+  require(features != json.end() && features->is_number_unsigned() && features->get<std::uint64_t>() >= 1 &&
+              features->get<std::uint64_t>() <= 4'294'967'295U,
+          "Its 'features' is missing or not a valid number of features.");
+  normaliser.features = features->get<std::int64_t>();
+  if (const auto found = json.find("kept"); found != json.end()) {
+    constexpr std::string_view kSentence =
+        "Its 'kept' must be a non-empty array of increasing feature indices.";
+    require(found->is_array() && !found->empty(), kSentence);
+    for (const ordered_json& index : *found) {
+      require(index.is_number_unsigned() && index < *features, kSentence);
+      require(normaliser.kept.empty() || index.get<std::int64_t>() > normaliser.kept.back(), kSentence);
+      normaliser.kept.push_back(index.get<std::int64_t>());
+    }
+  }
+  const auto numbers = [&](const char* name) {
+    const bool zscore = *known == Normalisation::kZscore || *known == Normalisation::kLog1pZscore;
+    const std::int64_t count = zscore ? normaliser.features : 0;
+    std::vector<double> values;
+    const auto found = json.find(name);
+    const std::string sentence = fmt::format("Its '{}' must be {} finite numbers.", name, count);
+    if (found != json.end()) {
+      require(found->is_array(), sentence);
+      for (const ordered_json& number : *found) {
+        require(number.is_number() && std::isfinite(number.get<double>()), sentence);
+        values.push_back(number.get<double>());
+      }
+    }
+    require(std::ssize(values) == count, sentence);
+    return values;
+  };
+  normaliser.means = numbers("means");
+  normaliser.scales = numbers("scales");
+  return normaliser;
 }
 
 std::vector<std::string> plain_feature_names(std::int64_t features) {

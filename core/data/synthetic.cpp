@@ -68,7 +68,9 @@ class RealisableGenerator : public Generator {
 
   void write_query(std::int64_t query, std::int64_t docs, float* values,
                    std::uint8_t* grades) const override {
-    shuffled_grades(query, std::span(grades, docs));
+    std::iota(grades, grades + docs, 0);
+    RngStream(key_, static_cast<std::uint32_t>(query), kSyntheticQueryPlace)
+        .shuffle(std::span(grades, docs));
     std::vector<double> x(features_);
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       RngStream stream(key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
@@ -78,11 +80,6 @@ class RealisableGenerator : public Generator {
   }
 
  private:
-  void shuffled_grades(std::int64_t query, std::span<std::uint8_t> grades) const {
-    std::iota(grades.begin(), grades.end(), 0);
-    RngStream(key_, static_cast<std::uint32_t>(query), kSyntheticQueryPlace).shuffle(grades);
-  }
-
   std::int64_t docs_;
   std::int64_t features_;
   RealisableTarget target_;
@@ -248,21 +245,12 @@ class LikenessGenerator : public Generator {
         continue;
       }
       const double odds = t / (1.0 - t);
-      double value = 0.0;
-      switch ((column - plan_.first_single) % 4) {
-        case 0:
-          value = 1.0 + whole(std::min(odds, 8.0));
-          break;
-        case 1:
-          value = whole(3.0 * odds);
-          break;
-        case 2:
-          value = whole(256.0 * t);
-          break;
-        default:
-          value = t < 0.8 ? 0.0 : whole(odds);
-          break;
-      }
+      const std::int64_t property = (column - plan_.first_single) % 4;
+      const double value = property == 0   ? 1.0 + whole(std::min(odds, 8.0))
+                           : property == 1 ? whole(3.0 * odds)
+                           : property == 2 ? whole(256.0 * t)
+                           : t < 0.8       ? 0.0
+                                           : whole(odds);
       row[column] = static_cast<float>(value);
     }
   }
@@ -277,27 +265,16 @@ std::unique_ptr<Generator> make_generator(const SyntheticSource& source, Synthet
   return std::make_unique<LikenessGenerator>(source, part);
 }
 
-std::int64_t queries_of(const SyntheticSource& source, SyntheticPart part) {
-  return part == SyntheticPart::kTrain ? source.queries : source.test_queries;
-}
-
-std::vector<std::int64_t> make_offsets(const Generator& generator, std::int64_t queries) {
-  std::vector<std::int64_t> offsets(static_cast<std::size_t>(queries) + 1, 0);
-  for (std::int64_t query = 0; query < queries; ++query) {
-    const auto i = static_cast<std::size_t>(query);
-    offsets[i + 1] = offsets[i] + generator.docs_of(query);
-  }
-  return offsets;
-}
-
 Dataset make_part(const SyntheticSource& source, SyntheticPart part, ExecutionContext& context,
                   const std::shared_ptr<FeatureStore>& store) {
   // Numbers that no two parts share, however many queries there are.
   constexpr std::int64_t kQidStride = 20'000'000;
   const auto generator = make_generator(source, part);
-  const std::int64_t queries = queries_of(source, part);
+  const std::int64_t queries = part == SyntheticPart::kTrain ? source.queries : source.test_queries;
   const std::int64_t features = source.columns();
-  const std::vector<std::int64_t> offsets = make_offsets(*generator, queries);
+  std::vector<std::int64_t> offsets = {0};
+  for (std::int64_t query = 0; query < queries; ++query)
+    offsets.push_back(offsets.back() + generator->docs_of(query));
   DocTable table;
   table.features = features;
   table.values = feature_memory(store.get(), offsets.back(), features);

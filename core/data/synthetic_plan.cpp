@@ -1,6 +1,7 @@
 #include "core/data/synthetic_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 
 #include "core/throw_error.h"
@@ -25,15 +26,8 @@ SyntheticKind kind_of(char letter) {
 }
 
 SyntheticKind without_zeros(SyntheticKind kind) {
-  switch (kind) {
-    case SyntheticKind::kCount:
-      return SyntheticKind::kSkewed;
-    case SyntheticKind::kBinary:
-    case SyntheticKind::kScore:
-      return SyntheticKind::kRatio;
-    default:
-      return kind;
-  }
+  if (kind == SyntheticKind::kCount) return SyntheticKind::kSkewed;
+  return kind == SyntheticKind::kBinary || kind == SyntheticKind::kScore ? SyntheticKind::kRatio : kind;
 }
 
 void measure(SyntheticBump& bump) {
@@ -107,14 +101,9 @@ void place_missing(SyntheticPlan& plan) {
 
 /// Shares of documents below each bound. MSLR-WEB's; about those of Yahoo's set 1; many of each grade.
 std::array<double, 4> shares_below(SyntheticFamily family) {
-  switch (family) {
-    case SyntheticFamily::kYahooLike:
-      return {0.26, 0.62, 0.90, 0.98};
-    case SyntheticFamily::kSmall:
-      return {0.40, 0.70, 0.88, 0.96};
-    default:
-      return {0.52, 0.84, 0.97, 0.99};
-  }
+  if (family == SyntheticFamily::kYahooLike) return {0.26, 0.62, 0.90, 0.98};
+  if (family == SyntheticFamily::kSmall) return {0.40, 0.70, 0.88, 0.96};
+  return {0.52, 0.84, 0.97, 0.99};
 }
 
 constexpr std::uint32_t kSample = 32768;
@@ -157,10 +146,8 @@ void plant_groups(SyntheticPlan& plan) {
   const Sample sample = draw_sample(plan, kGroupPart);
   const std::vector<double>& y = sample.y;
   const std::vector<double>& e = sample.e;
-  double sum = 0.0;
   double sum_sq = 0.0;
-  for (const double value : y) sum += value;
-  plan.y_mean = sum / kSample;
+  plan.y_mean = std::accumulate(y.begin(), y.end(), 0.0) / kSample;
   for (const double value : y) sum_sq += (value - plan.y_mean) * (value - plan.y_mean);
   plan.y_deviation = std::sqrt(sum_sq / kSample);
 
@@ -203,9 +190,7 @@ void plant_groups(SyntheticPlan& plan) {
 constexpr double kReach = 0.9;
 
 double dot(std::span<const double> x, std::span<const double> y) {
-  double sum = 0.0;
-  for (std::size_t k = 0; k < x.size(); ++k) sum += x[k] * y[k];
-  return sum;
+  return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
 }
 
 SyntheticVectors make_vectors(const SyntheticSource& source) {

@@ -59,48 +59,38 @@ void set(SyntheticSource& source, std::string_view key, std::string_view value) 
   constexpr std::int64_t kMostUnits = 1'000;
   constexpr std::int64_t kMostNumbers = 10'000;  // of a vector
   const bool realisable = source.is_realisable();
-  if (key == "queries") {
-    source.queries = number<std::int64_t>(key, value, 1, kMostQueries);
-  } else if (key == "test_queries") {
-    source.test_queries = number<std::int64_t>(key, value, 1, kMostQueries);
-  } else if (key == "docs") {
-    source.docs = realisable ? number<std::int64_t>(key, value, 2, kHighestGrade + 1)
-                             : number<std::int64_t>(key, value, 1, kMostDocs);
-  } else if (key == "features") {
-    source.features = number<std::int64_t>(key, value, realisable ? 2 : 10, kMostFeatures);
-  } else if (realisable && key == "units") {
-    source.units = number<std::int64_t>(key, value, 0, kMostUnits);
-    // One unit has no negative values.
-    if (source.units == 1)
+  const auto assign = [&](auto& target, auto least, auto most) {
+    target = number<std::decay_t<decltype(target)>>(key, value, least, most);
+  };
+  if (key == "queries") return assign(source.queries, 1, kMostQueries);
+  if (key == "test_queries") return assign(source.test_queries, 1, kMostQueries);
+  if (key == "docs" && realisable) return assign(source.docs, 2, kHighestGrade + 1);
+  if (key == "docs") return assign(source.docs, 1, kMostDocs);
+  if (key == "features") return assign(source.features, realisable ? 2 : 10, kMostFeatures);
+  if (key == "seed") return assign(source.seed, 0, UINT64_MAX);
+  std::vector<std::string> known = {"queries", "test_queries", "docs", "features", "seed"};
+  if (realisable) {
+    if (key == "gap") return assign(source.gap, 0.001, 10.0);
+    if (key == "units") {
+      assign(source.units, 0, kMostUnits);
+      if (source.units != 1) return;
+      // One unit has no negative values.
       throw InvalidArgument("The key 'units' of synth:realisable must be 0 or at least 2, not 1.");
-  } else if (realisable && key == "gap") {
-    source.gap = number<double>(key, value, 0.001, 10.0);
-  } else if (!realisable && key == "noise") {
-    source.noise = number<double>(key, value, 0.0, 100.0);
-  } else if (!realisable && key == "nonlinearity") {
-    source.nonlinearity = number<double>(key, value, 0.0, 1.0);
-  } else if (key == "seed") {
-    source.seed = number<std::uint64_t>(key, value, 0, UINT64_MAX);
-  } else if (!realisable && key == "group_share") {
-    source.group_share = number<double>(key, value, 0.01, 0.99);
-  } else if (!realisable && key == "group_gap") {
-    source.group_gap = number<double>(key, value, -4.0, 4.0);
-  } else if (!realisable && key == "embedding") {
-    source.embedding = number<std::int64_t>(key, value, 2, kMostNumbers);
-  } else if (!realisable && key == "subspace") {
-    source.subspace = number<std::int64_t>(key, value, 1, kMostNumbers);
-  } else if (!realisable && key == "projection") {
-    source.projection = number<std::int64_t>(key, value, 0, 1) == 1;
+    }
+    known.insert(known.end(), {"units", "gap"});
   } else {
-    std::vector<std::string> known = {"queries", "test_queries", "docs", "features", "seed"};
-    const auto own = realisable
-                         ? std::vector<std::string>{"units", "gap"}
-                         : std::vector<std::string>{"noise",     "nonlinearity", "group_share", "group_gap",
-                                                    "embedding", "subspace",     "projection"};
-    known.insert(known.end(), own.begin(), own.end());
-    throw_error<InvalidArgument>("Unknown key '{}' of synth:{}. {} The keys are {}.", key,
-                                 name_of(source.family), did_you_mean(key, known), joined(known));
+    if (key == "noise") return assign(source.noise, 0.0, 100.0);
+    if (key == "nonlinearity") return assign(source.nonlinearity, 0.0, 1.0);
+    if (key == "group_share") return assign(source.group_share, 0.01, 0.99);
+    if (key == "group_gap") return assign(source.group_gap, -4.0, 4.0);
+    if (key == "embedding") return assign(source.embedding, 2, kMostNumbers);
+    if (key == "subspace") return assign(source.subspace, 1, kMostNumbers);
+    if (key == "projection") return void(source.projection = number<std::int64_t>(key, value, 0, 1) == 1);
+    known.insert(known.end(), {"noise", "nonlinearity", "group_share", "group_gap", "embedding", "subspace",
+                               "projection"});
   }
+  throw_error<InvalidArgument>("Unknown key '{}' of synth:{}. {} The keys are {}.", key,
+                               name_of(source.family), did_you_mean(key, known), joined(known));
 }
 
 SyntheticFamily family_named(std::string_view name) {

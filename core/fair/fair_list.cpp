@@ -4,9 +4,9 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
-#include <compare>
 #include <limits>
 #include <span>
+#include <tuple>
 
 #include "core/throw_error.h"
 
@@ -230,24 +230,16 @@ std::optional<std::int64_t> ExactSearch::finish(const State& from, TemplatePatte
       if (gave_up()) return std::nullopt;
     }
     // The cheapest of equal sets stays.
-    const auto sets = [](const State& state) {
-      return std::span(state.taken.data(), static_cast<std::size_t>(state.size));
-    };
-    std::sort(next_.begin(), next_.end(), [&](const State& a, const State& b) {
-      const auto order = std::lexicographical_compare_three_way(sets(a).begin(), sets(a).end(),
-                                                                sets(b).begin(), sets(b).end());
-      return std::is_lt(order) || (std::is_eq(order) && a.cost < b.cost);
+    std::sort(next_.begin(), next_.end(), [](const State& a, const State& b) {
+      return std::tie(a.taken, a.cost) < std::tie(b.taken, b.cost);
     });
-    next_.erase(
-        std::unique(next_.begin(), next_.end(),
-                    [&](const State& a, const State& b) { return std::ranges::equal(sets(a), sets(b)); }),
-        next_.end());
+    next_.erase(std::unique(next_.begin(), next_.end(),
+                            [](const State& a, const State& b) { return a.taken == b.taken; }),
+                next_.end());
     std::swap(states_, next_);
     if (states_.empty()) return std::nullopt;
   }
-  return std::min_element(states_.begin(), states_.end(),
-                          [](const State& a, const State& b) { return a.cost < b.cost; })
-      ->cost;
+  return std::ranges::min(states_, {}, &State::cost).cost;
 }
 
 std::optional<std::int64_t> ExactSearch::least_violated(TemplatePattern pattern, int length,

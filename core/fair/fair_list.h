@@ -46,7 +46,7 @@ class ExactSearch {
 
  private:
   struct State {
-    std::array<std::int32_t, TemplateTable::kMostPlaces> taken;  // sorted
+    std::array<std::int32_t, TemplateTable::kMostPlaces> taken{};  // sorted, then zeros
     int size = 0;
     std::int64_t cost = 0;
   };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <tuple>
+#include <utility>
 
 namespace olrank {
 namespace {
@@ -70,20 +72,16 @@ void FairSwap::draw_coins(const GroupedBlocks& blocks, std::uint32_t round) {
     group.by_place.clear();
     group.ends.clear();
   }
-  std::sort(coins_.begin(), coins_.end(), [](const Coins& a, const Coins& b) {
-    if (a.block != b.block) return a.block < b.block;
-    return a.fetch < b.fetch || (a.fetch == b.fetch && a.place < b.place);
-  });
+  std::ranges::sort(coins_, {},
+                    [](const Coins& one) { return std::tuple(one.block, one.fetch, one.place); });
   fetch_index_.resize(docs);
   for (const Coins& coins : coins_) {
     Group& group = of(group_[coins.place]);
     fetch_index_[coins.place] = static_cast<std::int32_t>(group.by_fetch.size());
     group.by_fetch.push_back(coins.place);
   }
-  std::sort(coins_.begin(), coins_.end(), [](const Coins& a, const Coins& b) {
-    if (a.block != b.block) return a.block < b.block;
-    return a.inside < b.inside || (a.inside == b.inside && a.place < b.place);
-  });
+  std::ranges::sort(coins_, {},
+                    [](const Coins& one) { return std::tuple(one.block, one.inside, one.place); });
   unswapped_.clear();
   std::size_t next = 0;
   for (std::int32_t block = 0; block < std::ssize(blocks.block_ends); ++block) {
@@ -94,9 +92,7 @@ void FairSwap::draw_coins(const GroupedBlocks& blocks, std::uint32_t round) {
     for (Group& group : groups_) group.ends.push_back(static_cast<std::int32_t>(group.by_place.size()));
   }
   // Documents of several blocks can end up in one.
-  std::sort(coins_.begin(), coins_.end(), [](const Coins& a, const Coins& b) {
-    return a.inside < b.inside || (a.inside == b.inside && a.place < b.place);
-  });
+  std::ranges::sort(coins_, {}, [](const Coins& one) { return std::pair(one.inside, one.place); });
   coin_rank_.resize(docs);
   for (std::uint32_t rank = 0; rank < coins_.size(); ++rank) coin_rank_[coins_[rank].place] = rank;
 }
@@ -268,7 +264,7 @@ std::int64_t count_violated(const OrderBits& orders, std::span<const std::int32_
     const auto row = orders.row(place);
     for (std::size_t word = 0; word < row.size(); ++word)
       violated += std::popcount(row[word] & placed[word]);
-    placed[place / OrderBits::kWordBits] |= std::uint64_t{1} << place % OrderBits::kWordBits;
+    set_bit(placed, place);
   }
   return violated;
 }

@@ -10,6 +10,10 @@
 namespace olrank {
 namespace {
 
+std::int64_t lowest_bit(std::int64_t number) {
+  return number & -number;
+}
+
 /// Disjoint neighbours (1, 2), (3, 4), … of which one was clicked.
 void adjacent_pairs(std::span<const std::int32_t> shown, std::span<const std::uint8_t> clicks,
                     std::vector<PreferencePair>& pairs) {
@@ -149,9 +153,7 @@ std::int64_t doc_number(std::string_view query, std::span<const float> inputs, s
 }
 
 std::int64_t name_number(std::string_view name) {
-  Fingerprinter fingerprinter;
-  fingerprinter.add(name);
-  return static_cast<std::int64_t>(fingerprinter.value().low >> 1);
+  return static_cast<std::int64_t>(fingerprint_of(name).low >> 1);
 }
 
 PairHistory::PairHistory(std::int64_t features, std::int64_t padding)
@@ -232,14 +234,6 @@ void PairHistory::fields(StateFields& state) {
     row_of_.emplace(key_of(row), row);
   }
 }
-
-namespace {
-
-std::int64_t lowest_bit(std::int64_t number) {
-  return number & -number;
-}
-
-}  // namespace
 
 void CountTree::append(std::int64_t count) {
   const std::int64_t end = items() + 1;

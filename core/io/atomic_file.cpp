@@ -57,11 +57,6 @@ bool is_stream(const std::filesystem::path& target) {
          type == std::filesystem::file_type::socket;
 }
 
-std::string folder_of(const std::filesystem::path& target) {
-  const std::filesystem::path folder = target.parent_path();
-  return folder.empty() ? std::string(".") : folder.string();
-}
-
 constexpr int kLongestNote = 64;
 /// Who takes or gives up a shared lock holds it alone for a moment, so others wait for longer than that.
 constexpr std::chrono::milliseconds kPause{10};
@@ -93,14 +88,11 @@ void write_note(int descriptor, const std::string& note) {
 AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(followed(target)) {
   std::error_code ignored;                                                     // open() reports errors
   if (std::filesystem::is_directory(target_, ignored)) fail("write", EISDIR);  // rather than after the work
-  if (is_stream(target_)) {
-    descriptor_ = ::open(target_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    if (descriptor_ < 0) throw IoError("write", target_.string(), errno);
-    return;
-  }
-  temporary_ = temporary_name(target_);
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw IoError("write", target_.string(), errno);
+  if (!is_stream(target_)) temporary_ = temporary_name(target_);
+  descriptor_ = temporary_.empty()
+                    ? ::open(target_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC)
+                    : ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail("write", errno);
 }
 
 AtomicFile::~AtomicFile() {
@@ -132,7 +124,8 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("replace", errno);
   temporary_.clear();
   // The folder records the rename, so it is flushed too.
-  const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::filesystem::path path = target_.parent_path();
+  const Descriptor folder(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.is_open()) fail("flush the folder of", errno);
   if (::fsync(folder.number()) != 0 && errno != EINVAL) fail("flush the folder of", errno);
 }

@@ -174,27 +174,14 @@ class EventParser {
     begin_here();
     switch (*at_) {
       case '{':
-        ++at_;
         if (!handler_.start_object()) return kStopped;
-        enter(true);
-        skip_space();
-        if (at_ != end_ && *at_ == '}') {
-          ++at_;
-          return leave();
-        }
+        if (enter(true)) return leave();
         opened = true;
         return read_key();
       case '[':
-        ++at_;
         if (!handler_.start_array()) return kStopped;
-        enter(false);
-        skip_space();
-        if (at_ != end_ && *at_ == ']') {
-          ++at_;
-          return leave();
-        }
-        opened = true;
-        return kGoOn;
+        opened = !enter(false);
+        return opened ? kGoOn : leave();
       case '"':
         return read_string() ? outcome(handler_.string(word_)) : kInvalid;
       case 't':
@@ -208,9 +195,14 @@ class EventParser {
     }
   }
 
-  void enter(bool object) {
-    within_.push_back(object);
-    in_object_ = object;
+  /// Takes an opening bracket, and the closing one that follows: true if there is one.
+  bool enter(bool object) {
+    within_.push_back(in_object_ = object);
+    ++at_;
+    skip_space();
+    const bool empty = at_ != end_ && *at_ == (object ? '}' : ']');
+    at_ += empty ? 1 : 0;
+    return empty;
   }
 
   Outcome leave() {

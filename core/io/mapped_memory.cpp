@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
-#include <cstdlib>
 #include <new>
 #include <string>
 #include <vector>

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
+#include "core/throw_error.h"
 
 namespace olrank {
 namespace {
@@ -95,13 +95,6 @@ std::vector<const TensorView*> in_value_order(const std::vector<TensorView>& ten
   return order;
 }
 
-template <class... Args>
-[[noreturn]] void fail(const std::string& origin, fmt::format_string<Args...> sentence, Args&&... args) {
-  throw DataError(
-      origin, 0, 0,
-      "This is not a valid safetensors file. " + fmt::format(sentence, std::forward<Args>(args)...));
-}
-
 class Reader {
  public:
   Reader(std::string_view bytes, const std::string& origin) : bytes_(bytes), origin_(origin) {}
@@ -123,7 +116,9 @@ class Reader {
  private:
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> sentence, Args&&... args) const {
-    olrank::fail(origin_, sentence, std::forward<Args>(args)...);
+    throw DataError(
+        origin_, 0, 0,
+        "This is not a valid safetensors file. " + fmt::format(sentence, std::forward<Args>(args)...));
   }
 
   std::uint64_t begin_of(const TensorView& tensor) const {
@@ -311,8 +306,10 @@ SafetensorsContents parse_safetensors(std::string_view bytes, const std::string&
         "program that has changed it has to remove 'olrank_checksum' from its metadata.");
   for (const TensorView* tensor : in_value_order(view.tensors)) {
     if (tensor->dtype != "F32") {
-      fail(origin, "Tensor '{}' has the dtype {}, but only F32 is supported here.", tensor->name,
-           tensor->dtype);
+      throw_data_error(origin, 0, 0,
+                       "This is not a valid safetensors file. Tensor '{}' has the dtype {}, but only F32 "
+                       "is supported here.",
+                       tensor->name, tensor->dtype);
     }
     std::vector<float> values(tensor->bytes.size() / sizeof(float));
     if (!values.empty()) std::memcpy(values.data(), tensor->bytes.data(), tensor->bytes.size());

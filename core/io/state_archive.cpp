@@ -82,11 +82,6 @@ std::string read_prefix(const std::filesystem::path& path, std::size_t bytes) {
   return read;
 }
 
-bool is_block_file(const std::string& name) {
-  const auto names = block_file_names();
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 std::string metadata_text(const ModelMetadata& metadata, std::string_view key) {
   for (const auto& [known, text] : metadata) {
     if (known == key) return text;
@@ -114,13 +109,11 @@ void StateWriter::put_bytes(std::string_view name, char type, std::size_t size, 
     digested_bytes_ += static_cast<std::int64_t>(count * size);
     return;
   }
-  Entry entry;
-  entry.name = name;
-  entry.type = type;
-  entry.item_size = static_cast<std::uint8_t>(size);
-  entry.begin = values_.size();
-  entry.count = count;
-  entries_.push_back(std::move(entry));
+  entries_.push_back({.name = std::string(name),
+                      .type = type,
+                      .item_size = static_cast<std::uint8_t>(size),
+                      .begin = values_.size(),
+                      .count = count});
   if (count > 0) values_.append(static_cast<const char*>(data), count * size);
 }
 
@@ -298,7 +291,7 @@ void StateReader::read_blocks(const std::string& text, const std::filesystem::pa
     for (const auto& file : json.at("files")) {
       const auto name = file.at("name").get<std::string>();
       const auto size = file.at("bytes").get<std::size_t>();
-      if (!is_block_file(name)) refuse();
+      if (std::ranges::count(block_file_names(), name) == 0) refuse();
       const std::filesystem::path path = folder / name;
       auto block = std::make_unique<const std::string>(read_prefix(path, size));
       if (block->size() < size || fingerprint_of(*block).hex() != file.at("checksum").get<std::string>()) {

@@ -36,24 +36,19 @@ double err_at(std::span<const std::uint8_t> shown, const GainTable& satisfaction
   return err;
 }
 
-/// MAP and MRR of the shown ranks; relevant documents below them count as missed.
-struct HitMeans {
-  double average_precision = 0.0;
-  double reciprocal_rank = 0.0;
-};
-
-HitMeans hit_means(std::span<const std::uint8_t> shown, std::int64_t relevant) {
-  HitMeans means;
+/// MAP of the shown ranks; relevant documents below them count as missed.
+double average_precision(std::span<const std::uint8_t> shown, std::int64_t relevant) {
   double precisions = 0.0;
   std::int64_t hits = 0;
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
-    if (shown[rank] == 0) continue;
-    const auto position = static_cast<double>(rank + 1);
-    precisions += static_cast<double>(++hits) / position;
-    if (hits == 1) means.reciprocal_rank = 1.0 / position;
+    if (shown[rank] > 0) precisions += static_cast<double>(++hits) / static_cast<double>(rank + 1);
   }
-  means.average_precision = relevant > 0 ? precisions / static_cast<double>(relevant) : 0.0;
-  return means;
+  return relevant > 0 ? precisions / static_cast<double>(relevant) : 0.0;
+}
+
+double reciprocal_rank(std::span<const std::uint8_t> shown) {
+  const auto hit = std::find_if(shown.begin(), shown.end(), [](std::uint8_t grade) { return grade > 0; });
+  return hit == shown.end() ? 0.0 : 1.0 / static_cast<double>(hit - shown.begin() + 1);
 }
 
 double average_relevant_position(std::span<const std::uint8_t> list) {
@@ -103,11 +98,6 @@ Evaluator::Evaluator(MetricOptions options) : options_(std::move(options)), disc
   for (const NamedMetric& metric : metrics_) top_ranks_ = std::max(top_ranks_, metric.cutoff);
   gains_ = gain_table(options_.gain);
   means_.resize(columns());
-  report_.ndcg.resize(options_.cutoffs.size());
-  report_.dcg.resize(options_.cutoffs.size());
-  report_.random_ndcg.resize(options_.cutoffs.size());
-  report_.named.resize(options_.named.size());
-  report_.random_named.resize(options_.named.size());
 }
 
 template <class Score>
@@ -244,9 +234,9 @@ double Evaluator::value_of(const NamedMetric& metric, const List& list, double i
     case MetricKind::kPrecision:
       return precision_at(list.grades.first(top), metric.cutoff);
     case MetricKind::kMap:
-      return hit_means(list.grades.first(top), list.relevant()).average_precision;
+      return average_precision(list.grades.first(top), list.relevant());
     case MetricKind::kMrr:
-      return hit_means(list.grades.first(top), list.relevant()).reciprocal_rank;
+      return reciprocal_rank(list.grades.first(top));
     case MetricKind::kArp:
       return average_relevant_position(list.grades);
     case MetricKind::kPairAccuracy:
@@ -290,11 +280,11 @@ double Evaluator::column_mean(std::size_t column) const {
 void Evaluator::summarise(const Dataset& data) {
   for (std::size_t column = 0; column < columns(); ++column) means_[column] = column_mean(column);
   const QueryMetrics means = metrics_of(means_.data());
-  std::copy(means.ndcg.begin(), means.ndcg.end(), report_.ndcg.begin());
-  std::copy(means.dcg.begin(), means.dcg.end(), report_.dcg.begin());
-  std::copy(means.random_ndcg.begin(), means.random_ndcg.end(), report_.random_ndcg.begin());
-  std::copy(means.named.begin(), means.named.end(), report_.named.begin());
-  std::copy(means.random_named.begin(), means.random_named.end(), report_.random_named.begin());
+  report_.ndcg.assign(means.ndcg.begin(), means.ndcg.end());
+  report_.dcg.assign(means.dcg.begin(), means.dcg.end());
+  report_.random_ndcg.assign(means.random_ndcg.begin(), means.random_ndcg.end());
+  report_.named.assign(means.named.begin(), means.named.end());
+  report_.random_named.assign(means.random_named.begin(), means.random_named.end());
   static_cast<SingleMetrics&>(report_) = static_cast<const SingleMetrics&>(means);
   report_.misordered_pairs = std::accumulate(misordered_.begin(), misordered_.end(), std::int64_t{0});
   report_.pairs = std::accumulate(pairs_.begin(), pairs_.end(), std::int64_t{0});

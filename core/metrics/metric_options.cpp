@@ -82,17 +82,9 @@ std::string describe_conventions(const MetricOptions& options) {
   text += " (rank from 0)";
   text +=
       options.ties == Ties::kDocIndex ? ", ties by document index" : ", ties by document name, descending";
-  switch (options.empty_queries) {
-    case EmptyQueries::kZero:
-      text += ", empty queries count 0";
-      break;
-    case EmptyQueries::kOne:
-      text += ", empty queries count 1";
-      break;
-    case EmptyQueries::kSkip:
-      text += ", empty queries skipped";
-      break;
-  }
+  text += options.empty_queries == EmptyQueries::kZero  ? ", empty queries count 0"
+          : options.empty_queries == EmptyQueries::kOne ? ", empty queries count 1"
+                                                        : ", empty queries skipped";
   if (options.short_lists == ShortLists::kZero) text += ", NDCG@k of lists shorter than k is 0";
   if (options.unretrieved == Unretrieved::kLost) text += ", documents missing from a run are never shown";
   return text;

@@ -8,7 +8,6 @@
 #include <iterator>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -47,74 +46,6 @@ RunLine parse_run_line(const TextLines& lines) {
   const double score = parse_score(score_word, lines);
   if (!std::isfinite(score)) lines.fail(score_word, "The scores of a run must be finite.");
   return {query, docno, score};
-}
-
-/// Puts the lines of a run to their documents.
-class RunReader {
- public:
-  explicit RunReader(const Dataset& data) : data_(data), docs_(data) {
-    queries_.reserve(data.queries());
-    for (std::int64_t query = 0; query < data.queries(); ++query) queries_.emplace(data.qid(query), query);
-    run_.scores.assign(data.docs(), -std::numeric_limits<double>::infinity());
-    run_.retrieved.resize(data.queries());
-    line_of_.resize(data.docs());
-  }
-
-  void add(const TextLines& lines) {
-    const RunLine line = parse_run_line(lines);
-    const auto known = queries_.find(line.qid);
-    if (known == queries_.end()) lines.fail(line.qid, "The data has no query {}.", quoted(line.qid));
-    const std::int64_t query = known->second;
-    const std::int32_t doc = docs_.by_label(query, line.docno);
-    if (doc == DocFinder::kUnknown)
-      lines.fail(line.docno, "Query {} has no document {}.", quoted(line.qid), quoted(line.docno));
-    if (doc == DocFinder::kAmbiguous) {
-      lines.fail(line.docno, "Query {} has several documents named {}, which a run cannot distinguish.",
-                 quoted(line.qid), quoted(line.docno));
-    }
-    const std::int64_t place = data_.offset(query) + doc;
-    if (line_of_[place] > 0) {
-      lines.fail(line.docno, "Document {} of query {} is already on line {}.", quoted(line.docno),
-                 quoted(line.qid), line_of_[place]);
-    }
-    line_of_[place] = lines.number();
-    run_.scores[place] = line.score;
-    ++run_.retrieved[query];
-  }
-
-  ExternalScores finish() {
-    const auto& retrieved = run_.retrieved;
-    run_.missing_docs = data_.docs() - std::accumulate(retrieved.begin(), retrieved.end(), std::int64_t{0});
-    run_.missing_queries = std::count(retrieved.begin(), retrieved.end(), std::int64_t{0});
-    return std::move(run_);
-  }
-
- private:
-  const Dataset& data_;
-  DocFinder docs_;
-  std::unordered_map<std::string_view, std::int64_t> queries_;
-  std::vector<std::int64_t> line_of_;  // by document, 0 without one
-  ExternalScores run_;
-};
-
-/// A line `qid iteration docno grade` of TREC judgements.
-struct QrelsLine {
-  std::string_view qid;
-  std::string_view docno;
-  int grade = 0;
-};
-
-/// The current line. Negative grades, which mark junk, become 0. Throws DataError for another number of
-/// fields, and for a grade that is no integer or too large.
-QrelsLine parse_qrels_line(const TextLines& lines) {
-  const auto [query, iteration, docno, word] = lines.fields<4>("judgements must be 'qid 0 docno grade'");
-  int grade = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), grade);
-  const bool whole = error == std::errc() && end == word.data() + word.size();
-  if (!whole || grade > kHighestGrade) {
-    lines.fail(word, "The grade must be an integer of at most {}, not {}.", kHighestGrade, quoted(word));
-  }
-  return {query, docno, std::max(grade, 0)};
 }
 
 /// The line of each document of a query, for messages about a second one.
@@ -163,6 +94,28 @@ Dataset dataset_of(const Qrels& qrels, const std::vector<QueryDocuments>& docume
   return Dataset(std::move(contents));
 }
 
+template <class Metrics>
+NamedValues values_of(const MetricOptions& options, const Metrics& metrics) {
+  NamedValues values;
+  for (std::size_t i = 0; i < options.cutoffs.size(); ++i)
+    values.emplace_back(fmt::format("ndcg@{}", options.cutoffs[i]), metrics.ndcg[i]);
+  for (std::size_t i = 0; i < options.cutoffs.size(); ++i)
+    values.emplace_back(fmt::format("dcg@{}", options.cutoffs[i]), metrics.dcg[i]);
+  values.emplace_back("map", metrics.map);
+  values.emplace_back("mrr", metrics.mrr);
+  values.emplace_back(fmt::format("p@{}", options.precision_cutoff), metrics.precision);
+  values.emplace_back(fmt::format("err@{}", options.err_cutoff), metrics.err);
+  values.emplace_back("arp", metrics.arp);
+  values.emplace_back("pair_accuracy", metrics.pair_accuracy);
+  for (std::size_t i = 0; i < options.named.size(); ++i) {
+    const std::string name = options.named[i].name();
+    const bool there =
+        std::any_of(values.begin(), values.end(), [&](const auto& value) { return value.first == name; });
+    if (!there) values.emplace_back(name, metrics.named[i]);
+  }
+  return values;
+}
+
 }  // namespace
 
 ExternalScores read_scores(TextLines lines, const Dataset& data) {
@@ -189,11 +142,39 @@ ExternalScores read_scores(TextLines lines, const Dataset& data) {
 }
 
 ExternalScores read_trec_run(TextLines lines, const Dataset& data) {
-  RunReader reader(data);
+  DocFinder docs(data);
+  std::unordered_map<std::string_view, std::int64_t> queries;
+  queries.reserve(data.queries());
+  for (std::int64_t query = 0; query < data.queries(); ++query) queries.emplace(data.qid(query), query);
+  ExternalScores run;
+  run.scores.assign(data.docs(), -std::numeric_limits<double>::infinity());
+  run.retrieved.resize(data.queries());
+  std::vector<std::int64_t> line_of(data.docs());  // 0 without one
   while (lines.next()) {
-    if (!lines.blank()) reader.add(lines);
+    if (lines.blank()) continue;
+    const RunLine line = parse_run_line(lines);
+    const auto known = queries.find(line.qid);
+    if (known == queries.end()) lines.fail(line.qid, "The data has no query {}.", quoted(line.qid));
+    const std::int64_t query = known->second;
+    const std::int32_t doc = docs.by_label(query, line.docno);
+    if (doc == DocFinder::kUnknown)
+      lines.fail(line.docno, "Query {} has no document {}.", quoted(line.qid), quoted(line.docno));
+    if (doc == DocFinder::kAmbiguous) {
+      lines.fail(line.docno, "Query {} has several documents named {}, which a run cannot distinguish.",
+                 quoted(line.qid), quoted(line.docno));
+    }
+    const std::int64_t place = data.offset(query) + doc;
+    if (line_of[place] > 0) {
+      lines.fail(line.docno, "Document {} of query {} is already on line {}.", quoted(line.docno),
+                 quoted(line.qid), line_of[place]);
+    }
+    line_of[place] = lines.number();
+    run.scores[place] = line.score;
+    ++run.retrieved[query];
   }
-  return reader.finish();
+  run.missing_docs = std::count(line_of.begin(), line_of.end(), 0);
+  run.missing_queries = std::count(run.retrieved.begin(), run.retrieved.end(), 0);
+  return run;
 }
 
 Qrels read_qrels(TextLines lines) {
@@ -201,18 +182,22 @@ Qrels read_qrels(TextLines lines) {
   std::vector<LinesOfDocs> line_of;
   while (lines.next()) {
     if (lines.blank()) continue;
-    const QrelsLine line = parse_qrels_line(lines);
-    const auto [known, is_new] = qrels.by_qid.try_emplace(std::string(line.qid), std::ssize(qrels.queries));
+    const auto [qid, iteration, docno, word] = lines.fields<4>("judgements must be 'qid 0 docno grade'");
+    int grade = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), grade);
+    const bool whole = error == std::errc() && end == word.data() + word.size();
+    if (!whole || grade > kHighestGrade)
+      lines.fail(word, "The grade must be an integer of at most {}, not {}.", kHighestGrade, quoted(word));
+    const auto [known, is_new] = qrels.by_qid.try_emplace(std::string(qid), std::ssize(qrels.queries));
     if (is_new) {
-      qrels.queries.push_back({std::string(line.qid), {}, {}});
+      qrels.queries.push_back({std::string(qid), {}, {}});
       line_of.emplace_back();
     }
-    const auto [first, unseen] =
-        line_of[known->second].try_emplace(std::string(line.docno), lines.number());
-    if (!unseen) refuse_second(lines, line.docno, line.qid, first->second, "judged");
+    const auto [first, unseen] = line_of[known->second].try_emplace(std::string(docno), lines.number());
+    if (!unseen) refuse_second(lines, docno, qid, first->second, "judged");
     Qrels::Query& query = qrels.queries[known->second];
-    query.docs.emplace_back(line.docno);
-    query.grades.push_back(static_cast<std::uint8_t>(line.grade));
+    query.docs.emplace_back(docno);
+    query.grades.push_back(static_cast<std::uint8_t>(std::max(grade, 0)));  // negative ones mark junk
   }
   if (qrels.queries.empty())
     throw DataError(lines.file(), 0, 0, "The file has no judgement: lines must be 'qid 0 docno grade'.");
@@ -261,32 +246,6 @@ JudgedRun read_judged_run(TextLines lines, const Qrels& qrels) {
   }
   return {dataset_of(qrels, documents), std::move(read), unjudged, std::ssize(ignored)};
 }
-
-namespace {
-
-template <class Metrics>
-NamedValues values_of(const MetricOptions& options, const Metrics& metrics) {
-  NamedValues values;
-  for (std::size_t i = 0; i < options.cutoffs.size(); ++i)
-    values.emplace_back(fmt::format("ndcg@{}", options.cutoffs[i]), metrics.ndcg[i]);
-  for (std::size_t i = 0; i < options.cutoffs.size(); ++i)
-    values.emplace_back(fmt::format("dcg@{}", options.cutoffs[i]), metrics.dcg[i]);
-  values.emplace_back("map", metrics.map);
-  values.emplace_back("mrr", metrics.mrr);
-  values.emplace_back(fmt::format("p@{}", options.precision_cutoff), metrics.precision);
-  values.emplace_back(fmt::format("err@{}", options.err_cutoff), metrics.err);
-  values.emplace_back("arp", metrics.arp);
-  values.emplace_back("pair_accuracy", metrics.pair_accuracy);
-  for (std::size_t i = 0; i < options.named.size(); ++i) {
-    const std::string name = options.named[i].name();
-    const bool there =
-        std::any_of(values.begin(), values.end(), [&](const auto& value) { return value.first == name; });
-    if (!there) values.emplace_back(name, metrics.named[i]);
-  }
-  return values;
-}
-
-}  // namespace
 
 NamedValues named_values(const MetricOptions& options, const MetricReport& report) {
   return values_of(options, report);

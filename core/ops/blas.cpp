@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -245,6 +244,21 @@ int leading(std::int64_t stride) {
   return narrowed(stride < 1 ? 1 : stride);
 }
 
+/// Replaces the lower triangle by the plain loops or the library's routine. Returns the row, from 1, at
+/// which that fails, or 0.
+int failing_row(decltype(plain_cholesky)* plain, decltype(dpotrf_)* routine, std::int64_t n, double* a,
+                std::int64_t stride) {
+  if (n == 0) return 0;
+  stay_on_this_thread();
+  const char upper = 'U';
+  const int order = narrowed(n);
+  const int lda = leading(stride);
+  int info = 0;
+  if (is_plain()) return plain(n, a, stride);
+  routine(&upper, &order, a, &lda, &info);
+  return info;
+}
+
 char letter(Transpose transpose) {
   return transpose == Transpose::kYes ? 'T' : 'N';
 }
@@ -338,39 +352,18 @@ void solve_lower(Transpose transpose, std::int64_t n, std::int64_t columns, cons
 }
 
 void cholesky(std::int64_t n, double* a, std::int64_t stride_a) {
-  if (n == 0) return;
-  stay_on_this_thread();
   // Column-major Uᵀ U with U in the upper triangle is row-major L Lᵀ with L in the lower one.
-  const char upper = 'U';
-  const int order = narrowed(n);
-  const int lda = leading(stride_a);
-  int info = 0;
-  if (is_plain())
-    info = plain_cholesky(n, a, stride_a);
-  else
-    dpotrf_(&upper, &order, a, &lda, &info);
-  if (info != 0) {
+  if (const int row = failing_row(plain_cholesky, dpotrf_, n, a, stride_a); row != 0) {
     throw_error<NumericError>(
         "A {0} x {0} matrix is not positive definite: its Cholesky factorisation fails at row {1}.", n,
-        info);
+        row);
   }
 }
 
 void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l) {
-  if (n == 0) return;
-  stay_on_this_thread();
-  const char upper = 'U';
-  const int order = narrowed(n);
-  const int lda = leading(stride_l);
-  int info = 0;
-  if (is_plain())
-    info = plain_inverse(n, l, stride_l);
-  else
-    dpotri_(&upper, &order, l, &lda, &info);
-  if (info != 0) {
+  if (const int row = failing_row(plain_inverse, dpotri_, n, l, stride_l); row != 0)
     throw_error<NumericError>("A Cholesky factor of size {} has a zero on its diagonal, at row {}.", n,
-                              info);
-  }
+                              row);
 }
 
 double length(double x, double y) {

@@ -17,6 +17,15 @@ constexpr std::int64_t kTile = 256;            // a tile of A⁻¹ fills a quart
 constexpr std::int64_t kPairsPerUpdate = 128;  // rows of Γ at a time
 // Partial sums, V × V numbers each: enough for the threads, few enough for memory at V above 1,000.
 constexpr std::int64_t kParts = 16;
+constexpr std::int64_t kParametersPerBlock = 4096;
+/// Squared distances below this share of the norms are computed from the difference itself.
+constexpr double kCancelledDistance = 1e-6;
+
+double distance_sq_of(std::int64_t columns, const double* a, const double* b) {
+  double sum = 0.0;
+  for (std::int64_t k = 0; k < columns; ++k) sum += (a[k] - b[k]) * (a[k] - b[k]);
+  return sum;
+}
 
 /// Calls body(first row, end row, first column, end column, worker) for the tiles of the lower triangle.
 template <class Body>
@@ -211,12 +220,6 @@ void inverse_covariance_gram(ExecutionContext& context, const TangentShape& shap
   }
 }
 
-namespace {
-
-constexpr std::int64_t kParametersPerBlock = 4096;
-
-}  // namespace
-
 void add_to_diagonal(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                      double scale, std::span<double> diagonal) {
   assert(pairs.docs % 2 == 0);
@@ -299,19 +302,6 @@ void diagonal_gram(ExecutionContext& context, const TangentShape& shape, Tangent
     }
   });
 }
-
-namespace {
-
-/// Squared distances below this share of the norms are computed from the difference itself.
-constexpr double kCancelledDistance = 1e-6;
-
-double distance_sq_of(std::int64_t columns, const double* a, const double* b) {
-  double sum = 0.0;
-  for (std::int64_t k = 0; k < columns; ++k) sum += (a[k] - b[k]) * (a[k] - b[k]);
-  return sum;
-}
-
-}  // namespace
 
 WidthHealth pair_width_sq(ExecutionContext& context, std::int64_t docs, const double* m, double* width_sq) {
   Scratch& scratch = context.scratch();

@@ -58,6 +58,125 @@ std::vector<UnitRange> unit_ranges(const TangentShape& shape) {
   return ranges;
 }
 
+constexpr std::int64_t kRowsPerChunk = 32;    // z and residuals fit on the stack
+constexpr std::int64_t kRowsPerBlock = 2048;  // the unit of parallel work
+
+// Eight numbers side by side; compilers split them over the registers of the target.
+constexpr std::int64_t kLanes = FoldedPairs::kPadding;
+using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
+
+OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
+  std::memcpy(&lanes, from, sizeof lanes);
+}
+
+/// row·θ in 2 · kLanes running sums, combined in a fixed order.
+OLRANK_ALWAYS_INLINE double dot(const double* row, const double* theta, std::int64_t stride) {
+  Doubles even = {};
+  Doubles odd = {};
+  Doubles x;
+  Doubles t;
+  for (std::int64_t k = 0; k < stride; k += 2 * kLanes) {
+    load(row + k, x);
+    load(theta + k, t);
+    even += x * t;
+    if (k + kLanes == stride) break;
+    load(row + k + kLanes, x);
+    load(theta + k + kLanes, t);
+    odd += x * t;
+  }
+  even += odd;
+  return ((even[0] + even[4]) + (even[2] + even[6])) + ((even[1] + even[5]) + (even[3] + even[7]));
+}
+
+/// gradient += residual · row.
+OLRANK_ALWAYS_INLINE void add_scaled(double residual, const double* row, double* gradient,
+                                     std::int64_t stride) {
+  Doubles x;
+  Doubles g;
+  for (std::int64_t k = 0; k < stride; k += kLanes) {
+    load(row + k, x);
+    load(gradient + k, g);
+    g += residual * x;
+    std::memcpy(gradient + k, &g, sizeof g);
+  }
+}
+
+/// Rows [begin, end): adds to `gradient`, writes `curvature` unless it is null.
+OLRANK_VECTOR_CLONES
+void gradient_of_block(const FoldedPairs& pairs, std::int64_t begin, std::int64_t end, const double* theta,
+                       double* gradient, double* curvature) {
+  double z[kRowsPerChunk];
+  double residual[kRowsPerChunk];
+  for (std::int64_t chunk = begin; chunk < end; chunk += kRowsPerChunk) {
+    const std::int64_t rows = std::min(kRowsPerChunk, end - chunk);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      z[i] = dot(pairs.rows + (chunk + i) * pairs.stride, theta, pairs.stride);
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const double p = sigmoid(z[i]);
+      residual[i] = pair_term_slope(p, pairs.count[chunk + i], pairs.first_wins[chunk + i]);
+      z[i] = p;
+    }
+    if (curvature != nullptr) {
+      for (std::int64_t i = 0; i < rows; ++i) {
+        curvature[chunk + i] = pair_term_curvature(z[i], pairs.count[chunk + i]);
+      }
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      add_scaled(residual[i], pairs.rows + (chunk + i) * pairs.stride, gradient, pairs.stride);
+    }
+  }
+}
+
+constexpr std::int64_t kParametersPerBlock = 4096;
+
+/// sum [columns] += Σ_i weight_i · row_i in float32, documents in order.
+OLRANK_VECTOR_CLONES
+void add_weighted_rows(const float* weights, std::int64_t weight_stride, const float* rows,
+                       std::int64_t row_stride, std::int64_t docs, std::int64_t columns, float* sum) {
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const float weight = weights[doc * weight_stride];
+    const float* row = rows + doc * row_stride;
+    for (std::int64_t c = 0; c < columns; ++c) sum[c] += weight * row[c];
+  }
+}
+
+/// part [p] = Σ_i δ_i ⊗ h_i over the documents of one block, in float32.
+void sum_outer_products(const NetworkShape& shape, FeatureMatrix docs, UnitRows hidden, UnitRows deltas,
+                        float* part) {
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    const float* inputs = l == 0 ? docs.values : hidden.layer(l - 1);
+    const std::int64_t stride = l == 0 ? docs.features : hidden.stride;
+    const float* delta = deltas.layer(l);
+    float* out = part + layer.weight;
+    if (layer.rows == 1) {
+      std::fill_n(out, layer.columns, 0.0F);
+      add_weighted_rows(delta, deltas.stride, inputs, stride, docs.docs, layer.columns, out);
+    } else {
+      blas::gemm(Transpose::kYes, Transpose::kNo, layer.rows, layer.columns, docs.docs, 1.0F, delta,
+                 deltas.stride, inputs, stride, 0.0F, out, layer.columns);
+    }
+    if (!layer.has_bias()) continue;
+    float* bias = part + layer.bias;
+    std::fill_n(bias, layer.rows, 0.0F);
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      for (std::int64_t r = 0; r < layer.rows; ++r) bias[r] += delta[doc * deltas.stride + r];
+    }
+  }
+}
+
+/// gradient [size] = scale · Σ of the rows of `parts` from top to bottom, `stride` apart.
+OLRANK_VECTOR_CLONES
+void add_parts(const float* parts, std::int64_t count, std::int64_t stride, std::int64_t size, double scale,
+               double* gradient) {
+  for (std::int64_t k = 0; k < size; ++k) gradient[k] = 0.0;
+  for (std::int64_t part = 0; part < count; ++part) {
+    const float* row = parts + part * stride;
+    for (std::int64_t k = 0; k < size; ++k) gradient[k] += scale * double{row[k]};
+  }
+}
+
 }  // namespace
 
 void gradient_products(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
@@ -145,80 +264,6 @@ void pair_gradient_sum(ExecutionContext& context, const TangentShape& shape, Tan
   gradient_sum(context, shape, pairs, of_docs, sum);
 }
 
-namespace {
-
-constexpr std::int64_t kRowsPerChunk = 32;    // z and residuals fit on the stack
-constexpr std::int64_t kRowsPerBlock = 2048;  // the unit of parallel work
-
-// Eight numbers side by side; compilers split them over the registers of the target.
-constexpr std::int64_t kLanes = FoldedPairs::kPadding;
-using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
-
-OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
-  std::memcpy(&lanes, from, sizeof lanes);
-}
-
-/// row·θ in 2 · kLanes running sums, combined in a fixed order.
-OLRANK_ALWAYS_INLINE double dot(const double* row, const double* theta, std::int64_t stride) {
-  Doubles even = {};
-  Doubles odd = {};
-  Doubles x;
-  Doubles t;
-  for (std::int64_t k = 0; k < stride; k += 2 * kLanes) {
-    load(row + k, x);
-    load(theta + k, t);
-    even += x * t;
-    if (k + kLanes == stride) break;
-    load(row + k + kLanes, x);
-    load(theta + k + kLanes, t);
-    odd += x * t;
-  }
-  even += odd;
-  return ((even[0] + even[4]) + (even[2] + even[6])) + ((even[1] + even[5]) + (even[3] + even[7]));
-}
-
-/// gradient += residual · row.
-OLRANK_ALWAYS_INLINE void add_scaled(double residual, const double* row, double* gradient,
-                                     std::int64_t stride) {
-  Doubles x;
-  Doubles g;
-  for (std::int64_t k = 0; k < stride; k += kLanes) {
-    load(row + k, x);
-    load(gradient + k, g);
-    g += residual * x;
-    std::memcpy(gradient + k, &g, sizeof g);
-  }
-}
-
-/// Rows [begin, end): adds to `gradient`, writes `curvature` unless it is null.
-OLRANK_VECTOR_CLONES
-void gradient_of_block(const FoldedPairs& pairs, std::int64_t begin, std::int64_t end, const double* theta,
-                       double* gradient, double* curvature) {
-  double z[kRowsPerChunk];
-  double residual[kRowsPerChunk];
-  for (std::int64_t chunk = begin; chunk < end; chunk += kRowsPerChunk) {
-    const std::int64_t rows = std::min(kRowsPerChunk, end - chunk);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      z[i] = dot(pairs.rows + (chunk + i) * pairs.stride, theta, pairs.stride);
-    }
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const double p = sigmoid(z[i]);
-      residual[i] = pair_term_slope(p, pairs.count[chunk + i], pairs.first_wins[chunk + i]);
-      z[i] = p;
-    }
-    if (curvature != nullptr) {
-      for (std::int64_t i = 0; i < rows; ++i) {
-        curvature[chunk + i] = pair_term_curvature(z[i], pairs.count[chunk + i]);
-      }
-    }
-    for (std::int64_t i = 0; i < rows; ++i) {
-      add_scaled(residual[i], pairs.rows + (chunk + i) * pairs.stride, gradient, pairs.stride);
-    }
-  }
-}
-
-}  // namespace
-
 void folded_pair_gradient(ExecutionContext& context, const FoldedPairs& pairs,
                           std::span<const double> theta, std::span<double> gradient,
                           std::span<double> curvature) {
@@ -253,61 +298,6 @@ double folded_pair_loss(const FoldedPairs& pairs, std::span<const double> theta)
   }
   return loss;
 }
-
-namespace {
-
-using blas::Transpose;
-
-constexpr std::int64_t kParametersPerBlock = 4096;
-
-/// sum [columns] += Σ_i weight_i · row_i in float32, documents in order.
-OLRANK_VECTOR_CLONES
-void add_weighted_rows(const float* weights, std::int64_t weight_stride, const float* rows,
-                       std::int64_t row_stride, std::int64_t docs, std::int64_t columns, float* sum) {
-  for (std::int64_t doc = 0; doc < docs; ++doc) {
-    const float weight = weights[doc * weight_stride];
-    const float* row = rows + doc * row_stride;
-    for (std::int64_t c = 0; c < columns; ++c) sum[c] += weight * row[c];
-  }
-}
-
-/// part [p] = Σ_i δ_i ⊗ h_i over the documents of one block, in float32.
-void sum_outer_products(const NetworkShape& shape, FeatureMatrix docs, UnitRows hidden, UnitRows deltas,
-                        float* part) {
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    const float* inputs = l == 0 ? docs.values : hidden.layer(l - 1);
-    const std::int64_t stride = l == 0 ? docs.features : hidden.stride;
-    const float* delta = deltas.layer(l);
-    float* out = part + layer.weight;
-    if (layer.rows == 1) {
-      std::fill_n(out, layer.columns, 0.0F);
-      add_weighted_rows(delta, deltas.stride, inputs, stride, docs.docs, layer.columns, out);
-    } else {
-      blas::gemm(Transpose::kYes, Transpose::kNo, layer.rows, layer.columns, docs.docs, 1.0F, delta,
-                 deltas.stride, inputs, stride, 0.0F, out, layer.columns);
-    }
-    if (!layer.has_bias()) continue;
-    float* bias = part + layer.bias;
-    std::fill_n(bias, layer.rows, 0.0F);
-    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
-      for (std::int64_t r = 0; r < layer.rows; ++r) bias[r] += delta[doc * deltas.stride + r];
-    }
-  }
-}
-
-/// gradient [size] = scale · Σ of the rows of `parts` from top to bottom, `stride` apart.
-OLRANK_VECTOR_CLONES
-void add_parts(const float* parts, std::int64_t count, std::int64_t stride, std::int64_t size, double scale,
-               double* gradient) {
-  for (std::int64_t k = 0; k < size; ++k) gradient[k] = 0.0;
-  for (std::int64_t part = 0; part < count; ++part) {
-    const float* row = parts + part * stride;
-    for (std::int64_t k = 0; k < size; ++k) gradient[k] += scale * double{row[k]};
-  }
-}
-
-}  // namespace
 
 void score_gradient(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                     FeatureMatrix docs, ScoreSlopes find_slopes, double scale, std::span<double> gradient) {

@@ -393,18 +393,20 @@ ByGrade take_by_grade(std::span<const double> scores, std::span<const std::uint8
   return sorted;
 }
 
-/// Calls of(first, end) for each grade but the lowest: the places [first, end) of its documents, whose
-/// pairs are with the documents from place `end` on.
+/// The sum of of(first, end) over each grade but the lowest: the places [first, end) of its documents,
+/// whose pairs are with the documents from place `end` on.
 template <class Body>
-void for_grades(std::span<const std::uint8_t> grades, Body&& of) {
+double sum_over_grades(std::span<const std::uint8_t> grades, Body&& of) {
+  double sum = 0.0;
   std::size_t first = 0;
   while (first < grades.size()) {
     std::size_t end = first;
     while (end < grades.size() && grades[end] == grades[first]) ++end;
     if (end == grades.size()) break;
-    of(static_cast<std::int64_t>(first), static_cast<std::int64_t>(end));
+    sum += of(static_cast<std::int64_t>(first), static_cast<std::int64_t>(end));
     first = end;
   }
+  return sum;
 }
 
 /// The pairs of `kWinners` winners from a place on and the losers at places [end, docs).
@@ -549,18 +551,16 @@ double lambda_rank(const ByGrade& sorted, Scratch& scratch) {
   }
   // Places by descending score, ties by index.
   const auto order = scratch.take<std::int32_t>(docs);
-  for (std::int64_t place = 0; place < docs; ++place) order[place] = static_cast<std::int32_t>(place);
+  std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
     return comes_before(sorted.score[a], sorted.doc[a], sorted.score[b], sorted.doc[b]);
   });
   const auto discounts = take_zeros(docs, scratch);
   for (std::int64_t rank = 0; rank < docs; ++rank) discounts[order[rank]] = of_rank[rank];
-  double loss = 0.0;
-  for_grades(sorted.grade, [&](std::int64_t first, std::int64_t end) {
-    loss += lambda_rank_pairs(sorted.score.data(), gains.data(), discounts.data(), ideal, first, end, docs,
-                              sorted.slope.data());
+  return sum_over_grades(sorted.grade, [&](std::int64_t first, std::int64_t end) {
+    return lambda_rank_pairs(sorted.score.data(), gains.data(), discounts.data(), ideal, first, end, docs,
+                             sorted.slope.data());
   });
-  return loss;
 }
 
 /// Clocks with `leads` x_i at the time e^y, as tied_first() takes them; leaves their slopes.
@@ -650,34 +650,26 @@ double rank_cosine(const double* scores, const double* grades, std::int64_t docs
   return grade_norm > 0.0 ? std::max(0.5 * (1.0 - cosine), 0.0) : 0.0;
 }
 
-double pair_loss_by_grade(const ListLossForm& form, const ByGrade& sorted, Scratch& scratch) {
-  const auto docs = std::ssize(sorted.doc);
-  if (form.loss == ListLoss::kLambdaRank) return lambda_rank(sorted, scratch);
-  double loss = 0.0;
-  for_grades(sorted.grade, [&](std::int64_t first, std::int64_t end) {
-    loss += form.loss == ListLoss::kRankSvm
-                ? rank_svm_pairs(sorted.score.data(), first, end, docs, sorted.slope.data())
-                : rank_net_pairs(sorted.score.data(), first, end, docs, sorted.slope.data());
-  });
-  return loss;
-}
-
 double loss_by_grade(const ListLossForm& form, std::span<const double> scores,
                      std::span<const std::uint8_t> grades, Scratch& scratch, double* slopes) {
   const ByGrade sorted = take_by_grade(scores, grades, scratch);
   const auto docs = std::ssize(grades);
+  const bool differ = sorted.grade.front() != sorted.grade.back();
   double loss = 0.0;
-  if (form.loss == ListLoss::kListMle) {
-    for_grades(sorted.grade, [&](std::int64_t first, std::int64_t end) {
-      loss += list_mle_grade(sorted, first, end, scratch);
+  if (form.loss == ListLoss::kLambdaRank) {
+    if (differ) loss = lambda_rank(sorted, scratch);
+  } else {
+    loss = sum_over_grades(sorted.grade, [&](std::int64_t first, std::int64_t end) {
+      if (form.loss == ListLoss::kListMle) return list_mle_grade(sorted, first, end, scratch);
+      return form.loss == ListLoss::kRankSvm
+                 ? rank_svm_pairs(sorted.score.data(), first, end, docs, sorted.slope.data())
+                 : rank_net_pairs(sorted.score.data(), first, end, docs, sorted.slope.data());
     });
-  } else if (sorted.grade.front() != sorted.grade.back()) {
-    loss = pair_loss_by_grade(form, sorted, scratch);
-    if (form.pair_mean) {
-      const auto pairs = static_cast<double>(graded_pairs(count_grades(grades)));
-      loss /= pairs;
-      for (double& slope : sorted.slope) slope /= pairs;
-    }
+  }
+  if (form.pair_mean && has_pairs(form.loss) && differ) {
+    const auto pairs = static_cast<double>(graded_pairs(count_grades(grades)));
+    loss /= pairs;
+    for (double& slope : sorted.slope) slope /= pairs;
   }
   for (std::int64_t place = 0; place < docs; ++place) slopes[sorted.doc[place]] = sorted.slope[place];
   return loss;
@@ -775,9 +767,7 @@ double list_losses(ExecutionContext& context, const ListLossForm& form, std::spa
           for (double& slope : slopes.subspan(first, docs)) slope *= weights[query];
         }
       });
-  double total = 0.0;
-  for (const double loss : losses) total += loss;
-  return total;
+  return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 
 double slope_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pairs) {

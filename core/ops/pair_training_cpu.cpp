@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 
 #include "core/math/host_device.h"
 #include "core/math/pair_loss.h"
@@ -26,22 +27,6 @@ void term_slopes(const PairTerm* terms, std::int64_t count, const float* scores,
 
 double centre_at(const PairObjective& objective, std::size_t k) {
   return objective.centre.empty() ? 0.0 : double{objective.centre[k]};
-}
-
-double prior_loss(std::span<const float> theta, const PairObjective& objective) {
-  assert(objective.centre.empty() || objective.centre.size() == theta.size());
-  if (objective.prior_weight == 0.0) return 0.0;
-  double sum = 0.0;
-  for (std::size_t k = 0; k < theta.size(); ++k)
-    sum += squared_distance(double{theta[k]}, centre_at(objective, k));
-  return objective.prior_weight * sum;
-}
-
-double linear_loss(std::span<const float> theta, const PairObjective& objective) {
-  assert(objective.linear.empty() || objective.linear.size() == theta.size());
-  double sum = 0.0;
-  for (std::size_t k = 0; k < objective.linear.size(); ++k) sum += objective.linear[k] * double{theta[k]};
-  return sum;
 }
 
 /// The gradient of the terms at θ, and their loss unless `loss` is null.
@@ -72,9 +57,7 @@ double pair_loss_of_scores(ExecutionContext& context, std::span<const PairTerm> 
     }
     sums[begin / kTermsPerBlock] = sum;
   });
-  double total = 0.0;
-  for (const double sum : sums) total += sum;
-  return total;
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 void pair_slopes_of_scores(ExecutionContext& context, std::span<const PairTerm> terms,
@@ -93,7 +76,15 @@ void pair_slopes_of_scores(ExecutionContext& context, std::span<const PairTerm> 
 }
 
 double parameter_loss(std::span<const float> theta, const PairObjective& objective) {
-  return prior_loss(theta, objective) + linear_loss(theta, objective);
+  assert(objective.centre.empty() || objective.centre.size() == theta.size());
+  assert(objective.linear.empty() || objective.linear.size() == theta.size());
+  double distance_sq = 0.0;
+  for (std::size_t k = 0; objective.prior_weight != 0.0 && k < theta.size(); ++k)
+    distance_sq += squared_distance(double{theta[k]}, centre_at(objective, k));
+  double linear = 0.0;
+  for (std::size_t k = 0; k < objective.linear.size(); ++k)
+    linear += objective.linear[k] * double{theta[k]};
+  return objective.prior_weight * distance_sq + linear;
 }
 
 void add_parameter_gradient(std::span<const float> theta, const PairObjective& objective,
@@ -156,9 +147,7 @@ double largest_curvature(ExecutionContext& context, std::int64_t docs,
   const auto products = scratch.take<double>(docs);
   const auto weights = scratch.take<double>(docs);
   const auto length = [&] {
-    double sum = 0.0;
-    for (const double value : vector) sum += value * value;
-    return std::sqrt(sum);
+    return std::sqrt(std::inner_product(vector.begin(), vector.end(), vector.begin(), 0.0));
   };
   double norm = length();
   if (!(norm > 0.0)) {

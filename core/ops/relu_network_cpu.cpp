@@ -78,82 +78,6 @@ void initialise_uniform(const NetworkShape& shape, PhiloxKey key, std::span<floa
   }
 }
 
-}  // namespace
-
-std::int64_t NetworkShape::parameters() const {
-  const NetworkLayer last = layer(depth - 1);
-  return last.weight + last.rows * last.columns + (biases ? last.rows : 0);
-}
-
-std::int64_t NetworkShape::factors() const {
-  const NetworkLayer last = layer(depth - 1);
-  return last.delta + last.rows;
-}
-
-NetworkLayer NetworkShape::layer(std::int64_t index) const {
-  assert(index >= 0 && index < depth);
-  NetworkLayer layer;
-  layer.rows = index == depth - 1 ? 1 : width;
-  layer.columns = index == 0 ? inputs : width;
-  if (index > 0) {
-    const std::int64_t bias = biases ? width : 0;
-    layer.weight = width * inputs + bias + (index - 1) * (width * width + bias);
-    layer.input = inputs + width + (index - 1) * 2 * width;
-  }
-  layer.delta = layer.input + layer.columns;
-  if (biases) layer.bias = layer.weight + layer.rows * layer.columns;
-  return layer;
-}
-
-NetworkShape ntk_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth) {
-  require_sizes(inputs, width, depth);
-  if (width % 2 != 0) {
-    throw_error<InvalidArgument>(
-        "The ntk parameterisation starts with two equal halves, so its width must be even, not {}: choose "
-        "{} or {}, or a standard network of the usual initialisation.",
-        width, width - 1, width + 1);
-  }
-  return {inputs, width, depth, false, std::sqrt(static_cast<double>(width))};
-}
-
-NetworkShape standard_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth) {
-  require_sizes(inputs, width, depth);
-  return {inputs, width, depth, true, 1.0};
-}
-
-NetworkShape linear_shape(std::int64_t inputs) {
-  require_sizes(inputs, 1, 2);
-  return {inputs, 1, 1, false, 1.0};
-}
-
-void initialise(const NetworkShape& shape, Initialisation initialisation, PhiloxKey key,
-                std::span<float> theta) {
-  assert(std::ssize(theta) == shape.parameters());
-  if (initialisation == Initialisation::kSymmetric) {
-    initialise_symmetric(shape, key, theta);
-  } else {
-    initialise_uniform(shape, key, theta);
-  }
-}
-
-void score_docs(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
-                FeatureMatrix docs, std::span<float> scores, std::span<float> magnitudes) {
-  assert(docs.features == shape.inputs && std::ssize(scores) == docs.docs);
-  assert(std::ssize(theta) == shape.parameters());
-  assert(magnitudes.empty() || magnitudes.size() == scores.size());
-  context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int worker) {
-    Scratch& scratch = context.scratch(worker);
-    const Scratch::Frame frame(scratch);
-    const UnitRows hidden = take_hidden(scratch, shape, end - begin);
-    const float* features = docs.values + begin * docs.features;
-    forward_hidden(shape, theta.data(), features, end - begin, hidden);
-    forward_output(shape, theta.data(), features, hidden, end - begin, scores.data() + begin,
-                   magnitudes.empty() ? nullptr : magnitudes.data() + begin);
-  });
-}
-
-namespace {
-
 using blas::Transpose;
 
 constexpr std::int64_t kFloatsPerLine = 16;
@@ -252,6 +176,78 @@ UnitRows take_rows(Scratch& scratch, std::int64_t docs, std::int64_t layer_step,
 }
 
 }  // namespace
+
+std::int64_t NetworkShape::parameters() const {
+  const NetworkLayer last = layer(depth - 1);
+  return last.weight + last.rows * last.columns + (biases ? last.rows : 0);
+}
+
+std::int64_t NetworkShape::factors() const {
+  const NetworkLayer last = layer(depth - 1);
+  return last.delta + last.rows;
+}
+
+NetworkLayer NetworkShape::layer(std::int64_t index) const {
+  assert(index >= 0 && index < depth);
+  NetworkLayer layer;
+  layer.rows = index == depth - 1 ? 1 : width;
+  layer.columns = index == 0 ? inputs : width;
+  if (index > 0) {
+    const std::int64_t bias = biases ? width : 0;
+    layer.weight = width * inputs + bias + (index - 1) * (width * width + bias);
+    layer.input = inputs + width + (index - 1) * 2 * width;
+  }
+  layer.delta = layer.input + layer.columns;
+  if (biases) layer.bias = layer.weight + layer.rows * layer.columns;
+  return layer;
+}
+
+NetworkShape ntk_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth) {
+  require_sizes(inputs, width, depth);
+  if (width % 2 != 0) {
+    throw_error<InvalidArgument>(
+        "The ntk parameterisation starts with two equal halves, so its width must be even, not {}: choose "
+        "{} or {}, or a standard network of the usual initialisation.",
+        width, width - 1, width + 1);
+  }
+  return {inputs, width, depth, false, std::sqrt(static_cast<double>(width))};
+}
+
+NetworkShape standard_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth) {
+  require_sizes(inputs, width, depth);
+  return {inputs, width, depth, true, 1.0};
+}
+
+NetworkShape linear_shape(std::int64_t inputs) {
+  require_sizes(inputs, 1, 2);
+  return {inputs, 1, 1, false, 1.0};
+}
+
+void initialise(const NetworkShape& shape, Initialisation initialisation, PhiloxKey key,
+                std::span<float> theta) {
+  assert(std::ssize(theta) == shape.parameters());
+  if (initialisation == Initialisation::kSymmetric) {
+    initialise_symmetric(shape, key, theta);
+  } else {
+    initialise_uniform(shape, key, theta);
+  }
+}
+
+void score_docs(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
+                FeatureMatrix docs, std::span<float> scores, std::span<float> magnitudes) {
+  assert(docs.features == shape.inputs && std::ssize(scores) == docs.docs);
+  assert(std::ssize(theta) == shape.parameters());
+  assert(magnitudes.empty() || magnitudes.size() == scores.size());
+  context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int worker) {
+    Scratch& scratch = context.scratch(worker);
+    const Scratch::Frame frame(scratch);
+    const UnitRows hidden = take_hidden(scratch, shape, end - begin);
+    const float* features = docs.values + begin * docs.features;
+    forward_hidden(shape, theta.data(), features, end - begin, hidden);
+    forward_output(shape, theta.data(), features, hidden, end - begin, scores.data() + begin,
+                   magnitudes.empty() ? nullptr : magnitudes.data() + begin);
+  });
+}
 
 UnitRows hidden_of_factors(const NetworkShape& shape, float* factors) {
   return {factors + shape.inputs + shape.width, 2 * shape.width, shape.factors()};

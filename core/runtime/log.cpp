@@ -73,10 +73,6 @@ void write_to_file(std::string_view prefix, std::string_view message) {
   std::fflush(log_file);
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 /// Takes a text from its beginning to its end; once something is missing, so is the rest.
 class TimeText {
  public:
@@ -98,7 +94,7 @@ class TimeText {
   int take_number(int digits) {
     int number = 0;
     for (int digit = 0; digit < digits; ++digit) {
-      const char c = take("0123456789");
+      const char c = take(kDigits);
       if (c != '\0') number = 10 * number + (c - '0');
     }
     return number;
@@ -111,12 +107,13 @@ class TimeText {
   /// The first three digits of a fraction of any length.
   int take_thousandths() {
     int number = take_number(1) * 100;
-    for (int unit = 10; !rest_.empty() && is_digit(rest_.front()); unit /= 10)
-      number += unit * take_number(1);
+    for (int unit = 10; begins_with(kDigits); unit /= 10) number += unit * take_number(1);
     return number;
   }
 
  private:
+  static constexpr std::string_view kDigits = "0123456789";
+
   std::string_view rest_;
   bool valid_ = true;
 };

@@ -15,6 +15,26 @@
 #include "core/runtime/log.h"
 
 namespace olrank {
+namespace {
+
+std::optional<ProgressStyle>& chosen_style() {
+  static std::optional<ProgressStyle> style;
+  return style;
+}
+
+constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+std::atomic<int> first_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free, "the handler may only touch lock-free state");
+std::array<struct sigaction, kSignals.size()> earlier{};
+
+extern "C" void olrank_note_signal(int signal) {
+  int none = 0;
+  first_signal.compare_exchange_strong(none, signal);
+  // The next signal gets the default action.
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
 
 std::size_t StageClock::index_of(std::string_view stage) {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
@@ -36,15 +56,6 @@ double StageClock::total() const {
   for (const Stage& stage : stages_) sum += stage.seconds;
   return sum;
 }
-
-namespace {
-
-std::optional<ProgressStyle>& chosen_style() {
-  static std::optional<ProgressStyle> style;
-  return style;
-}
-
-}  // namespace
 
 void set_progress_style(ProgressStyle style) {
   chosen_style() = style;
@@ -94,22 +105,6 @@ int terminal_columns(int descriptor) {
   }
   return terminal ? kUsual : 0;
 }
-
-namespace {
-
-constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
-std::atomic<int> first_signal{0};
-static_assert(std::atomic<int>::is_always_lock_free, "the handler may only touch lock-free state");
-std::array<struct sigaction, kSignals.size()> earlier{};
-
-extern "C" void olrank_note_signal(int signal) {
-  int none = 0;
-  first_signal.compare_exchange_strong(none, signal);
-  // The next signal gets the default action.
-  std::signal(signal, SIG_DFL);
-}
-
-}  // namespace
 
 InterruptGuard::InterruptGuard() {
   first_signal = 0;

@@ -16,8 +16,7 @@ constexpr double kOwnSpeedWeight = 0.05;
 
 constexpr std::size_t kMostBins = 200;
 constexpr double kEnoughForParabolas = 0.15;  // share of the rounds
-constexpr std::size_t kTermCount = 4;
-using Terms = std::array<double, kTermCount>;
+using Terms = CostShape::Terms;
 
 /// Constant, history of returning queries, line, parabola.
 Terms terms_at(double round, double queries) {
@@ -136,18 +135,12 @@ double RunForecast::correction() const {
 
 std::optional<double> RunForecast::expected(const Ranker& ranker, std::int64_t from, std::int64_t to,
                                             double correction) const {
-  const auto calibrated = [&]() -> std::optional<double> {
-    if (!ranker.calibrated) return std::nullopt;
-    return ranker.calibrated->seconds(static_cast<double>(from), static_cast<double>(to));
-  }();
-  if (!ranker.played) {
-    if (!calibrated) return std::nullopt;
-    return *calibrated * correction;
-  }
-  const double measured = ranker.curve.seconds(from, to);
-  if (!calibrated) return measured;
+  if (!ranker.calibrated && !ranker.played) return std::nullopt;
+  if (!ranker.calibrated) return ranker.curve.seconds(from, to);
+  const double calibrated = ranker.calibrated->seconds(static_cast<double>(from), static_cast<double>(to));
+  if (!ranker.played) return calibrated * correction;
   const double weight = std::min(1.0, ranker.curve.covered() / kEnoughMeasured);
-  return weight * measured + (1.0 - weight) * *calibrated;
+  return weight * ranker.curve.seconds(from, to) + (1.0 - weight) * calibrated;
 }
 
 std::optional<double> RunForecast::work_left(const Trial& trial, double correction) const {
@@ -214,7 +207,6 @@ double RunForecast::share_done() const {
 
 CostShape::CostShape(std::span<const RoundSeconds> points, std::int64_t queries, double covered)
     : queries_(static_cast<double>(std::max<std::int64_t>(1, queries))) {
-  static_assert(kTerms == kTermCount);
   double mean = 0.0;
   for (const RoundSeconds& point : points) mean += point.seconds / static_cast<double>(points.size());
   if (!(mean > 0.0)) return;
@@ -229,7 +221,7 @@ CostShape::CostShape(std::span<const RoundSeconds> points, std::int64_t queries,
   double best = std::numeric_limits<double>::infinity();
   for (unsigned set = 1; set <= allowed; ++set) {
     std::vector<std::size_t> chosen;
-    for (std::size_t term = 0; term < kTerms; ++term) {
+    for (std::size_t term = 0; term < coefficients_.size(); ++term) {
       if ((set >> term & 1U) != 0) chosen.push_back(term);
     }
     if (chosen.size() > most_terms || (set & ~allowed) != 0) continue;
@@ -249,13 +241,14 @@ double CostShape::seconds(double from, double to) const {
   const Terms at_from = integral_to(from, queries_);
   const Terms at_to = integral_to(to, queries_);
   double seconds = 0.0;
-  for (std::size_t term = 0; term < kTerms; ++term)
+  for (std::size_t term = 0; term < coefficients_.size(); ++term)
     seconds += coefficients_[term] * (at_to[term] - at_from[term]);
   return seconds;
 }
 
 CostShape& CostShape::operator+=(const CostShape& other) {
-  for (std::size_t term = 0; term < kTerms; ++term) coefficients_[term] += other.coefficients_[term];
+  for (std::size_t term = 0; term < coefficients_.size(); ++term)
+    coefficients_[term] += other.coefficients_[term];
   queries_ = std::max(queries_, other.queries_);
   return *this;
 }
@@ -285,11 +278,8 @@ void CostCurve::add(std::int64_t from, std::int64_t to, double seconds) {
 }
 
 std::size_t CostCurve::covered_bins() const {
-  std::size_t covered = 0;
-  for (std::size_t bin = 0; bin < bins_.size(); ++bin) {
-    if (bins_[bin].rounds > 0.0) covered = bin + 1;
-  }
-  return covered;
+  return bins_.rend() -
+         std::find_if(bins_.rbegin(), bins_.rend(), [](const Bin& bin) { return bin.rounds > 0.0; });
 }
 
 double CostCurve::covered() const {

@@ -20,6 +20,8 @@ struct RoundSeconds {
 /// back, a line and a parabola. No coefficient is negative.
 class CostShape {
  public:
+  using Terms = std::array<double, 4>;
+
   CostShape() = default;
   /// The simplest sum that fits the points, by least squares and the Bayesian information criterion.
   /// `queries`: of the training part; of a trial with many more rounds than these, the history stops
@@ -32,9 +34,7 @@ class CostShape {
   CostShape& operator+=(const CostShape& other);
 
  private:
-  static constexpr std::size_t kTerms = 4;
-
-  std::array<double, kTerms> coefficients_{};
+  Terms coefficients_{};
   double queries_ = 1.0;
 };
 
@@ -91,9 +91,8 @@ class RunForecast {
   void start(std::size_t trial, std::int64_t rounds_before, double setup);
   /// The trial has played up to this round; `seconds` since the previous call for this trial.
   void play(std::size_t trial, std::int64_t round, double seconds);
+  /// No work is left: it has ended, was finished before, or failed.
   void finish(std::size_t trial);
-  /// It was finished before, or failed: no work is left.
-  void drop(std::size_t trial) { finish(trial); }
 
   /// Until the last trial ends; nothing while some of the costs are unknown.
   std::optional<double> seconds_left() const;

@@ -60,6 +60,20 @@ void check_value(const Setting& setting, const SettingValue& value, std::string_
       value);
 }
 
+template <class Read>
+void assign(const Schema& schema, void* object, std::string_view key, std::string_view origin,
+            const Read& read) {
+  const Setting& setting = find_setting(schema, key, origin);
+  SettingValue value;
+  try {
+    value = read(setting.kind);
+  } catch (const InvalidArgument& complaint) {
+    throw_error<InvalidArgument>("{} {}.", setting_subject(origin, key), complaint.what());
+  }
+  check_value(setting, value, origin);
+  setting.write(object, value);
+}
+
 std::string escaped(std::string text) {
   for (std::size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, "\\");
   return text;
@@ -120,27 +134,13 @@ std::vector<std::string> Schema::keys() const {
 
 void assign_setting(const Schema& schema, void* object, std::string_view key, const SettingValue& value,
                     std::string_view origin) {
-  const Setting& setting = find_setting(schema, key, origin);
-  SettingValue converted;
-  try {
-    converted = convert_setting(setting.kind, value);
-  } catch (const InvalidArgument& complaint) {
-    throw_error<InvalidArgument>("{} {}.", setting_subject(origin, key), complaint.what());
-  }
-  check_value(setting, converted, origin);
-  setting.write(object, converted);
+  assign(schema, object, key, origin, [&](SettingKind kind) { return convert_setting(kind, value); });
 }
 
 void assign_setting_text(const Schema& schema, void* object, std::string_view key, std::string_view text,
                          std::string_view origin) {
-  const Setting& setting = find_setting(schema, key, origin);
-  SettingValue value;
-  try {
-    value = parse_setting(setting.kind, text);
-  } catch (const InvalidArgument& complaint) {
-    throw_error<InvalidArgument>("{} {}.", setting_subject(origin, key), complaint.what());
-  }
-  assign_setting(schema, object, key, value, origin);
+  assign(schema, object, key, origin,
+         [&](SettingKind kind) { return convert_setting(kind, parse_setting(kind, text)); });
 }
 
 std::string setting_subject(std::string_view origin, std::string_view key) {
@@ -178,9 +178,7 @@ std::string reference_page(std::span<const SchemaWithDefaults> tables) {
       "`olrank run "
       "… --print-config` prints the values in effect.\n";
   for (const auto& [schema, defaults] : tables) {
-    page += schema->repeated ? fmt::format("\n## `[[{}]]`\n\n", schema->table)
-                             : fmt::format("\n## `[{}]`\n\n", schema->table);
-    page += schema->help + "\n\n";
+    page += fmt::format("\n## `{}`\n\n{}\n\n", header(*schema), schema->help);
     if (schema->file_only) page += "This table has no flags and cannot be changed with `--set`.\n\n";
     page += schema->file_only ? "| key | default | allowed | meaning |\n|---|---|---|---|\n"
                               : "| key | flags | default | allowed | meaning |\n|---|---|---|---|---|\n";

@@ -1,7 +1,6 @@
 #include "core/settings/setting_sources.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
@@ -12,7 +11,7 @@ void SettingSources::require_tables(std::span<const std::string> names, std::str
   const auto require = [&](const std::string& table, const std::string& origin) {
     if (std::find(names.begin(), names.end(), table) != names.end()) return;
     throw_error<InvalidArgument>("{}: '{}' has no table '{}'. {}", origin, whose, table,
-                                 did_you_mean(table, std::vector<std::string>(names.begin(), names.end())));
+                                 did_you_mean(table, names));
   };
   for (const TomlDocument::Table& table : document_.tables) require(table.name, table.origin);
   for (const SettingOverride& override : overrides_) require(override.table, override.origin);

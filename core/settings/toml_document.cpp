@@ -34,30 +34,21 @@ std::vector<T> list_of(const toml::array& array) {
 }
 
 SettingValue value_of(const toml::node& node, std::string_view key, std::string_view origin) {
-  switch (node.type()) {
-    case toml::node_type::boolean:
-      return node.as_boolean()->get();
-    case toml::node_type::integer:
-      return node.as_integer()->get();
-    case toml::node_type::floating_point:
-      return node.as_floating_point()->get();
-    case toml::node_type::string:
-      return node.as_string()->get();
-    case toml::node_type::array: {
-      const toml::array& array = *node.as_array();
-      const auto all = [&array](auto test) { return std::all_of(array.begin(), array.end(), test); };
-      if (all([](const toml::node& item) { return item.is_string(); })) return list_of<std::string>(array);
-      if (all([](const toml::node& item) { return item.is_integer(); }))
-        return list_of<std::int64_t>(array);
-      if (all([](const toml::node& item) { return item.is_number(); })) return list_of<double>(array);
-      if (all([](const toml::node& item) { return item.is_boolean(); })) return list_of<bool>(array);
-      throw_error<InvalidArgument>("{}: '{}' must be a list of strings, of numbers or of booleans.", origin,
-                                   excerpt(key));
-    }
-    default:
-      throw_error<InvalidArgument>("{}: '{}' has a value of a type that no setting accepts.", origin,
-                                   excerpt(key));
-  }
+  if (const auto* value = node.as_boolean()) return value->get();
+  if (const auto* value = node.as_integer()) return value->get();
+  if (const auto* value = node.as_floating_point()) return value->get();
+  if (const auto* value = node.as_string()) return value->get();
+  const toml::array* array = node.as_array();
+  if (array == nullptr)
+    throw_error<InvalidArgument>("{}: '{}' has a value of a type that no setting accepts.", origin,
+                                 excerpt(key));
+  const auto all = [array](auto test) { return std::all_of(array->begin(), array->end(), test); };
+  if (all([](const toml::node& item) { return item.is_string(); })) return list_of<std::string>(*array);
+  if (all([](const toml::node& item) { return item.is_integer(); })) return list_of<std::int64_t>(*array);
+  if (all([](const toml::node& item) { return item.is_number(); })) return list_of<double>(*array);
+  if (all([](const toml::node& item) { return item.is_boolean(); })) return list_of<bool>(*array);
+  throw_error<InvalidArgument>("{}: '{}' must be a list of strings, of numbers or of booleans.", origin,
+                               excerpt(key));
 }
 
 /// The text with '?', which stands nowhere outside of strings and comments, for each character beyond
@@ -115,52 +106,41 @@ void refuse_beyond_parser(std::string_view text, std::string_view file) {
   }
 }
 
-class Flattener {
- public:
-  explicit Flattener(std::string_view file) : file_(file) {}
+/// Appends a table and those within it.
+void flatten(const toml::table& source, const std::string& name, bool repeated, std::string_view file,
+             std::vector<TomlDocument::Table>& tables) {
+  // toml++ sorts keys; messages and printing should follow the order of the file.
+  std::vector<std::pair<const toml::key*, const toml::node*>> members;
+  for (auto&& [key, node] : source) members.emplace_back(&key, &node);
+  std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
+    const auto& left = a.second->source().begin;
+    const auto& right = b.second->source().begin;
+    return left.line != right.line ? left.line < right.line : left.column < right.column;
+  });
 
-  void table(const toml::table& source, const std::string& name, bool repeated) {
-    // toml++ sorts keys; messages and printing should follow the order of the file.
-    std::vector<std::pair<const toml::key*, const toml::node*>> members;
-    for (auto&& [key, node] : source) members.emplace_back(&key, &node);
-    std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
-      const auto& left = a.second->source().begin;
-      const auto& right = b.second->source().begin;
-      return left.line != right.line ? left.line < right.line : left.column < right.column;
-    });
-
-    const std::size_t place = document.tables.size();
-    document.tables.push_back({name, repeated, at(file_, source.source().begin), {}});
-    for (const auto& [key, node] : members) {
-      const std::string member(key->str());
-      if (std::any_of(member.begin(), member.end(),
-                      [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
-        throw_error<InvalidArgument>("{}: The key '{}' has a control character.",
-                                     at(file_, key->source().begin), excerpt(member));
-      }
-      const std::string path = name.empty() ? member : fmt::format("{}.{}", name, member);
-      if (const toml::table* inner = node->as_table()) {
-        table(*inner, path, false);
-      } else if (const toml::array* array = node->as_array();
-                 array != nullptr && array->is_array_of_tables()) {
-        for (const toml::node& item : *array) table(*item.as_table(), path, true);
-      } else {
-        const std::string origin = at(file_, node->source().begin);
-        document.tables[place].entries.push_back(
-            {member, value_of(*node, path, origin), origin, at(file_, key->source().begin)});
-      }
-    }
-    // A table that only contains other tables is dropped.
-    if (name.empty() && document.tables[place].entries.empty()) {
-      document.tables.erase(document.tables.begin() + static_cast<std::ptrdiff_t>(place));
+  const std::size_t place = tables.size();
+  tables.push_back({name, repeated, at(file, source.source().begin), {}});
+  for (const auto& [key, node] : members) {
+    const std::string member(key->str());
+    if (std::any_of(member.begin(), member.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }))
+      throw_error<InvalidArgument>("{}: The key '{}' has a control character.",
+                                   at(file, key->source().begin), excerpt(member));
+    const std::string path = name.empty() ? member : fmt::format("{}.{}", name, member);
+    if (const toml::table* inner = node->as_table()) {
+      flatten(*inner, path, false, file, tables);
+    } else if (const toml::array* array = node->as_array();
+               array != nullptr && array->is_array_of_tables()) {
+      for (const toml::node& item : *array) flatten(*item.as_table(), path, true, file, tables);
+    } else {
+      const std::string origin = at(file, node->source().begin);
+      tables[place].entries.push_back(
+          {member, value_of(*node, path, origin), origin, at(file, key->source().begin)});
     }
   }
-
-  TomlDocument document;
-
- private:
-  std::string_view file_;
-};
+  // Without keys above all tables there is no table for them.
+  if (name.empty() && tables[place].entries.empty())
+    tables.erase(tables.begin() + static_cast<std::ptrdiff_t>(place));
+}
 
 }  // namespace
 
@@ -177,9 +157,9 @@ TomlDocument parse_toml(std::string_view text, std::string_view file_name) {
       refuse_beyond_parser(text, file_name);
       root = toml::parse(text, file_name);
     }
-    Flattener flattener(file_name);
-    flattener.table(root, "", false);
-    return std::move(flattener.document);
+    TomlDocument document;
+    flatten(root, "", false, file_name, document.tables);
+    return document;
   } catch (const toml::parse_error& error) {
     throw_error<InvalidArgument>(
         "{}: {}.{}", at(file_name, error.source().begin), excerpt(error.description(), 800, 300),

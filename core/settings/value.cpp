@@ -43,9 +43,10 @@ bool parse_switch(std::string_view text) {
   return text == "true";
 }
 
-double parse_real(std::string_view text) {
+/// Refuses `whole`, of which the text is a part.
+double parse_real(std::string_view text, SettingKind kind, std::string_view whole) {
   const std::optional<double> number = whole_text_as<double>(text);
-  if (!number || !std::isfinite(*number)) refuse(SettingKind::kReal, text);
+  if (!number || !std::isfinite(*number)) refuse(kind, whole);
   return *number;
 }
 
@@ -155,11 +156,6 @@ std::string to_toml(const SettingValue& value) {
 
 SettingValue parse_setting(SettingKind kind, std::string_view text) {
   text = trimmed(text);
-  const auto real_of_kind = [&](std::string_view item) {
-    const std::optional<double> number = whole_text_as<double>(item);
-    if (!number || !std::isfinite(*number)) refuse(kind, text);
-    return *number;
-  };
   switch (kind) {
     case SettingKind::kSwitch:
       return parse_switch(text);
@@ -169,7 +165,7 @@ SettingValue parse_setting(SettingKind kind, std::string_view text) {
       return *number;
     }
     case SettingKind::kReal:
-      return real_of_kind(text);
+      return parse_real(text, kind, text);
     case SettingKind::kText:
       return std::string(without_quotes(text));
     case SettingKind::kIntegers: {
@@ -178,26 +174,27 @@ SettingValue parse_setting(SettingKind kind, std::string_view text) {
       return numbers;
     }
     case SettingKind::kReals:
-      return parse_list(text, parse_real);
+      return parse_list(text,
+                        [](std::string_view item) { return parse_real(item, SettingKind::kReal, item); });
     case SettingKind::kTexts:
       return parse_list(text, [](std::string_view item) { return std::string(without_quotes(item)); });
     case SettingKind::kSwitches:
       return parse_list(text, parse_switch);
     case SettingKind::kRealOrAuto:
       if (without_quotes(text) == kAuto) return std::string(kAuto);
-      return real_of_kind(text);
+      return parse_real(text, kind, text);
     case SettingKind::kRealsOrAuto:
       if (without_quotes(text) == kAuto) return std::string(kAuto);
-      return convert_setting(kind, parse_list(text, real_of_kind));
+      return convert_setting(
+          kind, parse_list(text, [&](std::string_view item) { return parse_real(item, kind, text); }));
   }
   refuse(kind, text);
 }
 
 SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) require_text(*text);
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-    for (const std::string& text : *texts) require_text(text);
-  }
+  const auto* texts = std::get_if<std::vector<std::string>>(&value);
+  if (texts != nullptr) std::for_each(texts->begin(), texts->end(), require_text);
   const SettingKind given = kind_of(value);
   if (given == kind) {
     if (kind == SettingKind::kReal && !std::isfinite(std::get<double>(value))) refuse(kind, to_toml(value));
@@ -209,7 +206,6 @@ SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
     }
     return value;
   }
-  const auto* texts = std::get_if<std::vector<std::string>>(&value);
   const bool empty_list = texts != nullptr && texts->empty();
   switch (kind) {
     case SettingKind::kReal:

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 namespace olrank {
@@ -54,8 +55,7 @@ double exact_share(std::span<const double> differences, double seen) {
   // The last sign is fixed: flipping all signs does not change the distance from 0. Gray code: one flip per
   // step.
   const std::uint32_t patterns = 1U << (differences.size() - 1);
-  double sum = 0.0;
-  for (const double difference : differences) sum += difference;
+  double sum = std::accumulate(differences.begin(), differences.end(), 0.0);
   std::uint32_t as_far = std::abs(sum) >= seen ? 1 : 0;
   std::uint32_t flipped = 0;
   for (std::uint32_t step = 1; step < patterns; ++step) {
@@ -79,6 +79,21 @@ double drawn_share(std::span<const double> differences, double seen, PhiloxKey k
     as_far += std::abs(sum) >= seen ? 1 : 0;
   }
   return static_cast<double>(as_far) / static_cast<double>(kDraws + 1);
+}
+
+/// A column that keeps less than this share of its squares once the others are taken out depends on them.
+constexpr double kLeastShare = 1e-10;
+
+std::vector<double> centred(std::span<const double> values, double& mean) {
+  mean = 0.0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  std::vector<double> result(values.begin(), values.end());
+  for (double& value : result) value -= mean;
+  return result;
+}
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
 }  // namespace
@@ -113,8 +128,7 @@ double student_t_quantile(double probability, double freedom) {
 }
 
 double mean_of(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (const double value : values) sum += value;
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
   return values.empty() ? std::nan("") : sum / static_cast<double>(values.size());
 }
 
@@ -168,8 +182,7 @@ double paired_t_p(std::span<const double> differences) {
 
 SignFlipTest sign_flip_test(std::span<const double> differences, PhiloxKey key) {
   if (differences.size() < 2) return {std::nan(""), true};
-  double sum = 0.0;
-  for (const double difference : differences) sum += difference;
+  const double sum = std::accumulate(differences.begin(), differences.end(), 0.0);
   const double seen = std::abs(sum) - slack_of(differences);
   if (differences.size() <= kMostExact) return {exact_share(differences, seen), true};
   return {drawn_share(differences, seen, key), false};
@@ -177,12 +190,10 @@ SignFlipTest sign_flip_test(std::span<const double> differences, PhiloxKey key) 
 
 PairedTest paired_test(const FoldedValues& differences) {
   const std::vector<double> units = independent_values(differences);
-  PairedTest test;
-  test.difference = mean_interval(differences);
-  test.t = units.size() < 2 ? std::nan("") : t_of(units);
-  test.t_p = paired_t_p(units);
-  test.flip_p = std::nan("");
-  return test;
+  return {.difference = mean_interval(differences),
+          .t = units.size() < 2 ? std::nan("") : t_of(units),
+          .t_p = paired_t_p(units),
+          .flip_p = std::nan("")};
 }
 
 PairedTest paired_test(const FoldedValues& differences, PhiloxKey key) {
@@ -240,27 +251,6 @@ std::vector<double> holm_adjusted(std::span<const double> p_values) {
   }
   return adjusted;
 }
-
-namespace {
-
-/// A column that keeps less than this share of its squares once the others are taken out depends on them.
-constexpr double kLeastShare = 1e-10;
-
-std::vector<double> centred(std::span<const double> values, double& mean) {
-  mean = 0.0;
-  for (const double value : values) mean += value / static_cast<double>(values.size());
-  std::vector<double> result(values.begin(), values.end());
-  for (double& value : result) value -= mean;
-  return result;
-}
-
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-}  // namespace
 
 std::vector<double> fit_least_squares(std::span<const double> y,
                                       const std::vector<std::vector<double>>& columns) {

@@ -11,6 +11,9 @@
 namespace olrank {
 namespace {
 
+// Of base64.
+constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 /// Whether the byte goes on with a UTF-8 character, of which a cut must not leave half.
 bool continues(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
@@ -38,17 +41,13 @@ bool is_begin_of(std::string_view name, std::string_view longer) {
 
 /// The first of the nearest candidates and its edits.
 std::pair<std::string, int> nearest(std::string_view name, std::span<const std::string> candidates) {
-  std::string found;
-  int fewest = std::numeric_limits<int>::max();
+  std::pair<std::string, int> found{"", std::numeric_limits<int>::max()};
   for (const std::string& candidate : candidates) {
     const bool is_part = is_tail_of(name, candidate) || is_begin_of(name, candidate);
     const int edits = is_part ? 1 : edit_distance(name, candidate);
-    if (edits < fewest) {
-      fewest = edits;
-      found = candidate;
-    }
+    if (edits < found.second) found = {candidate, edits};
   }
-  return {found, fewest};
+  return found;
 }
 
 }  // namespace
@@ -160,12 +159,6 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
   }
   return std::nullopt;
 }
-
-namespace {
-
-constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-}  // namespace
 
 std::string base64_of(std::string_view bytes) {
   std::string text;

@@ -115,7 +115,7 @@ class BatchTrainer : public ResidentTrainer {
     copy_to_device(std::span<const double>(&step, 1), steps_.data() + member);
   }
   void make_room(const ResidentHistory& history) {
-    const ResidentHistory::Bucket& bucket = history.bucket();
+    const PairSizes& bucket = history.bucket();
     const std::int64_t observed = history.observed();
     const std::int64_t largest = std::min(spec_.training.mini_batches->batch, observed);
     bool moved = largest > incidence_pairs_;
@@ -190,14 +190,13 @@ class BatchTrainer : public ResidentTrainer {
                   .terms_count = all.count,
                   .observation_count = observations},
                  spec_.members, cursors_.data(), count, features_.data(), terms_.data());
-    PairHistoryView batch;
-    batch.features = features_.data();
-    batch.docs = 2 * count;
-    batch.terms = terms_.data();
-    batch.count = count;
-    batch.incidence = {incidence_offsets_.data(), incidence_ends_.data()};
-    batch.features_step = batch.docs * spec_.shape.inputs;
-    batch.terms_step = count;
+    const PairHistoryView batch{.features = features_.data(),
+                                .docs = 2 * count,
+                                .terms = terms_.data(),
+                                .count = count,
+                                .incidence = {incidence_offsets_.data(), incidence_ends_.data()},
+                                .features_step = 2 * count * spec_.shape.inputs,
+                                .terms_step = count};
     const StackedObjective objective{1.0 / static_cast<double>(count), 0.0, nullptr};
     forward_history(products_, networks, batch, work);
     pair_losses(stream_, networks, batch, objective, work, loss_.data());
@@ -247,7 +246,7 @@ class BatchTrainer : public ResidentTrainer {
 
   // A whole batch of every member, for the current places of the arrays.
   RecordedWork whole_batch_;
-  ResidentHistory::Bucket bucket_;
+  PairSizes bucket_;
   std::int64_t history_moves_ = 0;
 };
 

@@ -30,10 +30,30 @@ class Intake : public DeviceIntake, public std::enable_shared_from_this<Intake> 
     if (smallest->size() < array.size()) std::swap(*smallest, array);
   }
   void copy_rows(const float* values, std::int64_t features, std::span<const std::int32_t> rows,
-                 float* inputs);
+                 float* inputs) {
+    const std::lock_guard lock(mutex_);
+    use_device(device_);
+    const std::size_t bytes = static_cast<std::size_t>(features) * sizeof(float);
+    rows_.reserve(rows.size() * bytes);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      copy_bytes(rows_stream_.get(), rows_.data() + i * bytes, values + rows[i] * features, bytes);
+    rows_stream_.wait();
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::memcpy(inputs + rows[i] * features, rows_.data() + i * bytes, bytes);
+  }
 
  private:
-  DeviceArray<float> array_for(std::int64_t numbers);
+  DeviceArray<float> array_for(std::int64_t numbers) {
+    const std::lock_guard lock(mutex_);
+    for (DeviceArray<float>& spare : spare_) {
+      if (spare.size() < numbers) continue;
+      std::swap(spare, spare_.back());
+      DeviceArray<float> found = std::move(spare_.back());
+      spare_.pop_back();
+      return found;
+    }
+    return DeviceArray<float>(numbers + numbers / 4);
+  }
 
   int device_;
   OwnedStream stream_;
@@ -70,18 +90,6 @@ class HeldDocs : public DeviceDocs {
   std::uint64_t number_ = next_number();
 };
 
-DeviceArray<float> Intake::array_for(std::int64_t numbers) {
-  const std::lock_guard lock(mutex_);
-  for (DeviceArray<float>& spare : spare_) {
-    if (spare.size() < numbers) continue;
-    std::swap(spare, spare_.back());
-    DeviceArray<float> found = std::move(spare_.back());
-    spare_.pop_back();
-    return found;
-  }
-  return DeviceArray<float>(numbers + numbers / 4);
-}
-
 DeviceIntake::Taken Intake::take(const GivenDocs& given, bool scale, float limit) {
   use_device(device_);
   const std::int64_t numbers = given.docs * given.features;
@@ -97,19 +105,6 @@ DeviceIntake::Taken Intake::take(const GivenDocs& given, bool scale, float limit
   if (bad < count) taken.not_finite = static_cast<std::int64_t>(bad);
   if (bad >= count && bad < 2 * count) taken.beyond = static_cast<std::int64_t>(bad - count);
   return taken;
-}
-
-void Intake::copy_rows(const float* values, std::int64_t features, std::span<const std::int32_t> rows,
-                       float* inputs) {
-  const std::lock_guard lock(mutex_);
-  use_device(device_);
-  const std::size_t bytes = static_cast<std::size_t>(features) * sizeof(float);
-  rows_.reserve(rows.size() * bytes);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    copy_bytes(rows_stream_.get(), rows_.data() + i * bytes, values + rows[i] * features, bytes);
-  rows_stream_.wait();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    std::memcpy(inputs + rows[i] * features, rows_.data() + i * bytes, bytes);
 }
 
 }  // namespace

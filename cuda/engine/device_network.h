@@ -30,8 +30,8 @@ class SharedDocuments {
   SharedDocuments(const SharedDocuments&) = delete;
   SharedDocuments& operator=(const SharedDocuments&) = delete;
 
-  const float* data() const;
-  std::int64_t bytes() const;
+  const float* data() const { return copy_->values.data(); }
+  std::int64_t bytes() const { return copy_->values.bytes(); }
 
   struct Copy {
     DeviceArray<float> values;

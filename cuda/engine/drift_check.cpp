@@ -62,12 +62,10 @@ std::vector<double> DriftCheck::errors(Stream stream, const double* y, DriftColu
   host_figures_.reserve(bytes);
   copy_bytes(stream, host_figures_.data(), figures_.data(), bytes);
   OwnedStream::wait_for(stream);
-  std::vector<DriftFigure> figures(static_cast<std::size_t>(columns()));
-  std::memcpy(figures.data(), host_figures_.data(), bytes);
+  const auto* figures = reinterpret_cast<const DriftFigure*>(host_figures_.data());
   std::vector<double> errors;
-  errors.reserve(figures.size());
-  for (const DriftFigure& figure : figures)
-    errors.push_back(width_error(figure.width_sq, figure.v_y, figure.y_a_y));
+  for (std::int64_t i = 0; i < columns(); ++i)
+    errors.push_back(width_error(figures[i].width_sq, figures[i].v_y, figures[i].y_a_y));
   return errors;
 }
 

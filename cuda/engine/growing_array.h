@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/io/state_archive.h"
 #include "cuda/runtime/address_range.h"
 #include "cuda/runtime/device_array.h"
@@ -22,6 +24,15 @@ void copy_numbers(Stream stream, T* to, const T* from, std::int64_t count) {
 template <class T>
 void clear_numbers(Stream stream, T* to, std::int64_t count) {
   fill_bytes(stream, to, 0, static_cast<std::size_t>(count) * sizeof(T));
+}
+
+/// Waits before memory is freed that transfers in these streams may still use.
+inline void wait_before_freeing(int device, std::initializer_list<const OwnedStream*> streams) {
+  try {
+    use_device(device);
+    for (const OwnedStream* stream : streams) stream->wait();
+  } catch (const Error&) {  // the device is gone
+  }
 }
 
 /// Reads values of an array's size.
@@ -117,7 +128,6 @@ class MappedArray {
 
   /// Whether reserve() moves the numbers.
   bool moves_to_hold(std::int64_t size) const { return !in_place_ && size > moving_.capacity(); }
-  bool grows_in_place() const { return in_place_; }
   std::int64_t bytes() const { return in_place_ ? range_.bytes() : moving_.bytes(); }
   T* data() { return in_place_ ? reinterpret_cast<T*>(range_.data()) : moving_.data(); }
   const T* data() const { return in_place_ ? reinterpret_cast<const T*>(range_.data()) : moving_.data(); }

@@ -124,10 +124,7 @@ void QueryView::score(Products& products, const NetworkStack& networks) {
     return;
   }
   forward(products, networks, features, rows, out);
-}
-
-void QueryView::find_means(Stream stream) {
-  if (by_vote()) mean_scores(stream, spec_.members, together_, scores_.data(), mean_.data());
+  mean_scores(products.stream(), spec_.members, together_, scores_.data(), mean_.data());
 }
 
 void QueryView::order_by_score(Stream stream) {
@@ -140,20 +137,17 @@ WidthedDocs QueryView::widthed() {
   return {query_.docs, scores(), magnitudes(), on_device<std::int32_t>(order_at_), m_.data()};
 }
 
-CarriedFigures QueryView::carried(const CovarianceStatus* status, const double* outcome) {
-  return {status, &on_device<Figures>(0)->status, outcome, on_device<double>(outcome_at_), outcomes(spec_)};
-}
-
-void QueryView::find_certain_by_width(Stream stream, const CertaintyRule* rule,
-                                      const CovarianceStatus* status, const double* outcome) {
-  certain_by_width(stream, widthed(), rule, on_device<std::uint64_t>(bits_at_), nullptr,
-                   &on_device<Figures>(0)->health, carried(status, outcome));
-}
-
-void QueryView::find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome) {
-  certain_by_vote(stream, spec_.members, query_.docs, together_, scores_.data() + first_, magnitudes(),
-                  on_device<std::int32_t>(order_at_), on_device<std::uint64_t>(bits_at_),
-                  carried(status, outcome));
+void QueryView::find_certain(Stream stream, const CertaintyRule* rule, const CovarianceStatus* status,
+                             const double* outcome) {
+  const CarriedFigures carried{status, &on_device<Figures>(0)->status, outcome,
+                               on_device<double>(outcome_at_), outcomes(spec_)};
+  auto* bits = on_device<std::uint64_t>(bits_at_);
+  if (by_vote()) {
+    certain_by_vote(stream, spec_.members, query_.docs, together_, scores_.data() + first_, magnitudes(),
+                    on_device<std::int32_t>(order_at_), bits, carried);
+  } else {
+    certain_by_width(stream, widthed(), rule, bits, nullptr, &on_device<Figures>(0)->health, carried);
+  }
 }
 
 void QueryView::fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome) {
@@ -181,7 +175,8 @@ void QueryView::fetch_scores(Stream stream, std::int64_t all) {
 }
 
 std::span<const double> QueryView::outcome() const {
-  return {on_host<double>(outcome_at_), static_cast<std::size_t>(outcomes(spec_))};
+  return {reinterpret_cast<const double*>(host().answer.data() + outcome_at_),
+          static_cast<std::size_t>(outcomes(spec_))};
 }
 
 DeviceOrders QueryView::orders_in(const HostSide& side) const {
@@ -189,10 +184,6 @@ DeviceOrders QueryView::orders_in(const HostSide& side) const {
   return {{reinterpret_cast<const std::int32_t*>(answer + order_at_), static_cast<std::size_t>(side.docs)},
           {reinterpret_cast<const std::uint64_t*>(answer + bits_at_),
            static_cast<std::size_t>(side.docs * OrderBits::words(side.docs))}};
-}
-
-DeviceOrders QueryView::orders() const {
-  return orders_in(host());
 }
 
 DeviceScores QueryView::scores_of(std::size_t slot) const {

@@ -40,15 +40,13 @@ class QueryView {
     return query_.handed == nullptr ? train_ : handed_.data();
   }
   /// Finds scores, and factors for widths, of the queries that were brought; for an ensemble, the
-  /// scores of all members.
+  /// scores of all members and their means, by which it orders.
   void score(Products& products, const NetworkStack& networks);
-  /// Finds the means over all members of an ensemble, by which it orders.
-  void find_means(Stream stream);
   void order_by_score(Stream stream);
-  /// Certain orders. The posterior's status and the training's outcome join the answer.
-  void find_certain_by_width(Stream stream, const CertaintyRule* rule, const CovarianceStatus* status,
-                             const double* outcome);
-  void find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome);
+  /// Certain orders by width, or of an ensemble by vote. The posterior's status and the training's outcome
+  /// join the answer.
+  void find_certain(Stream stream, const CertaintyRule* rule, const CovarianceStatus* status,
+                    const double* outcome);
   /// Starts copying the answer to the host.
   void fetch(Stream stream);
   /// Starts copying the scores of all queries that were brought: the host has room for `all` documents of
@@ -79,12 +77,12 @@ class QueryView {
     WidthHealthSums health;       // since construction
     std::int32_t first_bad = -1;  // document whose score is not a number
   };
-  const Figures& figures() const { return *on_host<Figures>(0); }
+  const Figures& figures() const { return figures_of(slot_); }
   const Figures& figures_of(std::size_t slot) const {
     return *reinterpret_cast<const Figures*>(host_[slot].answer.data());
   }
   std::span<const double> outcome() const;  // [kOutcomes × members]
-  DeviceOrders orders() const;
+  DeviceOrders orders() const { return orders_in(host()); }
   DeviceScores scores_of(std::size_t slot) const;
 
  private:
@@ -103,10 +101,6 @@ class QueryView {
 
   HostSide& host() { return host_[slot_]; }
   const HostSide& host() const { return host_[slot_]; }
-  template <class T>
-  const T* on_host(std::int64_t at) const {
-    return reinterpret_cast<const T*>(host().answer.data() + at);
-  }
   DeviceOrders orders_in(const HostSide& side) const;
   bool by_vote() const { return spec_.certainty.by_vote; }
   const float* all_scores() const { return by_vote() ? mean_.data() : scores_.data(); }
@@ -116,7 +110,6 @@ class QueryView {
     return reinterpret_cast<const float*>(host_scores_.data()) + side.first;
   }
   WidthedDocs widthed();
-  CarriedFigures carried(const CovarianceStatus* status, const double* outcome);
 
   DeviceNetworkSpec spec_;
   const float* train_;

@@ -24,11 +24,10 @@ ResidentHistory::ResidentHistory(std::int64_t features, Keeps keeps, std::int64_
       sample_(features, replay),
       discounts_(std::span<const double>(discounts_of(keeps_lists_ ? most_docs : 0))) {}
 
-void ResidentHistory::make_room(Stream stream, const Counts& wanted, std::int64_t most_examined) {
+void ResidentHistory::make_room(Stream stream, const PairSizes& wanted, std::int64_t most_examined) {
   bucket_ = {padded_size(wanted.docs), padded_size(wanted.terms), padded_size(wanted.observations),
              padded_size(wanted.impressions)};
-  bool moved = pairs_.reserve(stream, features_, padded_pairs(), {counts_.docs, counts_.terms},
-                              bucket_.terms + bucket_.observations);
+  bool moved = pairs_.reserve(stream, features_, bucket_, counts_, bucket_.terms + bucket_.observations);
   if (keeps_observations_)
     moved |= observations_.reserve(stream, bucket_.observations, counts_.observations, kPaddingByte);
   if (keeps_lists_) {
@@ -56,7 +55,7 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted, std::int64_
 }
 
 void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float* documents) {
-  Counts wanted = counts_;
+  PairSizes wanted = counts_;
   const auto new_docs = std::ssize(update.new_docs);
   wanted.docs += new_docs;
   for (const DeviceUpdate::Term& changed : update.terms)
@@ -95,7 +94,7 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
 }
 
 void ResidentHistory::index_terms(Stream stream) {
-  pairs_.index(stream, padded_pairs());
+  pairs_.index(stream, bucket_);
   if (!keeps_lists_) return;
   group_observations(stream, observations_.data(), bucket_.observations, bucket_.terms, pairs_.words.data(),
                      group_offsets_.data(), group_items_.data());
@@ -113,7 +112,7 @@ std::int64_t ResidentHistory::bytes() const {
 
 void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
   const auto size = [](const auto& span) { return std::ssize(span); };
-  Counts counts{history.docs.docs, size(history.terms), 0, 0, 0};
+  PairSizes counts{history.docs.docs, size(history.terms)};
   if (keeps_observations_) counts.observations = size(history.observations);
   if (keeps_lists_) {
     counts.impressions = size(history.first_doc) - 1;
@@ -176,8 +175,7 @@ void ResidentSample::fill(Stream stream, const DeviceUpdate& update, const Packe
   const auto terms = std::ssize(update.sample.terms);
   const std::int64_t usual = replay_ + kUsualPairs;
   bucket_ = {padded_size(std::max(docs, 2 * usual)), padded_size(std::max(terms, usual))};
-  const IndexedPairs::Sizes sizes{bucket_.docs, bucket_.terms};
-  bool moved = pairs_.reserve(stream, features_, sizes, {}, 0);
+  bool moved = pairs_.reserve(stream, features_, bucket_, {}, 0);
   moved |= own_values_.reserve(stream, bucket_.docs * features_);
   moved |= sources_.reserve(stream, bucket_.terms);
   if (moved) ++moves_;
@@ -192,11 +190,7 @@ void ResidentSample::fill(Stream stream, const DeviceUpdate& update, const Packe
   fill_rest(stream, own_values_, own * features_, bucket_.docs * features_, 0);
   fill_rest(stream, pairs_.terms, terms, bucket_.terms, kPaddingByte);
   fill_rest(stream, sources_, terms, bucket_.terms, kPaddingByte);
-  pairs_.index(stream, sizes);
-}
-
-std::int64_t ResidentSample::bytes() const {
-  return bytes_of(pairs_, own_values_, sources_);
+  pairs_.index(stream, bucket_);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -18,14 +18,6 @@ std::vector<double> discounts_of(std::int64_t ranks);
 /// Padded to sizes that most rounds share, so that one captured graph serves them.
 class ResidentSample {
  public:
-  /// The padded sizes; functions of the true sizes and of `replay` alone.
-  struct Bucket {
-    std::int64_t docs = 0;
-    std::int64_t terms = 0;
-
-    friend bool operator==(const Bucket&, const Bucket&) = default;
-  };
-
   /// The sample has `replay` pairs drawn from the history, and a round's own.
   ResidentSample(std::int64_t features, std::int64_t replay) : features_(features), replay_(replay) {}
 
@@ -33,21 +25,22 @@ class ResidentSample {
   /// device.
   void fill(Stream stream, const DeviceUpdate& update, const PackedUpdate& packed, const float* history);
 
-  const Bucket& bucket() const { return bucket_; }
+  /// The padded sizes; functions of the true sizes and of `replay` alone.
+  const PairSizes& bucket() const { return bucket_; }
   /// Grows whenever an array that recorded graphs point into has moved.
   std::int64_t moves() const { return moves_; }
   /// Weights and labels of its terms are undefined: they depend on the member.
-  PairHistoryView view() const { return pairs_.view({bucket_.docs, bucket_.terms}); }
+  PairHistoryView view() const { return pairs_.view(bucket_); }
   /// The documents with those that no own pair has as zeros: a score that overflows, of a document that was
   /// only drawn, would make the gradient of the own pairs NaN, although its pairs weigh nothing.
   const float* own_features() const { return own_values_.data(); }
   const SampledTerm* sources() const { return sources_.data(); }
-  std::int64_t bytes() const;
+  std::int64_t bytes() const { return bytes_of(pairs_, own_values_, sources_); }
 
  private:
   std::int64_t features_;
   std::int64_t replay_;
-  Bucket bucket_;
+  PairSizes bucket_;
   std::int64_t moves_ = 0;
   IndexedPairs pairs_;
   GrowingArray<float> own_values_;
@@ -59,16 +52,6 @@ class ResidentSample {
 /// one captured graph serves many rounds. The host keeps the index of documents and pairs.
 class ResidentHistory {
  public:
-  /// The padded sizes; functions of the true sizes alone.
-  struct Bucket {
-    std::int64_t docs = 0;
-    std::int64_t terms = 0;
-    std::int64_t observations = 0;
-    std::int64_t impressions = 0;
-
-    friend bool operator==(const Bucket&, const Bucket&) = default;
-  };
-
   /// This says what is kept in addition to folded pairs: nothing, every pair, or every pair and its list.
   enum class Keeps { kTerms, kObservations, kLists };
 
@@ -79,7 +62,8 @@ class ResidentHistory {
   void add(Stream stream, const DeviceUpdate& update, const float* documents);
   /// Grows whenever an array that recorded graphs point into has moved.
   std::int64_t moves() const { return moves_; }
-  const Bucket& bucket() const { return bucket_; }
+  /// The padded sizes; functions of the true sizes alone. Examined documents are not padded.
+  const PairSizes& bucket() const { return bucket_; }
 
   std::int64_t observed() const { return observed_; }
   bool latest_docs_outgrow() const { return latest_docs_outgrow_; }
@@ -91,7 +75,7 @@ class ResidentHistory {
   std::int64_t bytes() const;
 
   /// The view shows the latest training on all of it; terms that came later are not yet indexed.
-  PairHistoryView view() const { return pairs_.view(padded_pairs()); }
+  PairHistoryView view() const { return pairs_.view(bucket_); }
   /// This view lacks the padding of documents, for work that is not recorded.
   PairHistoryView view_of_docs() const { return pairs_.view({counts_.docs, bucket_.terms}); }
   ImpressionView impressions() const;
@@ -103,29 +87,20 @@ class ResidentHistory {
   void restore(Stream stream, const DeviceHistory& history);
 
  private:
-  struct Counts {
-    std::int64_t docs = 0;
-    std::int64_t terms = 0;
-    std::int64_t observations = 0;
-    std::int64_t impressions = 0;
-    std::int64_t examined = 0;
-  };
-
   /// `most_examined`: documents of a list.
-  void make_room(Stream stream, const Counts& wanted, std::int64_t most_examined);
+  void make_room(Stream stream, const PairSizes& wanted, std::int64_t most_examined);
   void index_terms(Stream stream);
-  IndexedPairs::Sizes padded_pairs() const { return {bucket_.docs, bucket_.terms}; }
 
   std::int64_t features_;
   bool keeps_observations_;
   bool keeps_lists_;
   Packet packet_;
   PackedUpdate latest_;
-  Counts counts_;
+  PairSizes counts_;
   std::int64_t observed_ = 0;
   bool latest_docs_outgrow_ = false;
   TrainingExtent latest_extent_ = TrainingExtent::kHistory;
-  Bucket bucket_;
+  PairSizes bucket_;
   std::int64_t moves_ = 0;
 
   IndexedPairs pairs_;

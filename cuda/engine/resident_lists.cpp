@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/data/query_weights.h"
-#include "core/error.h"
 #include "core/math/optimizer_step.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_history.h"
@@ -65,15 +64,7 @@ class ResidentLists : public DeviceLists {
     if (spec.docs->all_rows().bytes() <= spec.bytes_for_docs)
       docs_.emplace(spec.device, spec.docs->all_features());
   }
-  ~ResidentLists() override {
-    // Transfers into the memory that is freed now may still be running.
-    try {
-      use_device(spec_.device);
-      copy_stream_.wait();
-      stream_.wait();
-    } catch (const Error&) {  // the device is gone
-    }
-  }
+  ~ResidentLists() override { wait_before_freeing(spec_.device, {&copy_stream_, &stream_}); }
 
   double losses(std::span<const float> theta, std::span<const std::int64_t> queries,
                 std::span<double> gradient) override {
@@ -379,14 +370,6 @@ SharedDocuments::~SharedDocuments() {
   DeviceCopies& copies = copies_on(device_);
   const std::lock_guard lock(copies.mutex);
   if (--copy_->users == 0) copies.of_matrix.erase(key_of(docs_));
-}
-
-const float* SharedDocuments::data() const {
-  return copy_->values.data();
-}
-
-std::int64_t SharedDocuments::bytes() const {
-  return copy_->values.bytes();
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -110,15 +110,7 @@ class ResidentNetwork : public DeviceNetwork {
         theta_copy_(theta_.size()) {
     if (spec.posterior.has_shadow) shadow_.emplace(spec.posterior.shadow(), products_);
   }
-  ~ResidentNetwork() override {
-    // Transfers into the memory that is freed now may still be running.
-    try {
-      use_device(spec_.device);
-      stream_.wait();
-      eval_stream_.wait();
-    } catch (const Error&) {  // the device is gone
-    }
-  }
+  ~ResidentNetwork() override { wait_before_freeing(spec_.device, {&stream_, &eval_stream_}); }
 
   DeviceOrders score_query(DeviceQuery query) override {
     use_device(spec_.device);
@@ -352,7 +344,6 @@ class ResidentNetwork : public DeviceNetwork {
     timeline_.mark(stream, "score");
     view_.bring(stream, queries);
     view_.score(products_, networks());
-    view_.find_means(stream);
   }
   /// The orders of the query that the view is about.
   void decide() {
@@ -363,10 +354,8 @@ class ResidentNetwork : public DeviceNetwork {
       posterior_.gram(stream, view_.rows(), view_.m());
       if (const auto& theory = spec_.certainty.policy.theory)
         set_theory_alpha(stream, *theory, &posterior_.status()->log_det, rule_.data());
-      view_.find_certain_by_width(stream, rule_.data(), posterior_.status(), trainer_->outcome());
-    } else {
-      view_.find_certain_by_vote(stream, posterior_.status(), trainer_->outcome());
     }
+    view_.find_certain(stream, rule_.data(), posterior_.status(), trainer_->outcome());
     timeline_.mark(stream, "");
     scored_ = true;
   }

@@ -14,7 +14,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 void ResidentPairs::append(Stream stream, const FactorRows& docs, const PreferencePair* pairs,
                            std::int64_t count) {
   const std::int64_t numbers = 2 * shape_.factors();
-  if (rows_.moves_to_hold((pairs_ + count) * numbers)) latest_save_.release();
+  if (rows_.moves_to_hold((pairs_ + count) * numbers)) saves_.release();
   rows_.reserve(stream, (pairs_ + count) * numbers, pairs_ * numbers);
   static_assert(sizeof(PreferencePair) == 2 * sizeof(std::int32_t));
   gather_pairs(stream, docs, reinterpret_cast<const std::int32_t*>(pairs), count,
@@ -53,8 +53,7 @@ void ResidentPairs::sum(Stream stream, std::int64_t columns, const PairColumns& 
 }
 
 void ResidentPairs::save(StateWriter& state) const {
-  state.put_growing<float>("device.pairs", lineage_, DeviceSource(rows_.data(), latest_save_),
-                           pairs_ * 2 * shape_.factors());
+  saves_.put(state, "device.pairs", rows_.data(), pairs_ * 2 * shape_.factors());
 }
 
 void ResidentPairs::load(Stream stream, StateReader& state) {
@@ -63,8 +62,7 @@ void ResidentPairs::load(Stream stream, StateReader& state) {
   if (rows.size() % numbers != 0)
     state.fail("The observed pairs do not fit this network: their size is not a multiple of a pair's.");
   pairs_ = static_cast<std::int64_t>(rows.size() / numbers);
-  latest_save_.release();
-  lineage_.renew();
+  saves_.change();
   rows_.reserve(stream, std::ssize(rows));
   OwnedStream::wait_for(stream);
   copy_to_device(std::span<const float>(rows), rows_.data());
@@ -170,7 +168,7 @@ class SavedValues : public ByteArrival {
 
 std::shared_ptr<ByteArrival> DeviceSource::start(std::size_t first, std::size_t bytes) const {
   auto values = std::make_shared<SavedValues>(first_ + first, bytes);
-  latest_.set(values);
+  saves_.set(values);
   return values;
 }
 
@@ -181,15 +179,15 @@ void DeviceSource::pass(std::size_t first, std::size_t bytes,
       .pass_on([&](const ArrivedBytes& arrived) { sink(arrived.bytes); }, true);
 }
 
-LatestSave::~LatestSave() {
+ArraySaves::~ArraySaves() {
   try {
     release();
   } catch (...) {  // the device is gone, or memory is full
   }
 }
 
-void LatestSave::release() const {
-  if (const auto values = values_.lock()) values->release();
+void ArraySaves::release() const {
+  if (const auto values = latest_.lock()) values->release();
 }
 
 namespace {
@@ -220,21 +218,19 @@ PackedUpdate lay_out(Sections& sections, const DeviceUpdate& update, std::span<c
   const auto place = [&]<class T>(std::span<const T> values) {
     return reinterpret_cast<const T*>(device + sections.add(values));
   };
-  PackedUpdate packed;
-  packed.noise_round = place(std::span(&update.noise_round, 1));
-  packed.pairs = place(update.pairs);
-  packed.new_docs = place(update.new_docs);
-  packed.doc_numbers = place(update.doc_numbers);
-  packed.terms = place(update.terms);
-  packed.observations = place(update.observations);
-  packed.examined = place(update.examined);
-  packed.clicks = place(update.clicks);
-  packed.order = place(update.order);
-  packed.sample_docs = place(update.sample.docs);
-  packed.sample_terms = place(update.sample.terms);
-  packed.sample_sources = place(update.sample.sources);
-  packed.ends = place(ends);
-  return packed;
+  return {.noise_round = place(std::span(&update.noise_round, 1)),
+          .pairs = place(update.pairs),
+          .new_docs = place(update.new_docs),
+          .doc_numbers = place(update.doc_numbers),
+          .terms = place(update.terms),
+          .observations = place(update.observations),
+          .examined = place(update.examined),
+          .clicks = place(update.clicks),
+          .order = place(update.order),
+          .sample_docs = place(update.sample.docs),
+          .sample_terms = place(update.sample.terms),
+          .sample_sources = place(update.sample.sources),
+          .ends = place(ends)};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "core/device/device_network.h"
 #include "core/io/mapped_memory.h"
@@ -23,28 +24,36 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 class SavedValues;
 
-/// The latest save of an array, which may not be complete. Member of the array's owner, behind the array.
-class LatestSave {
+/// The saves of an array, whose latest may not be complete. Member of the array's owner, behind the array.
+class ArraySaves {
  public:
-  LatestSave() = default;
-  ~LatestSave();
-  LatestSave(LatestSave&&) = default;
-  LatestSave& operator=(LatestSave&&) = delete;
+  ArraySaves() = default;
+  ~ArraySaves();
+  ArraySaves(ArraySaves&&) = default;
+  ArraySaves& operator=(ArraySaves&&) = delete;
 
-  void set(const std::shared_ptr<SavedValues>& values) { values_ = values; }
-  /// It has to be called before values change or move.
+  /// Saves the array's first numbers, which stay as they are until release() or change().
+  template <class T>
+  void put(StateWriter& state, std::string_view name, const T* first, std::int64_t count) const;
+  void set(const std::shared_ptr<SavedValues>& values) const { latest_ = values; }
+  /// It has to be called before values move.
   void release() const;
+  /// It has to be called before values that are there change.
+  void change() {
+    release();
+    lineage_.renew();
+  }
 
  private:
-  std::weak_ptr<SavedValues> values_;
+  Lineage lineage_;  // of the values
+  mutable std::weak_ptr<SavedValues> latest_;
 };
 
 /// Where values in device memory are.
 class DeviceSource : public GrowingSource {
  public:
-  template <class T>
-  DeviceSource(const T* first, LatestSave& latest)
-      : first_(reinterpret_cast<const std::byte*>(first)), latest_(latest) {}
+  DeviceSource(const void* first, const ArraySaves& saves)
+      : first_(static_cast<const std::byte*>(first)), saves_(saves) {}
 
   void pass(std::size_t first, std::size_t bytes,
             const std::function<void(std::span<const std::byte>)>& sink) const override;
@@ -52,8 +61,13 @@ class DeviceSource : public GrowingSource {
 
  private:
   const std::byte* first_;
-  LatestSave& latest_;
+  const ArraySaves& saves_;
 };
+
+template <class T>
+void ArraySaves::put(StateWriter& state, std::string_view name, const T* first, std::int64_t count) const {
+  state.put_growing<T>(name, lineage_, DeviceSource(first, *this), count);
+}
 
 /// The tangent factors of all observed pairs, winner then loser, each at the parameters of its round. A
 /// full covariance is rebuilt from them.
@@ -93,8 +107,7 @@ class ResidentPairs {
   // products() and sum() use these. Drift checks call both often, and freeing waits for the whole device.
   GrowingArray<double> of_docs_;
   GrowingArray<double> workspace_;
-  Lineage lineage_;
-  mutable LatestSave latest_save_;
+  ArraySaves saves_;  // of rows_
 };
 
 /// Where an update's arrays are on the device until the next update.
@@ -135,6 +148,17 @@ inline std::int64_t padded_size(std::int64_t needed) {
 /// Indices are padded with −1, which has these bytes.
 inline constexpr int kPaddingByte = 0xFF;
 
+/// Numbers of what a history holds, or room for so many.
+struct PairSizes {
+  std::int64_t docs = 0;
+  std::int64_t terms = 0;
+  std::int64_t observations = 0;
+  std::int64_t impressions = 0;
+  std::int64_t examined = 0;  // documents of all impressions
+
+  friend bool operator==(const PairSizes&, const PairSizes&) = default;
+};
+
 /// Documents on the device, the folded pairs between them, and the pairs of each document. Sizes are padded
 /// ones: a pair whose first document is −1 adds nothing.
 struct IndexedPairs {
@@ -144,13 +168,8 @@ struct IndexedPairs {
   GrowingArray<std::int32_t> ends;
   GrowingArray<std::int32_t> words;  // workspace
 
-  struct Sizes {
-    std::int64_t docs = 0;
-    std::int64_t terms = 0;
-  };
-
   /// Makes room and keeps what `kept` says. Returns whether an array that graphs point into has moved.
-  bool reserve(Stream stream, std::int64_t features, const Sizes& wanted, const Sizes& kept,
+  bool reserve(Stream stream, std::int64_t features, const PairSizes& wanted, const PairSizes& kept,
                std::int64_t least_words) {
     bool moved = values.reserve(stream, wanted.docs * features, kept.docs * features);
     moved |= terms.reserve(stream, wanted.terms, kept.terms, kPaddingByte);
@@ -161,19 +180,17 @@ struct IndexedPairs {
   }
 
   /// Finds the pairs of each document; to be called again after pairs have come or changed places.
-  void index(Stream stream, const Sizes& sizes) {
+  void index(Stream stream, const PairSizes& sizes) {
     find_incidence(stream, terms.data(), sizes.terms, sizes.docs, words.data(),
                    {offsets.data(), ends.data()});
   }
 
-  PairHistoryView view(const Sizes& sizes) const {
-    PairHistoryView view;
-    view.features = values.data();
-    view.docs = sizes.docs;
-    view.terms = terms.data();
-    view.count = sizes.terms;
-    view.incidence = {const_cast<std::int32_t*>(offsets.data()), const_cast<std::int32_t*>(ends.data())};
-    return view;
+  PairHistoryView view(const PairSizes& sizes) const {
+    return {values.data(),
+            sizes.docs,
+            terms.data(),
+            sizes.terms,
+            {const_cast<std::int32_t*>(offsets.data()), const_cast<std::int32_t*>(ends.data())}};
   }
 
   std::int64_t bytes() const { return bytes_of(values, terms, offsets, ends, words); }

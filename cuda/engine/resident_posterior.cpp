@@ -102,8 +102,6 @@ class ExactPosterior : public ResidentPosterior {
   ExactPosterior(const PosteriorSpec& spec, ResidentPairs history)
       : ResidentPosterior(spec), history_(std::move(history)), check_(spec.shape) {}
 
-  const CovarianceStatus* status() const override { return status_.get(); }
-
   std::vector<double> errors_of(Stream stream, const DriftProbes& probes) override {
     check_.bring(stream, probes, history_);
     const std::int64_t columns = check_.columns();
@@ -154,7 +152,6 @@ class ExactPosterior : public ResidentPosterior {
   GrowingArray<double> checked_;  // the same for its probes, [n × columns] like the next two
   GrowingArray<double> given_;
   GrowingArray<double> solution_;
-  PosteriorStatus status_;
 
  private:
   std::unique_ptr<FreshFactor> fresh_;
@@ -176,8 +173,8 @@ class DualPosterior : public ExactPosterior {
   }
 
   void rebuild(Stream stream) override {
-    change_factor();
-    change_tail();
+    factor_saves_.change();
+    tail_saves_.change();
     if (const auto fresh = fresh_factor(stream)) {
       const std::int64_t n = history_.pairs();
       const FactorTail tail(n, tail_.data());
@@ -186,7 +183,8 @@ class DualPosterior : public ExactPosterior {
       clear_numbers(stream, tail.values, tail.numbers());
       copy_matrix(stream, tail.rows, tail.head, {rows, n}, tail.values, tail.stride());
       if (fresh->invert(stream)) {
-        copy_lower(stream, tail.rows, {rows + tail.head, n}, tail.values + tail.head, tail.stride());
+        copy_matrix(stream, tail.rows, tail.rows, {rows + tail.head, n}, tail.values + tail.head,
+                    tail.stride(), true);
         pack_factor(stream, tail.head, fresh->values(), n, factor_.data());
         OwnedStream::wait_for(stream);  // `fresh` is freed
         return;
@@ -210,10 +208,8 @@ class DualPosterior : public ExactPosterior {
   void save(StateWriter& state) const override {
     history_.save(state);
     const FactorTail tail(history_.pairs());
-    state.put_growing<double>("device.factor", lineage_, DeviceSource(factor_.data(), latest_save_),
-                              factor_numbers(tail.head));
-    state.put_growing<double>("device.tail", tail_lineage_, DeviceSource(tail_.data(), latest_tail_save_),
-                              tail.rows * tail.stride());
+    factor_saves_.put(state, "device.factor", factor_.data(), factor_numbers(tail.head));
+    tail_saves_.put(state, "device.tail", tail_.data(), tail.rows * tail.stride());
     status_.save(state);
   }
   void load(Stream stream, StateReader& state) override {
@@ -225,8 +221,8 @@ class DualPosterior : public ExactPosterior {
     if (has_tail && std::ssize(factor) != factor_numbers(tail.head))
       state.fail("The covariance's factor does not have the size that its pairs need.");
     if (has_tail) state.get_into("device.tail", std::span(newest));
-    change_factor();
-    change_tail();
+    factor_saves_.change();
+    tail_saves_.change();
     factor_.reserve(stream, factor_numbers(tail.head));
     tail_.reserve(stream, tail.numbers());
     status_.load(state);
@@ -240,17 +236,6 @@ class DualPosterior : public ExactPosterior {
   }
 
  private:
-  /// It has to be called before rows of L⁻¹ that are there change.
-  void change_factor() {
-    latest_save_.release();
-    lineage_.renew();
-  }
-  /// It has to be called before rows of the tail change, or make room for others.
-  void change_tail() {
-    latest_tail_save_.release();
-    tail_lineage_.renew();
-  }
-
   /// Factorises s K + λI.
   std::unique_ptr<FreshFactor> fresh_factor(Stream stream) override {
     const std::int64_t n = history_.pairs();
@@ -304,9 +289,10 @@ class DualPosterior : public ExactPosterior {
               const PreferencePair* pairs, std::int64_t count) {
     const FactorTail before(n);
     const FactorTail after(n + count);
-    if (factor_.moves_to_hold(factor_numbers(after.head))) latest_save_.release();
+    if (factor_.moves_to_hold(factor_numbers(after.head))) factor_saves_.release();
     factor_.reserve(stream, factor_numbers(after.head), factor_numbers(before.head));
-    if (after.head > before.head || tail_.moves_to_hold(after.numbers())) change_tail();
+    // Rows that became rows of L⁻¹ make room for others.
+    if (after.head > before.head || tail_.moves_to_hold(after.numbers())) tail_saves_.change();
     tail_.reserve(stream, after.numbers(), before.rows * before.stride());
     workspace_.reserve(stream, append_workspace(n, count));
     append_pairs(stream, n, factor_.data(), tail_.data(), docs.docs, latest_.data(), docs.docs, m,
@@ -314,11 +300,9 @@ class DualPosterior : public ExactPosterior {
   }
 
   MappedArray<double> factor_;  // L⁻¹, row blocks one after another
-  Lineage lineage_;             // of its rows
-  mutable LatestSave latest_save_;
+  ArraySaves factor_saves_;
   MappedArray<double> tail_;  // the newest rows, FactorTail
-  Lineage tail_lineage_;      // until they become rows of L⁻¹
-  mutable LatestSave latest_tail_save_;
+  ArraySaves tail_saves_;
   GrowingArray<double> kernel_;  // s K_nV
 };
 
@@ -366,10 +350,8 @@ class PrimalPosterior : public ExactPosterior {
 
   void save(StateWriter& state) const override {
     history_.save(state);
-    state.put_growing<double>("device.whole_inverse", lineage_, DeviceSource(inverse_.data(), latest_save_),
-                              inverse_.size());
-    state.put_growing<double>("device.inverse_tail", tail_lineage_,
-                              DeviceSource(tail_.data(), latest_tail_save_), tail_rows_ * parameters_);
+    inverse_saves_.put(state, "device.whole_inverse", inverse_.data(), inverse_.size());
+    tail_saves_.put(state, "device.inverse_tail", tail_.data(), tail_rows_ * parameters_);
     status_.save(state);
   }
   void load(Stream stream, StateReader& state) override {
@@ -423,10 +405,8 @@ class PrimalPosterior : public ExactPosterior {
 
   /// It has to be called before the inverse changes, or rows of the tail that are there.
   void change_inverse() {
-    latest_save_.release();
-    lineage_.renew();
-    latest_tail_save_.release();
-    tail_lineage_.renew();
+    inverse_saves_.change();
+    tail_saves_.change();
   }
   DelayedInverse delayed() { return {inverse_.data(), tail_.data(), tail_rows_}; }
 
@@ -446,40 +426,11 @@ class PrimalPosterior : public ExactPosterior {
   Products* library_;
   std::int64_t parameters_;
   DeviceArray<double> inverse_;  // DelayedInverse
-  Lineage lineage_;              // of its numbers as they are
-  mutable LatestSave latest_save_;
+  ArraySaves inverse_saves_;
   DeviceArray<double> tail_;
   std::int64_t tail_rows_ = 0;
-  Lineage tail_lineage_;
-  mutable LatestSave latest_tail_save_;
+  ArraySaves tail_saves_;
 };
-
-}  // namespace
-
-std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& spec, Products& products) {
-  switch (spec.covariance) {
-    case Covariance::kFull:
-      if (spec.is_dual()) return std::make_unique<DualPosterior>(spec);
-      return std::make_unique<PrimalPosterior>(spec, products, ResidentPairs(spec.shape));
-    case Covariance::kDiagonal:
-    case Covariance::kDiagonalOfInverse:  // the CPU's alone, like the next one: why_not_on_device()
-    case Covariance::kInducing:
-    case Covariance::kNone:
-      break;
-  }
-  return make_resident_without_pairs(spec, products.stream());
-}
-
-std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
-                                                  Products& products) {
-  PosteriorSpec spec = dual->spec();
-  spec.form = CovarianceForm::kPrimal;
-  ResidentPairs history = std::move(dynamic_cast<DualPosterior&>(*dual).history());
-  dual.reset();
-  return std::make_unique<PrimalPosterior>(spec, products, std::move(history));
-}
-
-namespace {
 
 /// The diagonal of A alone, which nothing can make drift.
 class ResidentDiagonal : public ResidentPosterior {
@@ -502,7 +453,6 @@ class ResidentDiagonal : public ResidentPosterior {
     pairs_ += count;
   }
 
-  const CovarianceStatus* status() const override { return status_.get(); }
   std::int64_t pairs() const override { return pairs_; }
   std::int64_t bytes() const override { return bytes_of(diagonal_, root_, workspace_); }
 
@@ -525,7 +475,6 @@ class ResidentDiagonal : public ResidentPosterior {
   DeviceArray<double> diagonal_;
   DeviceArray<double> root_;
   GrowingArray<double> workspace_;
-  PosteriorStatus status_;
   std::int64_t pairs_ = 0;
 };
 
@@ -541,7 +490,6 @@ class ResidentNothing : public ResidentPosterior {
                std::int64_t count) override {
     pairs_ += count;
   }
-  const CovarianceStatus* status() const override { return status_.get(); }
   std::int64_t pairs() const override { return pairs_; }
   std::int64_t bytes() const override { return 0; }
   void save(StateWriter& state) const override { state.put("device.none_pairs", pairs_); }
@@ -550,15 +498,28 @@ class ResidentNothing : public ResidentPosterior {
   }
 
  private:
-  PosteriorStatus status_;
   std::int64_t pairs_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<ResidentPosterior> make_resident_without_pairs(const PosteriorSpec& spec, Stream stream) {
-  if (spec.covariance == Covariance::kDiagonal) return std::make_unique<ResidentDiagonal>(spec, stream);
-  return std::make_unique<ResidentNothing>(spec);
+std::unique_ptr<ResidentPosterior> make_resident_posterior(const PosteriorSpec& spec, Products& products) {
+  if (spec.covariance == Covariance::kFull) {
+    if (spec.is_dual()) return std::make_unique<DualPosterior>(spec);
+    return std::make_unique<PrimalPosterior>(spec, products, ResidentPairs(spec.shape));
+  }
+  if (spec.covariance == Covariance::kDiagonal)
+    return std::make_unique<ResidentDiagonal>(spec, products.stream());
+  return std::make_unique<ResidentNothing>(spec);  // others are the CPU's alone: why_not_on_device()
+}
+
+std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
+                                                  Products& products) {
+  PosteriorSpec spec = dual->spec();
+  spec.form = CovarianceForm::kPrimal;
+  ResidentPairs history = std::move(dynamic_cast<DualPosterior&>(*dual).history());
+  dual.reset();
+  return std::make_unique<PrimalPosterior>(spec, products, std::move(history));
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

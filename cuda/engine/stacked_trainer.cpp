@@ -205,18 +205,14 @@ class StackedTrainer : public ResidentTrainer {
   };
   /// All members' steps, for the latest size of the whole history or of its samples.
   struct Recordings {
-    ResidentHistory::Bucket bucket;
+    PairSizes bucket;
     std::int64_t moves = 0;  // of the pairs' arrays
     RecordedWork steps;
   };
 
   void make_room(const ResidentHistory& history) {
-    ResidentHistory::Bucket bucket = history.bucket();
-    std::int64_t moves = history.moves();
-    if (on_sample_) {
-      bucket = {history.sample().bucket().docs, history.sample().bucket().terms, 0, 0};
-      moves = history.sample().moves();
-    }
+    const PairSizes& bucket = on_sample_ ? history.sample().bucket() : history.bucket();
+    const std::int64_t moves = on_sample_ ? history.sample().moves() : history.moves();
     sizes_ = training_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
     const bool weighs = spec_.training.weigh_by_ndcg;
     if (in_one_kernel_) {
@@ -261,13 +257,12 @@ class StackedTrainer : public ResidentTrainer {
   /// Finds a member's κ for the pairs that it trains on.
   void find_curvature(const ResidentHistory& history, std::int64_t member, CurvatureState* state) {
     const PairHistoryView seen = on_sample_ ? history.sample().view() : history.view();
-    CurvatureTask task;
-    task.shape = spec_.shape;
-    task.rows = {rows_.data(), seen.docs, spec_.shape.factors()};
-    task.terms = seen.terms;
-    task.count = seen.count;
-    task.incidence = seen.incidence;
-    task.fresh = first_eigenvector_.data();
+    const CurvatureTask task{.shape = spec_.shape,
+                             .rows = {rows_.data(), seen.docs, spec_.shape.factors()},
+                             .terms = seen.terms,
+                             .count = seen.count,
+                             .incidence = seen.incidence,
+                             .fresh = first_eigenvector_.data()};
     tangent_factors(products_, stack({member, 1}), seen.features, task.rows, {});
     double* vector = eigenvectors_.data() + member * parameters_;
     begin_curvature(stream_, task, vector, state);
@@ -353,20 +348,19 @@ class StackedTrainer : public ResidentTrainer {
     pair_losses(stream_, networks, plain, objective, work, ended);
   }
   void descend_in_one_kernel(const ResidentHistory& history, Members members) {
-    PersistentTraining training;
-    training.stack = stack(members);
-    training.history = view(history, members);
-    training.objective = objective(members);
-    training.optimizer = optimizer();
-    training.steps = step_count_;
-    training.step = outcome_.data() + members.first;
-    training.rates = step_rates_.data();
-    training.state = optimizer_state(members);
-    training.workspace = persistent_workspace();
-    training.theta = theta_ + members.first * parameters_;
-    training.began = outcome_.data() + spec_.members + members.first;
-    training.ended = training.began + spec_.members;
-    train_persistently(stream_, training);
+    double* began = outcome_.data() + spec_.members + members.first;
+    train_persistently(stream_, {.stack = stack(members),
+                                 .history = view(history, members),
+                                 .objective = objective(members),
+                                 .optimizer = optimizer(),
+                                 .steps = step_count_,
+                                 .step = outcome_.data() + members.first,
+                                 .rates = step_rates_.data(),
+                                 .state = optimizer_state(members),
+                                 .workspace = persistent_workspace(),
+                                 .theta = theta_ + members.first * parameters_,
+                                 .began = began,
+                                 .ended = began + spec_.members});
   }
   StackedObjective objective(Members members) const {
     const std::int64_t first = members.first * parameters_;
@@ -403,16 +397,14 @@ class StackedTrainer : public ResidentTrainer {
     NetworkStack networks = stack(members);
     networks.theta = reference_.data() + members.first * parameters_;
     if (in_one_kernel_) {
-      PersistentTraining pass;
-      pass.stack = networks;
-      pass.history = pairs;
-      pass.steps = 1;
-      pass.step = outcome_.data() + members.first;
-      pass.gradient = gradient;
-      pass.workspace = persistent_workspace();
-      pass.theta = reference_.data() + members.first * parameters_;
-      train_persistently(stream_, pass);
-      return;
+      float* theta = reference_.data() + members.first * parameters_;
+      return train_persistently(stream_, {.stack = networks,
+                                          .history = pairs,
+                                          .steps = 1,
+                                          .step = outcome_.data() + members.first,
+                                          .gradient = gradient,
+                                          .workspace = persistent_workspace(),
+                                          .theta = theta});
     }
     const TrainingWorkspace work = workspace(members);
     forward_history(products_, networks, pairs, work);
@@ -450,12 +442,9 @@ class StackedTrainer : public ResidentTrainer {
     PairHistoryView view = on_sample_       ? history.sample().view()
                            : in_one_kernel_ ? history.view_of_docs()
                                             : history.view();
-    if (on_sample_) {
-      view.weights = weights_.data() + members.first * view.count;
+    if (on_sample_) view.weights = weights_.data() + members.first * view.count;
+    if (on_sample_ || spec_.noise.deviation > 0.0)
       view.labels = labels_.data() + members.first * view.count;
-      return view;
-    }
-    if (spec_.noise.deviation > 0.0) view.labels = labels_.data() + members.first * view.count;
     return view;
   }
   OptimizerState optimizer_state(Members members) {

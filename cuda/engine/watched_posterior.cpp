@@ -48,13 +48,6 @@ double WatchedPosterior::drift(Stream stream) {
   return drift;
 }
 
-double WatchedPosterior::drift_from_fresh(Stream stream) {
-  if (!posterior_->factorise_afresh(stream)) return 0.0;
-  const double drift = measured_drift(stream);
-  posterior_->drop_fresh_factor();
-  return drift;
-}
-
 void WatchedPosterior::check_drift(Stream stream) {
   if (!monitor_.is_due()) return;
   const bool thorough = monitor_.is_thorough();
@@ -62,7 +55,11 @@ void WatchedPosterior::check_drift(Stream stream) {
       name(),
       [&] {
         double drift = measured_drift(stream);
-        if (thorough && drift <= spec().checks.drift_bound) drift = drift_from_fresh(stream);
+        if (thorough && drift <= spec().checks.drift_bound) {
+          // As seen from a fresh factorisation; 0 where there is none.
+          drift = posterior_->factorise_afresh(stream) ? measured_drift(stream) : 0.0;
+          posterior_->drop_fresh_factor();
+        }
         latest_drift_ = drift;
         return drift;
       },

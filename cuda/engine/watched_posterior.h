@@ -49,8 +49,6 @@ class WatchedPosterior {
   CovarianceName name() const { return {spec().name(), posterior_->pairs(), spec().lambda}; }
   void rebuild(Stream stream, std::string_view why);
   double measured_drift(Stream stream);
-  /// The drift seen from a fresh factorisation; 0 where there is none.
-  double drift_from_fresh(Stream stream);
 
   Products* products_;
   std::unique_ptr<ResidentPosterior> posterior_;

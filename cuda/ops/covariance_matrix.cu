@@ -250,14 +250,9 @@ void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int6
 }
 
 void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
-                 double* to, std::int64_t stride) {
+                 double* to, std::int64_t stride, bool lower) {
   launch(kernel<copy_matrix_kernel, kThreads>, {rows, parts_of(columns, kThreads)}, 0, stream, columns,
-         from, 0, to, stride);
-}
-
-void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride) {
-  launch(kernel<copy_matrix_kernel, kThreads>, {n, parts_of(n, kThreads)}, 0, stream, n, from, 1, to,
-         stride);
+         from, lower, to, stride);
 }
 
 void reset_diagonal(Stream stream, const TangentShape& shape, double lambda, double scale,

@@ -33,15 +33,14 @@ void status_of_factor(Stream stream, std::int64_t n, const double* l, double lam
 /// the diagonal.
 void pack_factor(Stream stream, std::int64_t n, const double* inverse, std::int64_t stride, double* factor);
 
-/// to [rows × columns] ← from, rows `stride` numbers apart in each.
+/// to [rows × columns] ← from, rows `stride` numbers apart in each; with `lower` zeros go above the
+/// diagonal, and both may be the same matrix.
 struct PlacedMatrix {
   const double* values = nullptr;
   std::int64_t stride = 0;
 };
 void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
-                 double* to, std::int64_t stride);
-/// to [n × n] ← the lower triangle of from, with zeros above it; both may be the same matrix.
-void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double* to, std::int64_t stride);
+                 double* to, std::int64_t stride, bool lower = false);
 
 // The device version of core/ops/covariance.h. In addition to A's diagonal, callers keep
 // root[k] = √(scale/A_kk) for widths.

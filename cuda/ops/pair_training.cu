@@ -64,12 +64,8 @@ __device__ void output_slopes_kernel(const Grid& grid, const OutputLayer& output
   const std::int32_t stop = history.incidence.offsets[doc + 1];
   double sum = 0.0;
   for (std::int32_t i = history.incidence.offsets[doc] + static_cast<std::int32_t>(threadIdx.x % 32);
-       i < stop; i += 32) {
-    const std::int32_t end = history.incidence.ends[i];
-    const SeenTerm term = see_term(history, scores + member * history.docs, member, end / 2);
-    const double slope = pair_term_slope(sigmoid(term.z), term.weight, term.labels);
-    sum += end % 2 == 0 ? slope : -slope;
-  }
+       i < stop; i += 32)
+    sum += slope_at_end(history, scores + member * history.docs, member, history.incidence.ends[i]);
   const auto slope = static_cast<float>(warp_sum(sum));
   write_output_deltas(output, theta + member * output.parameters, slope,
                       rows.values + (member * rows.docs + doc) * rows.stride);

@@ -73,12 +73,12 @@ PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members
 struct PersistentTraining {
   NetworkStack stack;
   PairHistoryView history;
-  StackedObjective objective;
+  StackedObjective objective = {};
   Optimizer optimizer = Optimizer::kGradientDescent;
   std::int64_t steps = 20;
   const double* step = nullptr;      // [members], σ_t
   const StepRates* rates = nullptr;  // [steps], Adam's
-  OptimizerState state;              // of optimizers with moments, after begin_training()
+  OptimizerState state = {};         // of optimizers with moments, after begin_training()
   double* gradient = nullptr;        // [members × p] at θ, without any step or loss; null: to train
   PersistentWorkspace workspace;
   // Outputs.

@@ -17,30 +17,20 @@ namespace {
 /// The driver's functions for virtual memory. They are looked up, so that the program starts without a
 /// driver.
 struct Driver {
-  decltype(&::cuDeviceGetAttribute) attribute = nullptr;
-  decltype(&::cuGetErrorString) describe = nullptr;
-  decltype(&::cuMemGetAllocationGranularity) granularity = nullptr;
-  decltype(&::cuMemAddressReserve) reserve = nullptr;
-  decltype(&::cuMemAddressFree) free = nullptr;
-  decltype(&::cuMemCreate) create = nullptr;
-  decltype(&::cuMemRelease) release = nullptr;
-  decltype(&::cuMemMap) map = nullptr;
-  decltype(&::cuMemUnmap) unmap = nullptr;
-  decltype(&::cuMemSetAccess) set_access = nullptr;
-  bool complete = false;
+  static constexpr unsigned kAnyVersion = 6000;
+  static constexpr unsigned kVirtualMemory = 10020;  // CUDA 10.2
 
-  Driver() {
-    constexpr unsigned kAnyVersion = 6000;
-    constexpr unsigned kVirtualMemory = 10020;  // CUDA 10.2
-    complete =
-        find("cuDeviceGetAttribute", kAnyVersion, attribute) &&
-        find("cuGetErrorString", kAnyVersion, describe) &&
-        find("cuMemGetAllocationGranularity", kVirtualMemory, granularity) &&
-        find("cuMemAddressReserve", kVirtualMemory, reserve) &&
-        find("cuMemAddressFree", kVirtualMemory, free) && find("cuMemCreate", kVirtualMemory, create) &&
-        find("cuMemRelease", kVirtualMemory, release) && find("cuMemMap", kVirtualMemory, map) &&
-        find("cuMemUnmap", kVirtualMemory, unmap) && find("cuMemSetAccess", kVirtualMemory, set_access);
-  }
+  bool complete = true;
+  decltype(&::cuDeviceGetAttribute) attribute = find("cuDeviceGetAttribute", kAnyVersion);
+  decltype(&::cuGetErrorString) describe = find("cuGetErrorString", kAnyVersion);
+  decltype(&::cuMemGetAllocationGranularity) granularity = find("cuMemGetAllocationGranularity");
+  decltype(&::cuMemAddressReserve) reserve = find("cuMemAddressReserve");
+  decltype(&::cuMemAddressFree) free = find("cuMemAddressFree");
+  decltype(&::cuMemCreate) create = find("cuMemCreate");
+  decltype(&::cuMemRelease) release = find("cuMemRelease");
+  decltype(&::cuMemMap) map = find("cuMemMap");
+  decltype(&::cuMemUnmap) unmap = find("cuMemUnmap");
+  decltype(&::cuMemSetAccess) set_access = find("cuMemSetAccess");
 
   void check(CUresult status, const char* call) const {
     if (status == CUDA_SUCCESS) return;
@@ -51,15 +41,22 @@ struct Driver {
   }
 
  private:
-  template <class Function>
-  static bool find(const char* name, unsigned version, Function& function) {
-    void* found = nullptr;
+  struct Found {
+    void* place = nullptr;
+
+    template <class Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(place);
+    }
+  };
+  Found find(const char* name, unsigned version = kVirtualMemory) {
+    Found found;
     cudaDriverEntryPointQueryResult result{};
     const cudaError_t status =
-        cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &result);
+        cudaGetDriverEntryPointByVersion(name, &found.place, version, cudaEnableDefault, &result);
     if (status != cudaSuccess) cudaGetLastError();  // not an error, so that no later check may report it
-    function = reinterpret_cast<Function>(found);
-    return status == cudaSuccess && result == cudaDriverEntryPointSuccess && found != nullptr;
+    complete &= status == cudaSuccess && result == cudaDriverEntryPointSuccess && found.place != nullptr;
+    return found;
   }
 };
 

@@ -89,17 +89,10 @@ class Batch : public DeviceBatch, public std::enable_shared_from_this<Batch> {
   }
   void meet(Seat& seat, bool in_step);
   void finish_alone(Seat& seat) noexcept {
-    const Unseated direct;
-    try {
+    const auto failure = failure_of([&] {
       for (auto& work : std::exchange(seat.queue_, {})) work->start(stream_.get());
-    } catch (...) {
-      seat.failure_ = std::current_exception();
-    }
-    try {
-      stream_.wait();  // also after a failure, since what has begun uses memory that is freed then
-    } catch (...) {
-      seat.failure_ = std::current_exception();
-    }
+    });
+    if (failure) seat.failure_ = failure;
     ++seat.meetings_;
   }
 
@@ -108,6 +101,23 @@ class Batch : public DeviceBatch, public std::enable_shared_from_this<Batch> {
   /// Trials that are made at the same time begin together.
   static constexpr std::chrono::milliseconds kGathering{500};
 
+  /// Begins work and waits for it; returns what was thrown last.
+  template <class Begin>
+  std::exception_ptr failure_of(Begin begin) noexcept {
+    const Unseated direct;
+    std::exception_ptr failure;
+    try {
+      begin();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    try {
+      stream_.wait();  // also after a failure, since what has begun uses memory that is freed then
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    return failure;
+  }
   bool all_wait() const {
     return entered_ >= planned_ &&
            std::ranges::all_of(seats_, [](const Seat* seat) { return seat->waits_ || !seat->expected_; });
@@ -159,20 +169,7 @@ void Batch::serve(std::unique_lock<std::mutex>& lock) {
   }
   serving_ = true;
   lock.unlock();
-  std::exception_ptr failure;
-  {
-    const Unseated direct;
-    try {
-      begin(waiting);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    try {
-      stream_.wait();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }
+  const std::exception_ptr failure = failure_of([&] { begin(waiting); });
   for (Seat* seat : waiting) seat->queue_.clear();
   lock.lock();
   serving_ = false;

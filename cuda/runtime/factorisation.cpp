@@ -136,7 +136,6 @@ Factorisation::Factorisation(std::int64_t n) {
   library_ = std::make_unique<Library>(n);
 }
 Factorisation::~Factorisation() = default;
-Factorisation::Factorisation(Factorisation&&) noexcept = default;
 
 bool Factorisation::factorise(Stream stream, double* a) {
   Library& library = library_->in(stream);

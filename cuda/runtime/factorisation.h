@@ -20,8 +20,6 @@ class Factorisation {
 
   explicit Factorisation(std::int64_t n);
   ~Factorisation();
-  Factorisation(Factorisation&&) noexcept;
-  Factorisation& operator=(Factorisation&&) = delete;
 
   /// A ← L with A = L Lᵀ. Returns whether A is positive definite; if it is not, A is lost.
   bool factorise(Stream stream, double* a);

@@ -182,16 +182,9 @@ inline void multiply_placed(Products& products, std::int64_t rows, std::int64_t 
                             const PlacedOperand& a, const PlacedOperand& b, double* c, std::int64_t stride,
                             ProductScales scales = {}) {
   if (rows == 0 || columns == 0 || inner == 0) return;
-  ProductShape shape;
-  shape.rows = rows;
-  shape.columns = columns;
-  shape.inner = inner;
-  shape.transposes_a = a.transposed;
-  shape.transposes_b = b.transposed;
-  shape.a = {0, a.stride, 0};
-  shape.b = {0, b.stride, 0};
-  shape.c = {0, stride, 0};
-  products.multiply(shape, a.values, b.values, c, scales);
+  products.multiply(
+      {rows, columns, inner, a.transposed, b.transposed, {0, a.stride}, {0, b.stride}, {0, stride}},
+      a.values, b.values, c, scales);
 }
 
 /// cuBLASLt.

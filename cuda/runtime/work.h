@@ -117,11 +117,8 @@ class Graph {
   ~Graph() {
     if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
   }
-  Graph(Graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
-  Graph& operator=(Graph&& other) noexcept {
-    std::swap(graph_, other.graph_);
-    return *this;
-  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
 
   /// Replaces what was recorded. Work of the same kernels and order, with other arguments and sizes, takes
   /// the place of the old one in the executable graph, which costs less than making a new one; launches
@@ -140,7 +137,6 @@ class Graph {
     graph_ = made;
   }
 
-  explicit operator bool() const { return graph_ != nullptr; }
   void start(Stream stream) const { OLRANK_CUDA_CHECK(cudaGraphLaunch(graph_, stream)); }
 
  private:

@@ -195,7 +195,7 @@ def learn(program, users, lists, seed, flags=(), counters=""):
 
 
 def mean(values, form):
-    """With the interval of Student's t for so many seeds."""
+    """The mean as text, with the interval of Student's t for so many seeds."""
     half = STUDENT * numpy.std(values, ddof=1) / len(values) ** 0.5
     return f"{format(numpy.mean(values), form)} ± {half:.3f}".replace("-", "−")
 

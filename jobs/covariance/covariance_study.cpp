@@ -144,83 +144,52 @@ double rounded(double alpha) {
   return std::strtod(fmt::format("{:.4g}", alpha).c_str(), nullptr);
 }
 
-class AlphaCalibration {
- public:
-  /// `configuration` is the study's; the calibration replaces its rankers, rounds and folder.
-  AlphaCalibration(const Configuration& configuration, const StudySettings& study,
-                   std::vector<StudyRanker> rankers)
-      : rankers_(std::move(rankers)), configuration_(configuration) {
-    configuration_.study.reset();
-    configuration_.data.evaluate = EvaluationPart::kVali;
-    configuration_.protocol.rounds = study.calibration_rounds;
-    configuration_.protocol.eval_every = study.calibration_rounds;
-    configuration_.run.out = (std::filesystem::path(configuration.run.out) / "calibration").string();
-    configuration_.rankers.clear();
-    for (StudyRanker ranker : rankers_) {
-      if (!has_alpha(ranker.cell)) continue;
-      ranker.settings.posterior.shadow = ShadowCovariance::kNone;
-      if (is_exact(ranker)) {
-        configuration_.rankers.push_back(ranker.settings);
-        continue;
-      }
-      for (const double alpha : kAlphas)
-        configuration_.rankers.push_back(with_alpha(ranker, alpha).settings);
+/// The experiment of the calibration: `full` at its own α, and every other structure with an α at each
+/// value tried. It runs on the validation set, so it uses neither the study's queries nor its evaluation.
+Configuration calibration_of(Configuration configuration, const std::vector<StudyRanker>& rankers) {
+  const std::int64_t rounds = configuration.study->calibration_rounds;
+  configuration.study.reset();
+  configuration.data.evaluate = EvaluationPart::kVali;
+  configuration.protocol.rounds = configuration.protocol.eval_every = rounds;
+  configuration.run.out = (fs::path(configuration.run.out) / "calibration").string();
+  configuration.rankers.clear();
+  for (StudyRanker ranker : rankers) {
+    if (!has_alpha(ranker.cell)) continue;
+    ranker.settings.posterior.shadow = ShadowCovariance::kNone;
+    if (is_exact(ranker)) {
+      configuration.rankers.push_back(ranker.settings);
+      continue;
     }
+    for (const double alpha : kAlphas) configuration.rankers.push_back(with_alpha(ranker, alpha).settings);
   }
+  return configuration;
+}
 
-  /// The experiment of the calibration: `full` at its own α, and every other structure with an α at each
-  /// value tried. It runs on the validation set, so it uses neither the study's queries nor its evaluation.
-  const Configuration& configuration() const { return configuration_; }
-
-  bool complete() const {
-    const ExperimentResults results = read_experiment(configuration_.run.out);
-    return results.finished == results.expected;
-  }
-
-  std::vector<Calibration> calibrations() const {
-    const ExperimentResults results = read_experiment(configuration_.run.out);
-    std::vector<Calibration> found;
-    for (const StudyRanker& ranker : rankers_) {
-      if (!has_alpha(ranker.cell)) continue;
-      const CalibrationPoint exact = point_of(results, exact_of(ranker));
-      Calibration calibration{
-          ranker.cell.ranker, exact.false_certain, ranker.settings.explore.alpha, true, {}};
-      if (is_exact(ranker)) {
-        calibration.points = {exact};
-      } else {
-        for (const double alpha : kAlphas)
-          calibration.points.push_back(point_of(results, with_alpha(ranker, alpha)));
-        match_alpha(calibration);
-        calibration.alpha = rounded(calibration.alpha);
-      }
-      found.push_back(std::move(calibration));
-    }
-    return found;
-  }
-
-  std::vector<StudyRanker> matched(const std::vector<Calibration>& found) const {
-    std::vector<StudyRanker> rankers = rankers_;
-    for (StudyRanker& ranker : rankers) {
-      for (const Calibration& calibration : found) {
-        if (calibration.ranker != ranker.cell.ranker) continue;
-        ranker.cell.alpha = calibration.alpha;
-        ranker.settings.explore.alpha = calibration.alpha;
-      }
-    }
-    return rankers;
-  }
-
- private:
-  const StudyRanker& exact_of(const StudyRanker& ranker) const {
-    return *std::find_if(rankers_.begin(), rankers_.end(), [&](const StudyRanker& other) {
+/// The calibration of each ranker with an α, by the results of that experiment.
+std::vector<Calibration> calibrations_in(const ExperimentResults& results,
+                                         const std::vector<StudyRanker>& rankers) {
+  std::vector<Calibration> found;
+  for (const StudyRanker& ranker : rankers) {
+    if (!has_alpha(ranker.cell)) continue;
+    const auto full = std::find_if(rankers.begin(), rankers.end(), [&](const StudyRanker& other) {
       return is_exact(other) && other.cell.width == ranker.cell.width &&
              other.cell.depth == ranker.cell.depth;
     });
+    const CalibrationPoint exact = point_of(results, *full);
+    Calibration calibration{
+        ranker.cell.ranker, exact.false_certain, ranker.settings.explore.alpha, true, {}};
+    if (is_exact(ranker)) {
+      calibration.points = {exact};
+    } else {
+      for (const double alpha : kAlphas)
+        calibration.points.push_back(point_of(results, with_alpha(ranker, alpha)));
+      match_alpha(calibration);
+      calibration.alpha = rounded(calibration.alpha);
+    }
+    found.push_back(std::move(calibration));
   }
-
-  std::vector<StudyRanker> rankers_;
-  Configuration configuration_;
-};
+  return found;
+}
 
 /// One study: the calibration if α is matched, the trials, and their analysis.
 class CovarianceStudy {
@@ -254,8 +223,8 @@ class CovarianceStudy {
     const ExperimentPlan plan = make_plan(whole, request_);
     std::vector<DryRunCount> extra_counts;
     if (plan_.matched_alpha) {
-      const AlphaCalibration calibration(configuration_, study_, rankers_);
-      const ExperimentPlan of_alpha = make_plan(calibration.configuration(), calibration_request());
+      const Configuration calibration = calibration_of(configuration_, rankers_);
+      const ExperimentPlan of_alpha = make_plan(calibration, calibration_request());
       extra_counts.push_back(
           {"calibration_trials", "additional trials of the calibration.", std::ssize(trials_of(of_alpha))});
     }
@@ -307,8 +276,7 @@ class CovarianceStudy {
   /// Runs the calibration and determines each α; plan_.calibrations stays empty while other shards are
   /// missing.
   int calibrate() {
-    const AlphaCalibration calibration(configuration_, study_, rankers_);
-    const Configuration& settings = calibration.configuration();
+    const Configuration settings = calibration_of(configuration_, rankers_);
     ExperimentPlan plan = make_plan(settings, calibration_request());
     check_memory(settings, plan);
     const OutputFolder folder(plan.out, FolderKind::kExperiment, request_.shard);
@@ -317,22 +285,26 @@ class CovarianceStudy {
              counted(plan.trial.rounds, "round"), plan.out.string());
     write_manifest(settings, plan, folder, command_);
     if (const int code = run_and_summarise(plan); code != 0) return code;
-    if (!calibration.complete()) {
+    const ExperimentResults results = read_experiment(plan.out);
+    if (results.finished != results.expected) {
       log_info(
           "Shard {} of {} has finished its calibration. When the trials of all shards are in {}, run this "
           "command again with --resume for the study.",
           plan.shard.index, plan.shard.count, plan.out.string());
       return 0;
     }
-    plan_.calibrations = calibration.calibrations();
+    plan_.calibrations = calibrations_in(results, rankers_);
     for (const Calibration& found : plan_.calibrations) {
+      for (StudyRanker& ranker : rankers_) {
+        if (ranker.cell.ranker != found.ranker) continue;
+        ranker.cell.alpha = ranker.settings.explore.alpha = found.alpha;
+      }
       if (found.bracketed) continue;
       log_warning(
           "{}: No α tried matches the error rate of full's certain orders ({:.4f}); using the nearest, α = "
           "{}. More --study-calibration-rounds may find one.",
           found.ranker, found.target, found.alpha);
     }
-    rankers_ = calibration.matched(plan_.calibrations);
     return 0;
   }
 

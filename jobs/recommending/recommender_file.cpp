@@ -120,12 +120,7 @@ LoadedRecommender read_recommender(const fs::path& path) {
   loaded.names.items.load(state, "items");
   loaded.names.features.load(state, "features");
   loaded.names.phrases.load(state, "phrases");
-  const ReviewCounts counts = {loaded.names.users.size(),
-                               loaded.names.items.size(),
-                               loaded.names.features.size(),
-                               loaded.names.phrases.size(),
-                               0,
-                               0};
+  const ReviewCounts counts = loaded.names.counts();
   loaded.seen = read_seen(state, counts);
   loaded.model = recommender_of_bytes(state.get_text("model"), file.string(), loaded.settings.kind, counts);
   return loaded;

@@ -23,7 +23,7 @@ struct ReviewParts {
   ReviewSplit split;
   TrainingData training;
   std::int64_t merged = 0;  // repeated reviews
-  FilterCounts filtered;
+  ReviewCounts filtered;
   std::int64_t untrained_users = 0;  // with reviews, but none in the training part
   Fingerprint fingerprint;           // of names, ratings and mentions after the filter
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -21,22 +22,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-RankingOptions options_of(const RecommendSettings& settings) {
-  RankingOptions options;
-  options.gain = settings.gain;
-  return options;
-}
-
 void refuse_unread(const RecommendSettings& settings, std::string_view key, const std::string& origin) {
   if (kind_reads(settings.kind, key)) return;
   throw_error<InvalidArgument>("{} does not apply: recommenders of kind {} do not read it.",
                                setting_subject(origin, key), name_of(settings.kind));
-}
-
-void require_known_kind(const std::string& name, std::string_view origin) {
-  const std::vector<std::string> names = recommender_names();
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    throw_error<InvalidArgument>("{} {}", setting_subject(origin, "kind"), must_be_one_of(name, names));
 }
 
 void add_tests(const std::vector<std::vector<double>>& first, const std::vector<std::vector<double>>& other,
@@ -85,12 +74,10 @@ ordered_json JudgedPart::json() const {
 
 JudgedPart judge_test_part(ExecutionContext& context, const Recommender& model, const ReviewParts& parts,
                            const RecommendSettings& settings) {
-  const RankingOptions options = options_of(settings);
+  const RankingOptions options = {.gain = settings.gain};
+  if (settings.split == SplitBy::kReviews)
+    return {{judge_recommender(context, model, parts.training, parts.split.test, options)}};
   JudgedPart judged;
-  if (settings.split == SplitBy::kReviews) {
-    judged.figures.push_back(judge_recommender(context, model, parts.training, parts.split.test, options));
-    return judged;
-  }
   for (std::int64_t known = 0; known <= kMostKnownReviews; ++known) {
     judged.figures.push_back(judge_cold_start(context, model, parts.reviews, parts.split.test, known,
                                               kMostKnownReviews, options));
@@ -128,11 +115,9 @@ ordered_json RecommenderRun::advance() {
   for (const auto& [name, value] : report.losses) point[name] = number_or_null(value);
   const bool last = training_->finished();
   if (!parts_.split.validation.empty() && (last || report.pass % settings_.eval_every == 0)) {
-    RankingOptions options = options_of(settings_);
-    options.cutoffs = {settings_.cutoff};
-    const double ndcg =
-        judge_recommender(context_, training_->model(), parts_.training, parts_.split.validation, options)
-            .mean_ndcg(0);
+    const double ndcg = judge_recommender(context_, training_->model(), parts_.training,
+                                          parts_.split.validation, {{settings_.cutoff}, settings_.gain})
+                            .mean_ndcg(0);
     point["validation"] = {{fmt::format("ndcg@{}", settings_.cutoff), number_or_null(ndcg)}};
     ++validations_since_best_;
     if (!best_ || ndcg > *best_) {
@@ -152,27 +137,13 @@ ordered_json RecommenderRun::advance() {
   return point;
 }
 
-void RecommenderRun::save_training(StateWriter& state) const {
-  state.put("run.counts", std::vector<std::int64_t>{kept_pass_, validations_since_best_, entries_, pairs_});
-  state.put("run.numbers", std::vector<double>{best_.value_or(std::numeric_limits<double>::quiet_NaN()),
-                                               training_seconds_});
-  state.put_text("run.kept_model", kept_model_);
-  training_->save(state);
-}
-
-void RecommenderRun::load_training(StateReader& state) {
-  std::array<std::int64_t, 4> counts{};
-  std::array<double, 2> numbers{};
-  state.get_into("run.counts", std::span<std::int64_t>(counts));
-  state.get_into("run.numbers", std::span<double>(numbers));
-  kept_pass_ = counts[0];
-  validations_since_best_ = counts[1];
-  entries_ = counts[2];
-  pairs_ = counts[3];
-  if (numbers[0] == numbers[0]) best_ = numbers[0];
-  training_seconds_ = numbers[1];
-  kept_model_ = state.get_text("run.kept_model");
-  training_->load(state);
+void RecommenderRun::training_fields(StateFields& state) {
+  double best = best_.value_or(std::numeric_limits<double>::quiet_NaN());
+  state.numbers("run.counts", kept_pass_, validations_since_best_, entries_, pairs_);
+  state.numbers("run.numbers", best, training_seconds_);
+  if (!std::isnan(best)) best_ = best;
+  state.text("run.kept_model", kept_model_);
+  state.part(*training_);
 }
 
 ordered_json RecommenderRun::summary() const {
@@ -182,9 +153,8 @@ ordered_json RecommenderRun::summary() const {
                           {"passes", training_->passed()},
                           {"kept_pass", kept_pass_}};
   if (best_) summary["validation"] = {{fmt::format("ndcg@{}", settings_.cutoff), number_or_null(*best_)}};
-  const ReviewCounts counts = counts_of(parts_.reviews);
   const std::unique_ptr<Recommender> kept =
-      recommender_of_bytes(kept_model_, "the kept model", settings_.kind, counts);
+      recommender_of_bytes(kept_model_, "the kept model", settings_.kind, counts_of(parts_.reviews));
   const JudgedPart judged = judge_test_part(context_, *kept, parts_, settings_);
   summary["test"] = judged.json();
   if (settings_.split == SplitBy::kReviews) {
@@ -246,12 +216,7 @@ RecommendSettings resolve_recommend_settings(const TomlDocument& document,
   sources.require_tables(tables, "olrank recommend");
   RecommendSettings settings;
   // The kind decides the defaults of the rest.
-  std::string origin_of_kind;
-  sources.apply(schema, &settings, [&](const std::string& key, const std::string& origin) {
-    if (key == "kind") origin_of_kind = origin;
-    return key == "kind";
-  });
-  if (!origin_of_kind.empty()) require_known_kind(std::string(name_of(settings.kind)), origin_of_kind);
+  sources.apply(schema, &settings, [](const std::string& key, const auto&) { return key == "kind"; });
   settings = default_settings(settings.kind);
   std::vector<std::pair<std::string, std::string>> given;
   sources.apply(schema, &settings, [&](const std::string& key, const std::string& origin) {

@@ -59,8 +59,7 @@ class RecommenderRun : public PassJob {
   void finish(JobFolder& folder, const Recipe& recipe) const;
 
  protected:
-  void save_training(StateWriter& state) const override;
-  void load_training(StateReader& state) override;
+  void training_fields(StateFields& state) override;
 
  private:
   RecommendSettings given_;     // as the model file says them

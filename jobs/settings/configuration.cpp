@@ -63,12 +63,10 @@ ProtocolName chosen_protocol(const SettingSources& sources) {
 std::optional<StudySettings> resolve_study(const TomlDocument& document,
                                            std::span<const SettingOverride> overrides,
                                            const SettingSources& sources) {
-  const auto named = [](const auto& name) { return name == kStudyTable; };
-  const bool in_file = std::any_of(document.tables.begin(), document.tables.end(),
-                                   [&](const auto& table) { return named(table.name); });
-  const bool name = std::any_of(overrides.begin(), overrides.end(),
-                                [&](const SettingOverride& override) { return named(override.table); });
-  if (!in_file && !name) return std::nullopt;
+  const auto& tables = document.tables;
+  if (std::ranges::find(tables, kStudyTable, &TomlDocument::Table::name) == tables.end() &&
+      std::ranges::find(overrides, kStudyTable, &SettingOverride::table) == overrides.end())
+    return std::nullopt;
   StudySettings study;
   sources.apply(StudySettings::schema(), &study);
   return study;

@@ -319,8 +319,7 @@ std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, const RankerS
   for (const bool own : {false, true}) {
     for (const SweepAxis& axis : axes) {
       if (own ? axis.ranker != ranker.name : !axis.ranker.empty()) continue;
-      const auto general = std::find_if(held.begin(), held.end(),
-                                        [&](const SweepAxis& other) { return other.key == axis.key; });
+      const auto general = std::ranges::find(held, axis.key, &SweepAxis::key);
       if (general == held.end()) {
         held.push_back(axis);
       } else {

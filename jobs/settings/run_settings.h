@@ -76,6 +76,12 @@ struct StudySettings {
 inline nlohmann::ordered_json setting_json(const SettingValue& value) {
   return std::visit([](const auto& held) { return nlohmann::ordered_json(held); }, value);
 }
+/// {"key": value, …} of all settings of a table.
+inline nlohmann::ordered_json table_json(const Schema& schema, const void* object) {
+  auto json = nlohmann::ordered_json::object();
+  for (const Setting& setting : schema.settings) json[setting.key] = setting_json(setting.read(object));
+  return json;
+}
 
 /// Numbers to draw from, written { from = 0.01, to = 10, scale = "log" }.
 struct SweepRange {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "core/text/message_text.h"
 #include "core/throw_error.h"
@@ -16,11 +17,8 @@
 namespace olrank {
 namespace {
 
-/// Where a setting of [train] was given.
-struct Given {
-  std::string key;
-  std::string origin;
-};
+/// A setting of [train], and where it was given.
+using Given = std::pair<std::string, std::string>;
 
 void check(const TrainConfiguration& configuration, const std::vector<Given>& given) {
   for (const auto& [key, origin] : given) {
@@ -215,8 +213,7 @@ void select_rankers(TomlDocument& document, std::vector<SettingOverride>& overri
     if (table.name != RankerSettings::schema().table) return false;
     std::string name;
     for (const std::string_view key : {std::string_view("name"), kKind}) {
-      const auto entry = std::find_if(table.entries.begin(), table.entries.end(),
-                                      [&](const TomlDocument::Entry& one) { return one.key == key; });
+      const auto entry = std::ranges::find(table.entries, key, &TomlDocument::Entry::key);
       if (name.empty() && entry != table.entries.end()) {
         if (const auto* text = std::get_if<std::string>(&entry->value)) name = *text;
       }

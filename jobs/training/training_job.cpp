@@ -282,14 +282,8 @@ std::string model_name(const TrainConfiguration& configuration, std::int64_t fol
 }
 
 ordered_json train_configuration_json(const TrainConfiguration& configuration) {
-  ordered_json json;
-  const auto table = [&](const Schema& schema, const void* object) {
-    for (const Setting& setting : schema.settings)
-      json[schema.table][setting.key] = setting_json(setting.read(object));
-  };
-  table(DataSettings::schema(), &configuration.data);
-  table(LabelSettings::schema(), &configuration.train);
-  return json;
+  return {{DataSettings::schema().table, table_json(DataSettings::schema(), &configuration.data)},
+          {LabelSettings::schema().table, table_json(LabelSettings::schema(), &configuration.train)}};
 }
 
 void write_training_results(const fs::path& out, const TrainConfiguration& configuration,

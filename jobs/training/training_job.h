@@ -46,8 +46,7 @@ class TrainingJob : public PassJob {
               nlohmann::ordered_json summary);
 
  protected:
-  void save_training(StateWriter& state) const override { training_.save(state); }
-  void load_training(StateReader& state) override { training_.load(state); }
+  void training_fields(StateFields& state) override { state.part(training_); }
 
  private:
   LabelTraining& training_;

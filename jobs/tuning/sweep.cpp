@@ -256,16 +256,9 @@ TrialMoments trial_moments(const TrialList& trials, const std::string& name) {
 }
 
 const MeanInterval& TrialMoments::area(SweepCriterion by) const {
-  switch (by) {
-    case SweepCriterion::kOffline:
-      return offline_area;
-    case SweepCriterion::kOnline:
-      return online_area;
-    case SweepCriterion::kBoth:
-    case SweepCriterion::kWorst:
-      break;
-  }
-  return both_areas;
+  return by == SweepCriterion::kOffline  ? offline_area
+         : by == SweepCriterion::kOnline ? online_area
+                                         : both_areas;
 }
 
 TrialList trials_within(const TrialList& trials, const TrialMatrix& matrix) {

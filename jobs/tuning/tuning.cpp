@@ -45,8 +45,7 @@ std::vector<std::string> swept_keys(const Configuration& configuration) {
 std::string value_cells(const GridPoint& point, const std::vector<std::string>& keys) {
   std::string cells;
   for (const std::string& key : keys) {
-    const auto value = std::find_if(point.values.begin(), point.values.end(),
-                                    [&](const auto& entry) { return entry.first == key; });
+    const auto value = std::ranges::find(point.values, key, &std::pair<std::string, SettingValue>::first);
     cells += "," + (value == point.values.end() ? "" : plain_text(value->second));
   }
   return cells;

@@ -1,4 +1,4 @@
-#include "models/baselines/dueling_bandit.h"
+#include "models/baselines/baselines.h"
 
 #include <algorithm>
 #include <cassert>
@@ -8,7 +8,6 @@
 
 #include "core/metrics/list_metrics.h"
 #include "core/throw_error.h"
-#include "models/baselines/baselines.h"
 #include "models/skeleton/score_model_ranker.h"
 
 namespace olrank {
@@ -155,18 +154,13 @@ std::span<bool> none_placed(Scratch& scratch, std::size_t docs) {
   return placed;
 }
 
-std::size_t index(std::int32_t value) {
-  return static_cast<std::size_t>(value);
-}
-
 /// The remaining weight of a ranker. Summed from scratch each time: once the best documents are placed, the
 /// rest is too small to be computed by subtraction.
 double remaining_weight(std::span<const std::int32_t> ranking, std::span<const double> weights,
                         std::span<const bool> placed) {
   double sum = 0.0;
-  for (std::size_t rank = 0; rank < ranking.size(); ++rank) {
-    sum += placed[index(ranking[rank])] ? 0.0 : weights[rank];
-  }
+  for (std::size_t rank = 0; rank < ranking.size(); ++rank)
+    sum += placed[ranking[rank]] ? 0.0 : weights[rank];
   return sum;
 }
 
@@ -176,16 +170,12 @@ std::int32_t doc_at(double level, std::span<const std::int32_t> ranking, std::sp
   double sum = 0.0;
   std::int32_t last = -1;  // where rounding keeps the sum just below the level
   for (std::size_t rank = 0; rank < ranking.size(); ++rank) {
-    if (placed[index(ranking[rank])]) continue;
+    if (placed[ranking[rank]]) continue;
     last = ranking[rank];
     sum += weights[rank];
     if (sum > level) break;
   }
   return last;
-}
-
-double sign_of(std::int32_t difference) {
-  return static_cast<double>((difference > 0) - (difference < 0));
 }
 
 }  // namespace
@@ -220,10 +210,10 @@ void team_draft(const Rankings& rankings, PhiloxKey key, std::uint32_t round, Sc
     std::iota(order.begin(), order.end(), 0);
     RngStream(key, round, 0, cycle).shuffle(order);
     for (std::size_t turn = 0; turn < order.size() && rank < rankings.docs; ++turn, ++rank) {
-      const auto ranking = rankings.of(index(order[turn]));
-      std::size_t& best = next[index(order[turn])];
-      while (placed[index(ranking[best])]) ++best;
-      placed[index(ranking[best])] = true;
+      const auto ranking = rankings.of(order[turn]);
+      std::size_t& best = next[order[turn]];
+      while (placed[ranking[best]]) ++best;
+      placed[ranking[best]] = true;
       list[rank] = ranking[best];
       teams[rank] = order[turn];
     }
@@ -236,8 +226,9 @@ void team_draft_preferences(std::span<const std::int32_t> teams, std::span<const
   const Scratch::Frame frame(scratch);
   const auto counts = scratch.take<std::int32_t>(preferences.size());
   std::fill(counts.begin(), counts.end(), 0);
-  for (std::size_t rank = 0; rank < teams.size(); ++rank) counts[index(teams[rank])] += clicks[rank] != 0;
-  for (std::size_t r = 0; r < preferences.size(); ++r) preferences[r] = sign_of(counts[r] - counts[0]);
+  for (std::size_t rank = 0; rank < teams.size(); ++rank) counts[teams[rank]] += clicks[rank] != 0;
+  for (std::size_t r = 0; r < preferences.size(); ++r)
+    preferences[r] = (counts[r] > counts[0]) - (counts[r] < counts[0]);
 }
 
 void rank_weights(double temperature, std::span<double> weights) {
@@ -256,7 +247,7 @@ void probabilistic_list(const Rankings& rankings, std::span<const double> weight
     const auto ranking = rankings.of(coins.index(static_cast<std::uint32_t>(rankings.rankers)));
     const double level = coins.uniform() * remaining_weight(ranking, weights, placed);
     list[rank] = doc_at(level, ranking, weights, placed);
-    placed[index(list[rank])] = true;
+    placed[list[rank]] = true;
   }
 }
 
@@ -266,7 +257,7 @@ void assignment_posterior(const Rankings& rankings, std::span<const double> weig
   assert(posterior.size() == rankings.rankers && weights.size() >= rankings.docs);
   const Scratch::Frame frame(scratch);
   const auto is_placed = none_placed(scratch, rankings.docs);
-  for (const std::int32_t earlier : placed) is_placed[index(earlier)] = true;
+  for (const std::int32_t earlier : placed) is_placed[earlier] = true;
   double total = 0.0;
   for (std::size_t r = 0; r < rankings.rankers; ++r) {
     const auto ranking = rankings.of(r);

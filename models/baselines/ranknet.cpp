@@ -138,8 +138,6 @@ class RankNetOffline : public ScoreModelRanker {
   RankNetOffline(std::vector<float> theta, std::unique_ptr<ScoreModel>&& model,
                  const RankerSettings& settings, TrialKeys keys)
       : ScoreModelRanker(std::move(model), settings, keys, std::move(theta)) {}
-
-  std::vector<std::int32_t> list_;
 };
 
 /// LambdaRank fitted to the true grades of all queries asked so far: the skyline of rankers that learn from

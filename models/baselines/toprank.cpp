@@ -48,12 +48,6 @@ class TopRank : public OnlineRanker {
   LearnReport learn(RoundContext& context, const Feedback& feedback) override {
     const auto measured = context.clock.measure("train");
     Known& known = known_of(feedback.query);
-    block_of_.resize(known.docs);
-    std::int32_t block = 0;
-    for (std::int64_t place = 0; place < known.docs; ++place) {
-      while (place >= known.ends[block]) ++block;
-      block_of_[known.by_block[place]] = block;
-    }
     clicked_.assign(known.docs, 0);
     for (std::size_t rank = 0; rank < feedback.shown.size(); ++rank)
       clicked_[feedback.shown[rank]] = feedback.clicks[rank];
@@ -62,7 +56,7 @@ class TopRank : public OnlineRanker {
       if (clicked_[winner] == 0) continue;
       // Documents that were not shown got no click either.
       for (std::int64_t loser = 0; loser < known.docs; ++loser) {
-        if (clicked_[loser] == 0 && block_of_[loser] == block_of_[winner])
+        if (clicked_[loser] == 0 && known.block_of[loser] == known.block_of[winner])
           changed = count(known, winner, loser) || changed;
       }
     }
@@ -71,12 +65,8 @@ class TopRank : public OnlineRanker {
   }
   void describe(const QueryDocs& query, bool full, RoundDetail& detail) override {
     detail = {};
-    detail.scores.resize(query.docs());
-    std::int64_t block = 0;
-    for (std::int64_t place = 0; place < query.docs(); ++place) {
-      while (place >= ranked_->ends[block]) ++block;
-      detail.scores[ranked_->by_block[place]] = -static_cast<double>(block);
-    }
+    for (std::int64_t doc = 0; doc < query.docs(); ++doc)
+      detail.scores.push_back(-static_cast<double>(ranked_->block_of[doc]));
     if (full) list_.write_matrix(ranked_->by_block, detail.certain);
   }
   void score(ExecutionContext& /*context*/, FeatureMatrix /*docs*/,
@@ -141,6 +131,7 @@ class TopRank : public OnlineRanker {
     std::vector<std::int32_t> count;     // N_ij, likewise
     std::vector<std::uint64_t> better;   // bit (i, j): j is worse than i; [docs × words]
     std::vector<std::int32_t> by_block;  // docs
+    std::vector<std::int32_t> block_of;  // by document
     std::vector<std::int32_t> ends;      // of blocks
   };
 
@@ -185,6 +176,7 @@ class TopRank : public OnlineRanker {
     std::vector<std::uint64_t> beaten(words);
     known.by_block.clear();
     known.ends.clear();
+    known.block_of.resize(known.docs);
     while (!rest.empty()) {
       std::fill(beaten.begin(), beaten.end(), 0);
       for (const std::int32_t doc : rest) {
@@ -194,6 +186,8 @@ class TopRank : public OnlineRanker {
                                                [&](std::int32_t doc) { return has_bit(beaten, doc); });
       // Orders that contradict each other, which has probability δ, leave one last block.
       const auto first = begin == rest.end() ? rest.begin() : begin;
+      for (auto doc = first; doc != rest.end(); ++doc)
+        known.block_of[*doc] = static_cast<std::int32_t>(known.ends.size());
       known.by_block.insert(known.by_block.end(), first, rest.end());
       known.ends.push_back(static_cast<std::int32_t>(known.by_block.size()));
       rest.erase(first, rest.end());
@@ -214,12 +208,9 @@ class TopRank : public OnlineRanker {
   /// Blocks by controlled scores: −number of the block, raised by `fair`.
   void control(const Known& known, const FairRound& fair) {
     controlled_scores_.resize(known.docs);
-    std::int64_t block = 0;
-    for (std::int64_t place = 0; place < known.docs; ++place) {
-      while (place >= known.ends[block]) ++block;
-      const std::int32_t doc = known.by_block[place];
-      controlled_scores_[doc] =
-          fair_control(fair, settings_.fair.fair_gain, fair.groups[doc]) - static_cast<double>(block);
+    for (std::int64_t doc = 0; doc < known.docs; ++doc) {
+      controlled_scores_[doc] = fair_control(fair, settings_.fair.fair_gain, fair.groups[doc]) -
+                                static_cast<double>(known.block_of[doc]);
     }
     controlled_docs_ = known.by_block;
     std::stable_sort(controlled_docs_.begin(), controlled_docs_.end(), [&](std::int32_t a, std::int32_t b) {
@@ -241,7 +232,6 @@ class TopRank : public OnlineRanker {
   std::map<std::int64_t, Known> known_;  // by query
 
   const Known* ranked_ = nullptr;  // the latest
-  std::vector<std::int32_t> block_of_;
   std::vector<std::uint8_t> clicked_;
   std::vector<double> controlled_scores_;
   std::vector<std::int32_t> controlled_docs_;

@@ -203,10 +203,8 @@ void ClickBelief::difference_variances(const ClickView& view, std::span<const st
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t first = 0; first < count; first += kLanes)
       sum_of_lanes(size, column(i), column(first), covariance.data() + i * stride + first);
-  }
-  for (std::int64_t i = 0; i < count; ++i) {
+    const double h = view.curvature[docs[i]];
     for (std::int64_t j = 0; j < count; ++j) {
-      const double h = view.curvature[docs[i]];
       const double of_site = (i == j ? h : 0.0) - view.coupling * h * view.curvature[docs[j]];
       covariance[i * stride + j] += (i == j ? s2 : 0.0) - s2 * s2 * of_site;
     }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <utility>
 
 namespace olrank {
@@ -24,29 +24,35 @@ bool is_own(const std::shared_ptr<T>& object) {
   return true;
 }
 
-template <class T>
-void append(std::vector<T>& all, const std::vector<T>& some) {
-  all.insert(all.end(), some.begin(), some.end());
-}
-
-/// Hands out pieces of the arrays of a saved memory.
+/// An array of a saved memory, to which pieces are added, or of which they are taken.
 template <class T>
 class Pieces {
  public:
-  Pieces(StateReader& state, const std::string& name) : state_(state), values_(state.get<T>(name)) {}
-
-  std::vector<T> take(std::int64_t count) {
-    if (count > std::ssize(values_) - next_)
-      state_.fail("What it remembers of queries does not fit their documents.");
-    const auto begin = values_.begin() + next_;
-    next_ += count;
-    return {begin, begin + count};
+  Pieces(StateFields& state, std::string_view name) : state_(state), name_(name) {
+    if (state.reads()) values_ = state.reader().get<T>(name);
   }
-  T take_one() { return take(1).front(); }
+
+  void piece(std::int64_t count, std::vector<T>& piece) {
+    if (!state_.reads()) {
+      values_.insert(values_.end(), piece.begin(), piece.end());
+      return;
+    }
+    state_.require(count <= left(), "What it remembers of queries does not fit their documents.");
+    piece.assign(values_.begin() + next_, values_.begin() + next_ + count);
+    next_ += count;
+  }
+  void one(T& value) {
+    if (!state_.reads()) return values_.push_back(value);
+    std::vector<T> values;
+    piece(1, values);
+    value = values.front();
+  }
   std::int64_t left() const { return std::ssize(values_) - next_; }
+  void write() const { state_.writer().put(name_, values_); }
 
  private:
-  StateReader& state_;
+  StateFields& state_;
+  std::string_view name_;
   std::vector<T> values_;
   std::int64_t next_ = 0;
 };
@@ -197,78 +203,64 @@ std::int64_t ClickMemory::queries() const {
   return count;
 }
 
-void ClickMemory::save(StateWriter& state) const {
-  std::vector<std::int64_t> queries;
-  std::vector<std::int64_t> counts;
-  std::vector<std::int64_t> docs;
-  std::vector<std::uint64_t> learned_at;
-  std::vector<float> inputs;
-  std::vector<double> numbers;
-  std::vector<std::uint64_t> shown_at;
-  bool knows_times = false;
-  for (const auto& shard : shards_) {
-    if (!shard) continue;
-    for (const auto& [query, known] : *shard) {
-      queries.push_back(query);
-      counts.push_back(std::ssize(known->docs));
-      learned_at.push_back(known->learned_at);
-      append(docs, known->docs);
-      append(inputs, known->scaled);
-      append(inputs, known->means);
-      append(numbers, known->clicks);
-      append(shown_at, known->shown_at);
-      shown_at.resize(docs.size());
-      knows_times = knows_times || !known->shown_at.empty();
-      for (const KnownQuery::Site& site : known->sites) {
-        for (const auto* values : {&site.examined, &site.departure, &site.curvature, &site.evidence})
-          append(numbers, *values);
-        numbers.insert(numbers.end(), {site.query_departure, site.coupling});
-      }
-    }
-  }
-  state.put("clickgp.queries", queries);
-  state.put("clickgp.counts", counts);
-  state.put("clickgp.learned_at", learned_at);
-  state.put("clickgp.docs", docs);
-  state.put("clickgp.inputs", inputs);
-  state.put("clickgp.numbers", numbers);
-  if (knows_times) state.put(kShownAt, shown_at);
-}
-
-void ClickMemory::load(StateReader& state, std::int64_t inputs, std::int64_t centred, std::int64_t models) {
-  shards_ = {};
-  const auto queries = state.get<std::int64_t>("clickgp.queries");
+void ClickMemory::fields(StateFields& state, std::int64_t inputs, std::int64_t centred,
+                         std::int64_t models) {
+  Pieces<std::int64_t> queries(state, "clickgp.queries");
   Pieces<std::int64_t> counts(state, "clickgp.counts");
   Pieces<std::uint64_t> learned_at(state, "clickgp.learned_at");
   Pieces<std::int64_t> docs(state, "clickgp.docs");
   Pieces<float> values(state, "clickgp.inputs");
   Pieces<double> numbers(state, "clickgp.numbers");
   std::optional<Pieces<std::uint64_t>> shown_at;
-  if (state.is_next(kShownAt)) shown_at.emplace(state, kShownAt);
-  for (const std::int64_t query : queries) {
-    KnownQuery& known = edit(query, models);
-    const std::int64_t count = counts.take_one();
-    // The first take refuses a count that is no count before anything is multiplied by it.
-    if (count < 0 || !known.docs.empty()) state.fail("What it remembers of queries is not sorted.");
-    known.docs = docs.take(count);
-    known.learned_at = learned_at.take_one();
-    known.scaled = values.take(count * inputs);
-    known.means = values.take(centred);
-    known.clicks = numbers.take(count);
-    if (shown_at) known.shown_at = shown_at->take(count);
-    if (std::all_of(known.shown_at.begin(), known.shown_at.end(), [](auto list) { return list == 0; }))
-      known.shown_at.clear();
+  if (!state.reads() || state.reader().is_next(kShownAt)) shown_at.emplace(state, kShownAt);
+  bool knows_times = false;
+  const auto pass = [&](KnownQuery& known) {
+    auto count = std::ssize(known.docs);
+    counts.one(count);
+    // Before anything is multiplied by it, the first piece refuses a count that is no count.
+    state.require(count >= 0 && known.docs.empty(), "What it remembers of queries is not sorted.");
+    docs.piece(count, known.docs);
+    learned_at.one(known.learned_at);
+    values.piece(count * inputs, known.scaled);
+    values.piece(centred, known.means);
+    numbers.piece(count, known.clicks);
+    if (shown_at) {
+      std::vector<std::uint64_t> times = known.shown_at;
+      knows_times = knows_times || !times.empty();
+      times.resize(count);
+      shown_at->piece(count, times);
+      const bool has_times = std::any_of(times.begin(), times.end(), [](auto list) { return list != 0; });
+      if (state.reads() && has_times) known.shown_at = std::move(times);
+    }
     for (KnownQuery::Site& site : known.sites) {
       for (auto* of_docs : {&site.examined, &site.departure, &site.curvature, &site.evidence})
-        *of_docs = numbers.take(count);
-      site.query_departure = numbers.take_one();
-      site.coupling = numbers.take_one();
+        numbers.piece(count, *of_docs);
+      numbers.one(site.query_departure);
+      numbers.one(site.coupling);
     }
+  };
+  if (!state.reads()) {
+    for (const auto& shard : shards_) {
+      if (!shard) continue;
+      for (const auto& [query, known] : *shard) {
+        std::int64_t name = query;
+        queries.one(name);
+        pass(*known);
+      }
+    }
+    const auto write = [](const auto&... arrays) { (arrays.write(), ...); };
+    write(queries, counts, learned_at, docs, values, numbers);
+    if (knows_times) shown_at->write();
+    return;
   }
-  if (counts.left() + learned_at.left() + docs.left() + values.left() + numbers.left() +
-          (shown_at ? shown_at->left() : 0) !=
-      0)
-    state.fail("What it remembers of queries has numbers that belong to none of them.");
+  shards_ = {};
+  for (std::int64_t query = 0; queries.left() > 0;) {
+    queries.one(query);
+    pass(edit(query, models));
+  }
+  const auto left = [](const auto&... arrays) { return (arrays.left() + ...); };
+  state.require(left(counts, learned_at, docs, values, numbers) + (shown_at ? shown_at->left() : 0) == 0,
+                "What it remembers of queries has numbers that belong to none of them.");
 }
 
 void solve_site(const Departures& departures, const SiteEvidence& evidence, int steps, double least_step,

@@ -70,8 +70,7 @@ class ClickMemory {
 
   std::int64_t queries() const;
 
-  void save(StateWriter& state) const;
-  void load(StateReader& state, std::int64_t inputs, std::int64_t centred, std::int64_t models);
+  void fields(StateFields& state, std::int64_t inputs, std::int64_t centred, std::int64_t models);
 
  private:
   static constexpr std::size_t kShards = 256;

@@ -129,7 +129,7 @@ ClickRanking::ClickRanking(const RankerSettings& settings, const TrialKeys& keys
 void ClickRanking::look(const ClickState& state, FeatureMatrix docs, const QueryIdentity& identity) {
   state.beliefs.back().features().see(docs, now_scaled_);
   // A list is made and then learned from, mostly with nothing new between.
-  LookedAt now = {state.learned, identity.query, {identity.docs.begin(), identity.docs.end()}};
+  LookedAt now(state.learned, identity.query, {identity.docs.begin(), identity.docs.end()});
   if (now == looked_at_ && now_scaled_ == scaled_) return;
   looked_at_ = std::move(now);
   std::swap(scaled_, now_scaled_);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "core/fair/fair_list.h"
@@ -60,20 +61,13 @@ class ClickRanking {
   /// Adds rows to the views, and returns the first one.
   std::int32_t add_rows(const ClickState& state, std::span<const float> scaled,
                         std::span<const float> means);
-  std::span<const std::int32_t> places() const { return places_; }
   std::span<const double> scores() const { return scores_; }
   std::span<const std::int32_t> by_score() const { return by_score_; }
   CertainList& list() { return list_; }
 
  private:
-  /// A look depends on these.
-  struct LookedAt {
-    std::uint64_t learned = 0;
-    std::int64_t query = 0;
-    std::vector<std::int64_t> docs;
-
-    friend bool operator==(const LookedAt&, const LookedAt&) = default;
-  };
+  /// A look depends on these: lists learned from, the query, its documents.
+  using LookedAt = std::tuple<std::uint64_t, std::int64_t, std::vector<std::int64_t>>;
 
   void find_rows(const ClickState& state);
   void find_known_rows(const ClickState& state, const KnownQuery& known);

@@ -63,6 +63,24 @@ void find_own_evidence(const KnownQuery::Site& site, std::vector<double>& own) {
   for (std::size_t doc = 0; doc < own.size(); ++doc) own[doc] += pull * site.curvature[doc];
 }
 
+/// Calls `use` with pieces of the queries that have at most so many numbers, or with one query, and with
+/// the first document of each among the piece's, and the end.
+template <class Use>
+void for_chunks(std::span<const ClickMemory::Entry> queries, std::int64_t numbers_per_doc, const Use& use) {
+  constexpr std::int64_t kChunkNumbers = 1 << 22;  // 32 MB at a time
+  const std::int64_t most_rows = std::max<std::int64_t>(kChunkNumbers / numbers_per_doc, 256);
+  while (!queries.empty()) {
+    std::vector<std::int64_t> first = {0};
+    for (const ClickMemory::Entry& entry : queries) {
+      const std::int64_t end = first.back() + std::ssize(entry.known->docs);
+      if (first.size() > 1 && end > most_rows) break;
+      first.push_back(end);
+    }
+    use(queries.first(first.size() - 1), first);
+    queries = queries.subspan(first.size() - 1);
+  }
+}
+
 }  // namespace
 
 double block_precision(double known, double squares, double expected) {
@@ -322,10 +340,6 @@ void ClickRegression::follow(ExecutionContext& context, ClickMemory& memory, std
   next_refresh_ = static_cast<std::uint64_t>(next);
 }
 
-void ClickRegression::forget(double share) {
-  examination_.forget(share);
-}
-
 void ClickRegression::forget_all(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned,
                                  double half_life) {
   examination_.forget(1.0);
@@ -367,9 +381,9 @@ ClickRegression::SiteSums ClickRegression::find_all_sites(ExecutionContext& cont
     evidence_ = retired_evidence_;
   }
   SiteSums total;
-  for_chunks(queries, belief_.columns(), [&](std::span<const ClickMemory::Entry> chunk) {
+  for_chunks(queries, belief_.columns(), [&](auto chunk, std::span<const std::int64_t> first) {
     std::vector<SiteSums> of_chunk(chunk.size());
-    add_chunk(context, chunk, of_chunk);
+    add_chunk(context, chunk, first, of_chunk);
     for (const SiteSums& one : of_chunk) {
       total.document_squares += one.document_squares;
       total.document_known += one.document_known;
@@ -501,10 +515,7 @@ bool ClickRegression::choose_products(ExecutionContext& context,
   if (features.products() == nullptr || inputs < 2) return false;
   AlignedVector<double> slopes(inputs * inputs);   // Σ v φ of every product φ, lower triangles
   AlignedVector<double> squares(inputs * inputs);  // Σ h φ²
-  for_chunks(queries, 4 * inputs, [&](std::span<const ClickMemory::Entry> chunk) {
-    std::vector<std::int64_t> first(chunk.size() + 1);
-    for (std::size_t q = 0; q < chunk.size(); ++q)
-      first[q + 1] = first[q] + std::ssize(chunk[q].known->docs);
+  for_chunks(queries, 4 * inputs, [&](auto chunk, std::span<const std::int64_t> first) {
     AlignedVector<double> x(first.back() * inputs);  // 2x − 1
     AlignedVector<double> vx(x.size());
     AlignedVector<double> xx(x.size());
@@ -636,28 +647,9 @@ void ClickRegression::widen(std::int64_t before) {
   retired_evidence_.resize(width);
 }
 
-template <class Use>
-void ClickRegression::for_chunks(std::span<const ClickMemory::Entry> queries, std::int64_t numbers_per_doc,
-                                 const Use& use) const {
-  constexpr std::int64_t kChunkNumbers = 1 << 22;  // 32 MB at a time
-  const std::int64_t most_rows = std::max<std::int64_t>(kChunkNumbers / numbers_per_doc, 256);
-  for (std::size_t begin = 0; begin < queries.size();) {
-    std::size_t end = begin;
-    std::int64_t rows = 0;
-    while (end < queries.size() &&
-           (end == begin || rows + std::ssize(queries[end].known->docs) <= most_rows))
-      rows += std::ssize(queries[end++].known->docs);
-    use(queries.subspan(begin, end - begin));
-    begin = end;
-  }
-}
-
 void ClickRegression::add_chunk(ExecutionContext& context, std::span<const ClickMemory::Entry> queries,
-                                std::vector<SiteSums>& sums) {
+                                std::span<const std::int64_t> first, std::vector<SiteSums>& sums) {
   const std::int64_t width = belief_.columns();
-  std::vector<std::int64_t> first(queries.size() + 1);
-  for (std::size_t q = 0; q < queries.size(); ++q)
-    first[q + 1] = first[q] + std::ssize(queries[q].known->docs);
   const std::int64_t docs = first.back();
   AlignedVector<double> rows(docs * width);                  // √h φ
   AlignedVector<double> pulls(std::ssize(queries) * width);  // √ρ Σ h φ

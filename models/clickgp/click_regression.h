@@ -80,7 +80,7 @@ class ClickRegression {
   /// examination, too, finds every site again, and begins with the schedule again.
   void forget_all(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   /// Brings what was learned of examination a step back to its start.
-  void forget(double share);
+  void forget(double share) { examination_.forget(share); }
 
   void fields(StateFields& state);
 
@@ -135,12 +135,9 @@ class ClickRegression {
   void widen(std::int64_t before);
   void refresh(ExecutionContext& context, ClickMemory& memory, std::uint64_t learned, double half_life);
   SiteSums find_all_sites(ExecutionContext& context, std::span<const ClickMemory::Entry> queries);
-  /// Calls `use` with pieces of the queries that have at most so many numbers, or with one query.
-  template <class Use>
-  void for_chunks(std::span<const ClickMemory::Entry> queries, std::int64_t numbers_per_doc,
-                  const Use& use) const;
+  /// `first` are the queries' first documents among all, and the end.
   void add_chunk(ExecutionContext& context, std::span<const ClickMemory::Entry> queries,
-                 std::vector<SiteSums>& sums);
+                 std::span<const std::int64_t> first, std::vector<SiteSums>& sums);
   void set_hyperparameters(const SiteSums& sums);
   std::string prefix() const;
 

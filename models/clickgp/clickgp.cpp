@@ -357,9 +357,9 @@ class ClickGp : public OnlineRanker {
       models_[model].fields(state);
       if (state.reads()) publish(model);
     }
-    if (!state.reads()) return state_.memory.save(state.writer());
+    state_.memory.fields(state, seen_, centred_, std::ssize(models_));
+    if (!state.reads()) return;
     ranking_.forget_look();
-    state_.memory.load(state.reader(), seen_, centred_, std::ssize(models_));
     memory_bytes_ = 0;
     for (const ClickMemory::Entry& entry : state_.memory.edit_all()) memory_bytes_ += entry.known->bytes();
     update_weights();

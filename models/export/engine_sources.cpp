@@ -85,12 +85,7 @@ class CSource {
     if (!normaliser_.kept.empty())
       write_table("size_t", "kept", normaliser_.kept.data(), normaliser_.columns());
     if (!normaliser_.products.empty()) {
-      std::vector<std::int64_t> first;
-      std::vector<std::int64_t> second;
-      for (const InputPair pair : normaliser_.products) {
-        first.push_back(pair.first);
-        second.push_back(pair.second);
-      }
+      const auto [first, second] = product_inputs(normaliser_.products);
       write_table("size_t", "first", first.data(), std::ssize(first));
       write_table("size_t", "second", second.data(), std::ssize(second));
     }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "core/data/normaliser.h"
@@ -16,9 +17,8 @@
 namespace olrank {
 ModelMetadata complete_metadata(const LoadedModel& model) {
   ModelMetadata metadata;
-  for (const auto& entry : model.metadata) {
-    if (entry.first != kTorchScriptKey) metadata.push_back(entry);
-  }
+  std::copy_if(model.metadata.begin(), model.metadata.end(), std::back_inserter(metadata),
+               [](const auto& entry) { return entry.first != kTorchScriptKey; });
   const auto add_missing = [&](const std::string& key, const std::string& text) {
     const bool there = std::any_of(metadata.begin(), metadata.end(),
                                    [&](const auto& entry) { return entry.first == key; });
@@ -53,26 +53,14 @@ std::string exported(const LoadedModel& model, ExportFormat format, const std::s
         model.settings.module, name_of(format),
         layered ? "s relu and residual, with activation = \"relu\"" : " relu");
   }
-  switch (format) {
-    case ExportFormat::kPt:
-      return torch_archive_of(model);
-    case ExportFormat::kTorchScript:
-      throw InvalidArgument("This program writes no TorchScript.");
-    case ExportFormat::kSnapshot:
-      throw InvalidArgument("A model alone has no memory of documents.");
-    case ExportFormat::kOnnx:
-      return onnx_of(model);
-    case ExportFormat::kJson:
-      return json_of(model);
-    case ExportFormat::kC:
-      return c_source_of(model, name);
-    case ExportFormat::kLtr:
-      return ltr_model_of(model, name);
-    case ExportFormat::kSolr:
-      return solr_model_of(model, name);
-    case ExportFormat::kSafetensors:
-      break;
-  }
+  if (format == ExportFormat::kTorchScript) throw InvalidArgument("This program writes no TorchScript.");
+  if (format == ExportFormat::kSnapshot) throw InvalidArgument("A model alone has no memory of documents.");
+  if (format == ExportFormat::kPt) return torch_archive_of(model);
+  if (format == ExportFormat::kOnnx) return onnx_of(model);
+  if (format == ExportFormat::kJson) return json_of(model);
+  if (format == ExportFormat::kC) return c_source_of(model, name);
+  if (format == ExportFormat::kLtr) return ltr_model_of(model, name);
+  if (format == ExportFormat::kSolr) return solr_model_of(model, name);
   return safetensors_of(model);
 }
 
@@ -134,8 +122,7 @@ class Pickle {
       return;
     }
     bytes_ += "\x8A\x08";  // LONG1 of eight bytes
-    for (int byte = 0; byte < 8; ++byte)
-      bytes_ += static_cast<char>(static_cast<std::uint64_t>(value) >> (8 * byte) & 0xFFU);
+    little_endian(static_cast<std::uint64_t>(value), 8);
   }
   void global(std::string_view module, std::string_view name) {
     bytes_ += fmt::format("c{}\n{}\n", module, name);
@@ -160,8 +147,8 @@ class Pickle {
   }
 
  private:
-  void little_endian(std::uint64_t value) {
-    for (int byte = 0; byte < 4; ++byte) bytes_ += static_cast<char>(value >> (8 * byte) & 0xFFU);
+  void little_endian(std::uint64_t value, int bytes = 4) {
+    for (int byte = 0; byte < bytes; ++byte) bytes_ += static_cast<char>(value >> (8 * byte) & 0xFFU);
   }
 
   std::string bytes_;
@@ -242,6 +229,22 @@ std::vector<ExportedLayer> exported_layers(const LoadedModel& model) {
   }
   layers.push_back(layer_named("output", tensors));
   return layers;
+}
+
+std::vector<double> of_columns(const FittedNormaliser& normaliser, const std::vector<double>& numbers) {
+  std::vector<double> found;
+  for (std::int64_t column = 0; column < normaliser.columns(); ++column)
+    found.push_back(numbers[normaliser.kept.empty() ? column : normaliser.kept[column]]);
+  return found;
+}
+
+ProductInputs product_inputs(std::span<const InputPair> products) {
+  ProductInputs inputs;
+  for (const InputPair pair : products) {
+    inputs.first.push_back(pair.first);
+    inputs.second.push_back(pair.second);
+  }
+  return inputs;
 }
 
 std::string json_of(const LoadedModel& model) {

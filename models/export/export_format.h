@@ -56,6 +56,15 @@ std::vector<ExportedLayer> exported_layers(const LoadedModel& model);
 /// Whether the layers are those of `residual`.
 bool has_residual_blocks(const LoadedModel& model);
 
+/// The numbers of the columns that a model takes, from those of all raw features.
+std::vector<double> of_columns(const FittedNormaliser& normaliser, const std::vector<double>& numbers);
+/// The inputs of products.
+struct ProductInputs {
+  std::vector<std::int64_t> first;
+  std::vector<std::int64_t> second;
+};
+ProductInputs product_inputs(std::span<const InputPair> products);
+
 /// The bytes of a TorchScript archive, which torch.jit.load() reads in Python and torch::jit::load() in
 /// C++. Its forward(docs) takes the raw float features of one query's documents, [documents × features],
 /// and returns their scores in double. The parameters have the names of the model file, in modules

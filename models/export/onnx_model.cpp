@@ -70,9 +70,6 @@ class Graph {
     graph_.put_message(1, node);
     return output;
   }
-  void name_result(const std::string& value, const std::string& name) {
-    add("Identity", std::span<const std::string>(&value, 1), {}, name);
-  }
 
   template <class T>
   std::string constant(const std::string& name, ElementType type, std::span<const T> values,
@@ -130,14 +127,6 @@ std::string signed_log(Graph& graph, const std::string& docs) {
   return graph.add("Mul", {graph.add("Sign", {docs}), graph.add("Where", {lost, size, log})});
 }
 
-/// The numbers of the features that are kept, from those of all raw features.
-std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vector<double>& numbers) {
-  if (normaliser.kept.empty()) return numbers;
-  std::vector<double> kept;
-  for (const std::int64_t feature : normaliser.kept) kept.push_back(numbers[feature]);
-  return kept;
-}
-
 /// 2x − 1 of some inputs.
 std::string centred(Graph& graph, const std::string& docs, const std::string& name,
                     const std::vector<std::int64_t>& inputs) {
@@ -158,12 +147,7 @@ std::string with_terms(Graph& graph, const std::string& docs, std::int64_t cosin
     inputs.push_back(graph.add("Sin", {graph.add("Sub", {quarter, turn})}));
   }
   if (!products.empty()) {
-    std::vector<std::int64_t> first;
-    std::vector<std::int64_t> second;
-    for (const InputPair pair : products) {
-      first.push_back(pair.first);
-      second.push_back(pair.second);
-    }
+    const auto [first, second] = product_inputs(products);
     inputs.push_back(
         graph.add("Mul", {centred(graph, docs, "first", first), centred(graph, docs, "second", second)}));
   }
@@ -186,8 +170,8 @@ std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
   const bool is_log = normaliser.kind == Normalisation::kLog1pZscore;
   if (is_log || normaliser.kind == Normalisation::kZscore) {
     if (is_log) docs = signed_log(graph, docs);
-    const std::vector<double> means = of_inputs(normaliser, normaliser.means);
-    const std::vector<double> scales = of_inputs(normaliser, normaliser.scales);
+    const std::vector<double> means = of_columns(normaliser, normaliser.means);
+    const std::vector<double> scales = of_columns(normaliser, normaliser.scales);
     const std::int64_t columns = normaliser.columns();
     docs = graph.add("Sub", {docs, graph.constant("means", kDoubleType, std::span(means), {columns})});
     docs = graph.add("Mul", {docs, graph.constant("scales", kDoubleType, std::span(scales), {columns})});
@@ -260,7 +244,7 @@ std::string onnx_of(const LoadedModel& model) {
   constexpr std::int64_t kColumns = 1;
   const std::string axes =
       graph.constant("columns", kInt64Type, std::span<const std::int64_t>(&kColumns, 1), {1});
-  graph.name_result(graph.add("Squeeze", {sum, axes}), "scores");
+  graph.add("Identity", std::vector{graph.add("Squeeze", {sum, axes})}, {}, "scores");
 
   ProtobufMessage operators;
   operators.put_text(1, "");

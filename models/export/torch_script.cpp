@@ -20,18 +20,12 @@ namespace {
 
 using torch::jit::Module;
 
-torch::Tensor tensor_of(std::span<const double> values) {
-  return torch::tensor(torch::ArrayRef<double>(values.data(), values.size()), torch::kDouble);
-}
-
 /// The inputs of the network from the raw features `docs`, rounded to floats on the way as the program
 /// does.
 std::string normalisation_code(const FittedNormaliser& normaliser, Module& module) {
   std::string code;
   if (!normaliser.kept.empty()) {
-    const std::vector<std::int64_t>& kept = normaliser.kept;
-    module.register_buffer(
-        "kept", torch::tensor(torch::ArrayRef<std::int64_t>(kept.data(), kept.size()), torch::kLong));
+    module.register_buffer("kept", torch::tensor(normaliser.kept, torch::kLong));
     code += "  units = torch.index_select(units, 1, self.kept)\n";
   }
   code += "  units = units.double()\n";
@@ -39,15 +33,10 @@ std::string normalisation_code(const FittedNormaliser& normaliser, Module& modul
   const bool is_log = normaliser.kind == Normalisation::kLog1pZscore;
   if (is_log) code += "  units = torch.sign(units) * torch.log1p(torch.abs(units))\n";
   if (is_log || normaliser.kind == Normalisation::kZscore) {
-    std::vector<double> means;
-    std::vector<double> scales;
-    for (std::int64_t column = 0; column < normaliser.columns(); ++column) {
-      const std::int64_t feature = normaliser.kept.empty() ? column : normaliser.kept[column];
-      means.push_back(normaliser.means[feature]);
-      scales.push_back(normaliser.scales[feature]);
-    }
-    module.register_buffer("means", tensor_of(means));
-    module.register_buffer("scales", tensor_of(scales));
+    module.register_buffer("means",
+                           torch::tensor(of_columns(normaliser, normaliser.means), torch::kDouble));
+    module.register_buffer("scales",
+                           torch::tensor(of_columns(normaliser, normaliser.scales), torch::kDouble));
     code += "  units = (units - self.means) * self.scales\n";
     code += kRounded;
   }
@@ -64,12 +53,7 @@ std::string normalisation_code(const FittedNormaliser& normaliser, Module& modul
     for (std::int64_t k = 2; k < 2 + normaliser.cosines; ++k)
       blocks += fmt::format(", torch.cos(units * {:.17g})", static_cast<double>(k) * std::numbers::pi);
     if (!normaliser.products.empty()) {
-      std::vector<std::int64_t> first;
-      std::vector<std::int64_t> second;
-      for (const InputPair pair : normaliser.products) {
-        first.push_back(pair.first);
-        second.push_back(pair.second);
-      }
+      const auto [first, second] = product_inputs(normaliser.products);
       module.register_buffer("first", torch::tensor(first, torch::kLong));
       module.register_buffer("second", torch::tensor(second, torch::kLong));
       blocks +=

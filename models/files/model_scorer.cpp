@@ -20,6 +20,24 @@ namespace {
 
 constexpr std::int64_t kDocsPerTask = 256;
 
+/// Calls use(first row, rows) for each query.
+template <class Use>
+void for_queries(std::span<const std::int64_t> offsets, const Use& use) {
+  for (std::size_t query = 0; query + 1 < offsets.size(); ++query)
+    use(offsets[query] - offsets.front(), offsets[query + 1] - offsets[query]);
+}
+
+/// Normalises dense documents, query by query; the result lies in the scratch.
+FeatureMatrix normalised(Scratch& scratch, const FittedNormaliser& normaliser, FeatureMatrix raw,
+                         std::span<const std::int64_t> offsets) {
+  const std::int64_t inputs = normaliser.inputs();
+  const auto matrix = scratch.take<float>(raw.docs * inputs);
+  for_queries(offsets, [&](std::int64_t first, std::int64_t docs) {
+    normaliser.apply(raw.part(first, first + docs), matrix.data() + first * inputs);
+  });
+  return {matrix.data(), raw.docs, inputs};
+}
+
 void score_known(const LoadedModel& model, FeatureMatrix raw, std::span<const std::int64_t> offsets,
                  std::span<double> scores, const QueryNames& names) {
   const FittedNormaliser normaliser = model.normaliser.without_terms();
@@ -54,40 +72,21 @@ void ModelScorer::score(Scratch& scratch, FeatureMatrix raw, std::span<const std
                         std::span<double> scores, const QueryNames& names) const {
   assert(raw.features == features() && offsets.back() - offsets.front() == raw.docs);
   const Scratch::Frame frame(scratch);
-  const std::int64_t inputs = model_.shape.inputs;
   std::vector<float> zeros;
   if (raw.is_sparse() && !takes_sparse(model_)) raw = with_zeros(raw, zeros);
   if (model_.memory) return score_known(model_, raw, offsets, scores, names);
   if (raw.is_sparse()) {
     SparseRows rows;
-    for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
-      model_.normaliser.apply(
-          raw.part(offsets[query] - offsets.front(), offsets[query + 1] - offsets.front()), rows);
-    }
-    return score_inputs(scratch, rows.matrix(inputs), offsets, scores);
+    for_queries(offsets, [&](std::int64_t first, std::int64_t docs) {
+      model_.normaliser.apply(raw.part(first, first + docs), rows);
+    });
+    return score_inputs(scratch, rows.matrix(model_.shape.inputs), offsets, scores);
   }
-  const auto matrix = scratch.take<float>(raw.docs * inputs);
-  for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
-    const std::int64_t first = offsets[query] - offsets.front();
-    model_.normaliser.apply(
-        {raw.values + first * raw.features, offsets[query + 1] - offsets[query], raw.features},
-        matrix.data() + first * inputs);
-  }
-  score_inputs(scratch, {matrix.data(), raw.docs, inputs}, offsets, scores);
-  if (model_.start) add_start(scratch, raw, offsets, scores);
-}
-
-void ModelScorer::add_start(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
-                            std::span<double> scores) const {
-  const FittedNormaliser normaliser = model_.normaliser.without_terms();
-  const auto inputs = scratch.take<float>(raw.docs * normaliser.columns());
-  for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
-    const std::int64_t first = offsets[query] - offsets.front();
-    normaliser.apply(raw.part(first, offsets[query + 1] - offsets.front()),
-                     inputs.data() + first * normaliser.columns());
-  }
+  score_inputs(scratch, normalised(scratch, model_.normaliser, raw, offsets), offsets, scores);
+  if (!model_.start) return;
+  const FeatureMatrix inputs = normalised(scratch, model_.normaliser.without_terms(), raw, offsets);
   const auto of_start = scratch.take<double>(scores.size());
-  model_.start->score(scratch, {inputs.data(), raw.docs, normaliser.columns()}, offsets, of_start);
+  model_.start->score(scratch, inputs, offsets, of_start);
   for (std::size_t doc = 0; doc < scores.size(); ++doc)
     scores[doc] += double{model_.start_weight} * of_start[doc];
 }
@@ -105,12 +104,10 @@ void ModelScorer::score_inputs(Scratch& scratch, FeatureMatrix docs, std::span<c
                                std::span<double> scores) const {
   if (model_.external) {
     const std::span values(docs.values, static_cast<std::size_t>(docs.docs * docs.features));
-    for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
-      const std::int64_t first = offsets[query] - offsets.front();
-      const std::int64_t count = offsets[query + 1] - offsets[query];
+    for_queries(offsets, [&](std::int64_t first, std::int64_t count) {
       model_.external->score(values.subspan(first * docs.features, count * docs.features),
                              scores.subspan(first, count));
-    }
+    });
     return;
   }
   score_by_member(scratch, 0, docs, offsets, scores);
@@ -128,12 +125,9 @@ void ModelScorer::score_by_member(Scratch& scratch, std::size_t member, FeatureM
   if (!model_.module) return precise_scores(scratch, model_.shape, members_[member], docs, scores);
   const std::vector<float>& theta = model_.members[member];
   if (!model_.module->reads_lists()) return model_.module->score_precisely(theta, docs, scores);
-  for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
-    const std::int64_t first = offsets[query] - offsets.front();
-    const std::int64_t count = offsets[query + 1] - offsets[query];
-    model_.module->score_precisely(theta, {docs.values + first * docs.features, count, docs.features},
-                                   scores.subspan(first, count));
-  }
+  for_queries(offsets, [&](std::int64_t first, std::int64_t count) {
+    model_.module->score_precisely(theta, docs.part(first, first + count), scores.subspan(first, count));
+  });
 }
 
 Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std::string& source,

@@ -40,8 +40,6 @@ class ModelScorer {
              std::span<double> scores, const QueryNames& names = {}) const;
 
  private:
-  void add_start(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
-                 std::span<double> scores) const;
   void score_inputs(Scratch& scratch, FeatureMatrix docs, std::span<const std::int64_t> offsets,
                     std::span<double> scores) const;
   void score_by_member(Scratch& scratch, std::size_t member, FeatureMatrix docs,

@@ -83,19 +83,17 @@ const Schema& LabelSettings::schema() {
         .field("loss", &S::loss, "loss of a query; the objective is its mean over queries, plus penalties")
         .field("smoothing", &S::smoothing, "temperature of the softmax in `smooth-dcg`", above(0))
         .symbol("σ")
-        .field(
-            "smooth_at", &S::smooth_at,
-            "the ranks that `smooth-dcg` counts: it is the expected DCG@k of lists that are drawn document "
-            "by document from that softmax; more than 1 needs the CPU",
-            {1, 100})
+        .field("smooth_at", &S::smooth_at,
+               "the ranks that `smooth-dcg` counts: it is the expected DCG@k of lists that are drawn "
+               "document by document from that softmax; more than 1 needs the CPU",
+               {1, 100})
         .symbol("k")
         .field("pair_mean", &S::pair_mean,
                "divide the loss of a query's pairs by their number; otherwise the loss is their sum")
         .include(&S::network, NetworkSettings::schema())
-        .field(
-            "optimizer", &S::optimizer,
-            "`adam`: mini-batches of queries; `lbfgs`: all queries at once; `ogd-average`: a pass of one "
-            "query a step, and the mean of all iterates; `proximal`: accelerated proximal gradient")
+        .field("optimizer", &S::optimizer,
+               "`adam`: mini-batches of queries; `lbfgs`: all queries at once; `ogd-average`: a pass of "
+               "one query a step, and the mean of all iterates; `proximal`: accelerated proximal gradient")
         .field("l2", &S::l2, "weight of the penalty λ/2·‖w‖²", {0})
         .symbol("λ")
         .field("l1", &S::l1, "weight of the penalty ‖w‖₁", {0})
@@ -175,8 +173,7 @@ void check_label_settings(const LabelSettings& settings) {
   if (settings.optimizer == LabelOptimizer::kProximal && settings.loss == ListLoss::kRankSvm) {
     throw InvalidArgument(
         "optimizer = \"proximal\" needs a loss without kinks, and \"ranksvm\" has them: choose another "
-        "loss, or "
-        "optimizer = \"lbfgs\", \"ogd-average\" or \"adam\".");
+        "loss, or optimizer = \"lbfgs\", \"ogd-average\" or \"adam\".");
   }
   if (needs_convexity && is_network(settings)) {
     throw_error<InvalidArgument>(

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/error.h"
+#include "core/math/portable_exp.h"
 
 namespace olrank {
 double penalty(const LabelSettings& settings, std::span<const float> theta) {
@@ -28,9 +28,7 @@ double guaranteed_step(const LabelSettings& settings, const LabelObjective& obje
 
 void project_on_ball(BallNorm norm, double radius, std::span<double> w) {
   if (norm == BallNorm::kL2) {
-    double squares = 0.0;
-    for (const double entry : w) squares += entry * entry;
-    const double length = std::sqrt(squares);
+    const double length = olrank::norm(w);
     if (length <= radius) return;
     for (double& entry : w) entry *= radius / length;
     return;
@@ -226,11 +224,7 @@ class Proximal : public LabelSolver {
       curvature_ *= 2.0;
     }
     double sizes = 0.0;
-    double squares = 0.0;
-    for (const double entry : moved_) {
-      sizes += std::abs(entry);
-      squares += entry * entry;
-    }
+    for (const double entry : moved_) sizes += std::abs(entry);
     const double value = smooth_moved + settings_.l1 * sizes;
     if (started_ && value > value_ && momentum_ > 2.0) {
       momentum_ = 1.0;  // too far ahead: the next step starts from here at rest
@@ -242,8 +236,7 @@ class Proximal : public LabelSolver {
     before_.swap(w_);
     w_ = moved_;
     std::copy(w_.begin(), w_.end(), theta_.begin());
-    converged_ =
-        curvature_ * std::sqrt(distance_sq) <= settings_.tolerance * std::max(1.0, std::sqrt(squares));
+    converged_ = curvature_ * std::sqrt(distance_sq) <= settings_.tolerance * std::max(1.0, norm(w_));
     curvature_ *= 0.9;  // it may have been larger than it is here
     return value_;
   }
@@ -262,9 +255,8 @@ class Proximal : public LabelSolver {
   /// Mean loss + λ/2 ‖w‖², and its gradient unless that span is empty.
   double smooth_at(std::span<const double> w, std::span<double> gradient) {
     std::copy(w.begin(), w.end(), narrow_.begin());
-    double value = objective_.mean_of_all(narrow_, gradient);
-    double squares = 0.0;
-    for (const double entry : w) squares += entry * entry;
+    const double value = objective_.mean_of_all(narrow_, gradient);
+    const double squares = std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
     for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] += settings_.l2 * w[k];
     return value + 0.5 * settings_.l2 * squares;
   }
@@ -295,17 +287,13 @@ std::unique_ptr<LabelSolver> make_adam(const LabelSettings& settings, LabelObjec
 std::unique_ptr<LabelSolver> make_label_solver(const LabelSettings& settings, LabelObjective& objective,
                                                PhiloxKey key, std::vector<float> first_theta) {
   check_label_settings(settings);
-  switch (settings.optimizer) {
-    case LabelOptimizer::kAdam:
-      return make_adam(settings, objective, key, std::move(first_theta));
-    case LabelOptimizer::kLbfgs:
-      return make_lbfgs(settings, objective, std::move(first_theta));
-    case LabelOptimizer::kOgdAverage:
-      return std::make_unique<AveragedDescent>(settings, objective, key, std::move(first_theta));
-    case LabelOptimizer::kProximal:
-      return std::make_unique<Proximal>(settings, objective, std::move(first_theta));
-  }
-  throw InvalidArgument("The optimizer is unknown.");
+  if (settings.optimizer == LabelOptimizer::kLbfgs)
+    return make_lbfgs(settings, objective, std::move(first_theta));
+  if (settings.optimizer == LabelOptimizer::kOgdAverage)
+    return std::make_unique<AveragedDescent>(settings, objective, key, std::move(first_theta));
+  if (settings.optimizer == LabelOptimizer::kProximal)
+    return std::make_unique<Proximal>(settings, objective, std::move(first_theta));
+  return make_adam(settings, objective, key, std::move(first_theta));
 }
 
 }  // namespace olrank

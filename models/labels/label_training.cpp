@@ -27,17 +27,9 @@ std::vector<float> first_linear_theta(ListLoss loss, std::int64_t features, Phil
 
 /// Bytes for each parameter: θ, the best θ, and what the solver keeps.
 double bytes_per_parameter(LabelOptimizer optimizer) {
-  switch (optimizer) {
-    case LabelOptimizer::kAdam:
-      return 2 * 4 + 4 * 8;
-    case LabelOptimizer::kLbfgs:
-      return 4 * 4 + 26 * 8;  // of these, 20 of its memory
-    case LabelOptimizer::kOgdAverage:
-      return 3 * 4 + 3 * 8;
-    case LabelOptimizer::kProximal:
-      break;
-  }
-  return 3 * 4 + 5 * 8;
+  if (optimizer == LabelOptimizer::kAdam) return 2 * 4 + 4 * 8;
+  if (optimizer == LabelOptimizer::kLbfgs) return 4 * 4 + 26 * 8;  // of these, 20 of its memory
+  return 3 * 4 + (optimizer == LabelOptimizer::kOgdAverage ? 3 * 8 : 5 * 8);
 }
 
 /// Refuses a network before it is made that with its training does not fit into memory. Each thread has a
@@ -135,8 +127,7 @@ void LabelTraining::refuse_sparse() const {
   if (settings_.network.network == NetworkForm::kModule) {
     throw InvalidArgument(
         "A LibTorch module needs dense features, and the data are sparse: use network = \"linear\" or "
-        "\"mlp\", "
-        "or set data.layout = \"dense\", with enough memory for all zeros.");
+        "\"mlp\", or set data.layout = \"dense\", with enough memory for all zeros.");
   }
   if (device_) {
     throw InvalidArgument(

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/math/portable_exp.h"
 #include "models/labels/label_solver.h"
 
 namespace olrank {
@@ -37,7 +38,7 @@ class Lbfgs : public LabelSolver {
       value_ = evaluate(theta_, gradient_);
       started_ = true;
     }
-    const double length = std::sqrt(product(gradient_, gradient_));
+    const double length = norm(gradient_);
     double squares = 0.0;
     for (const float entry : theta_) squares += double{entry} * double{entry};
     if (length <= settings_.tolerance * std::max(1.0, std::sqrt(squares))) converged_ = true;
@@ -50,14 +51,10 @@ class Lbfgs : public LabelSolver {
       slope = -length * length;
     }
     const double first = steps_.empty() ? std::min(1.0, 1.0 / length) : 1.0;
-    if (!search(first, slope)) {
-      // A fresh start along the gradient may still help; after that there is nothing to gain.
-      if (steps_.empty()) {
-        converged_ = true;
-      } else {
-        forget();
-      }
-    }
+    if (search(first, slope)) return value_;
+    // A fresh start along the gradient may still help; after that there is nothing to gain.
+    converged_ = steps_.empty();
+    forget();
     return value_;
   }
   bool converged() const override { return converged_; }
@@ -118,7 +115,6 @@ class Lbfgs : public LabelSolver {
   bool search(double step, double slope) {
     double low = 0.0;
     double high = 0.0;  // 0: none yet
-    bool lowered = false;
     std::vector<float> best;
     std::vector<double> best_gradient;
     double best_value = value_;
@@ -131,7 +127,6 @@ class Lbfgs : public LabelSolver {
         best = trial_;
         best_gradient = trial_gradient_;
         best_value = value;
-        lowered = true;
       }
       if (!(value <= value_ + kDecrease * step * slope)) {
         high = step;
@@ -142,7 +137,7 @@ class Lbfgs : public LabelSolver {
       }
       step = high > 0.0 ? 0.5 * (low + high) : 2.0 * low;
     }
-    if (!lowered) return false;
+    if (best.empty()) return false;
     accept(best, best_gradient, best_value);
     return true;
   }

@@ -1,4 +1,4 @@
-#include "models/linear/newton_trainer.h"
+#include "models/linear/linear_belief.h"
 
 #include <algorithm>
 #include <cassert>
@@ -54,11 +54,7 @@ void NewtonTrainer::invert_hessian(double ridge) {
   for (std::int64_t k = 0; k < stride_; ++k) inverse_hessian_[k * (stride_ + 1)] += ridge;
   factor_hessian();
   blas::inverse_from_cholesky(stride_, inverse_hessian_.data(), stride_);
-  for (std::int64_t row = 0; row < stride_; ++row) {
-    for (std::int64_t column = row + 1; column < stride_; ++column) {
-      inverse_hessian_[row * stride_ + column] = inverse_hessian_[column * stride_ + row];
-    }
-  }
+  mirror_lower(stride_, inverse_hessian_.data());
 }
 
 void NewtonTrainer::invert_expansion(double ridge) {
@@ -88,14 +84,21 @@ void NewtonTrainer::factor_hessian() {
 
 NewtonReport NewtonTrainer::train(ExecutionContext& context, const FoldedPairs& pairs,
                                   std::int64_t observed, double ridge) {
-  const std::vector<double> before = theta_;
-  try {
+  return or_restore([&] {
     const NewtonReport report = descend(context, pairs, observed, ridge);
     if (options_.replays) {
       expansion_.set(context, pairs, theta_);
       invert_expansion(ridge);
     }
     return report;
+  });
+}
+
+template <class Step>
+NewtonReport NewtonTrainer::or_restore(const Step& step) {
+  const std::vector<double> before = theta_;
+  try {
+    return step();
   } catch (const NumericError&) {
     restore(before);
     throw;
@@ -186,37 +189,28 @@ void NewtonTrainer::take_in(const double* row, double count, double first_wins) 
 
 NewtonReport NewtonTrainer::replay(ExecutionContext& context, const FoldedPairs& sample, std::int64_t steps,
                                    std::int64_t observed, double ridge) {
-  const std::vector<double> before = theta_;
-  try {
-    return descend_on_sample(context, sample, steps, observed, ridge);
-  } catch (const NumericError&) {
-    restore(before);
-    throw;
-  }
-}
-
-NewtonReport NewtonTrainer::descend_on_sample(ExecutionContext& context, const FoldedPairs& sample,
-                                              std::int64_t steps, std::int64_t observed, double ridge) {
   assert(can_replay() && sample.stride == stride_ && ridge > 0.0);
-  const Scratch::Frame frame(context.scratch());
-  const SampledGradient of_sample(context, expansion_, sample, ridge);
-  const Gradient gradient = std::cref(of_sample);
-  if (ridge > kMostRidgeGrowth * inverse_ridge_) invert_expansion(ridge);
-  const double target = options_.tolerance * static_cast<double>(observed);
-  NewtonReport report;
-  gradient(theta_, gradient_);
-  double size = norm(gradient_);
-  require_finite_gradient(size, observed);
-  while (size > target && report.steps < steps) {
-    const StepResult tried = try_step(gradient, size, kMostHalvings);
-    if (!tried.shrinks) break;
-    accept_step();
-    size = tried.size;
-    ++report.steps;
-  }
-  report.gradient_norm = size;
-  report.optimality_gap = size * size / (2.0 * ridge);
-  return report;
+  return or_restore([&] {
+    const Scratch::Frame frame(context.scratch());
+    const SampledGradient of_sample(context, expansion_, sample, ridge);
+    const Gradient gradient = std::cref(of_sample);
+    if (ridge > kMostRidgeGrowth * inverse_ridge_) invert_expansion(ridge);
+    const double target = options_.tolerance * static_cast<double>(observed);
+    NewtonReport report;
+    gradient(theta_, gradient_);
+    double size = norm(gradient_);
+    require_finite_gradient(size, observed);
+    while (size > target && report.steps < steps) {
+      const StepResult tried = try_step(gradient, size, kMostHalvings);
+      if (!tried.shrinks) break;
+      accept_step();
+      size = tried.size;
+      ++report.steps;
+    }
+    report.gradient_norm = size;
+    report.optimality_gap = size * size / (2.0 * ridge);
+    return report;
+  });
 }
 
 void NewtonTrainer::fields(StateFields& state) {

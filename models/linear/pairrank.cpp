@@ -11,7 +11,6 @@
 #include "core/math/normal.h"
 #include "core/math/pair_loss.h"
 #include "core/online/retraining.h"
-#include "models/linear/newton_trainer.h"
 #include "models/posterior/row_covariance.h"
 #include "models/skeleton/certain_order_ranker.h"
 
@@ -51,7 +50,12 @@ class LinearWidths : public Belief {
     const Scratch::Frame frame(context.scratch());
     const auto rows =
         context.scratch().take<double>(pairs.size() * static_cast<std::size_t>(model_.features()));
-    write_difference_rows(docs, pairs, rows);
+    double* row = rows.data();  // x_winner − x_loser
+    for (const auto& [winner, loser] : pairs) {
+      const auto x = docs.doc(winner);
+      const auto y = docs.doc(loser);
+      for (std::size_t k = 0; k < x.size(); ++k) *row++ = double{x[k]} - double{y[k]};
+    }
     covariance_.observe(context, rows, std::ssize(pairs));
   }
   std::shared_ptr<const Belief> freeze() const override {
@@ -97,8 +101,6 @@ class LinearVotes : public Belief {
     }
     model_.score(context, mean, docs, scores);
   }
-  bool has_widths() const override { return false; }
-  void measure_widths(ExecutionContext&, FeatureMatrix, Evidence&) const override {}
   std::shared_ptr<const Belief> freeze() const override {
     return std::make_shared<LinearVotes>(model_.features());
   }
@@ -123,10 +125,11 @@ class LinearLearner : public ModelLearner {
         schedule_(settings_.retraining()),
         replay_key_(keys.key(Purpose::kReplay)),
         thetas_(ensemble ? static_cast<std::size_t>(ensemble->members) : 1, std::vector<float>(features)) {
+    const NewtonTrainer::Options options{settings_.newton_tolerance, settings_.steps,
+                                         settings_.retraining().replays()};
     for (std::size_t member = 0; member < thetas_.size(); ++member) {
-      members_.push_back({keys.key(Purpose::kLabelNoise, member),
-                          NewtonTrainer(padded_features(features), newton_options(settings_)),
-                          {}});
+      members_.push_back(
+          {keys.key(Purpose::kLabelNoise, member), NewtonTrainer(padded_features(features), options), {}});
     }
   }
 
@@ -201,7 +204,10 @@ class LinearLearner : public ModelLearner {
     NewtonTrainer trainer;
     NewtonReport last_training;
 
-    void report_fields(StateFields& state);
+    void report_fields(StateFields& state) {
+      state.numbers("training.gradient_norm", last_training.gradient_norm);
+      state.numbers("training.optimality_gap", last_training.optimality_gap);
+    }
   };
 
   /// Labels of a member's training.
@@ -291,14 +297,13 @@ class LinearLearner : public ModelLearner {
 std::unique_ptr<OnlineRanker> make_pairrank(const RankerRequest& request) {
   const RankerSettings& settings = request.settings;
   RowCovariance covariance(settings.posterior.covariance, request.features, settings.posterior.lambda);
-  CertainOrderRanker::Parts parts;
-  parts.belief = std::make_unique<LinearWidths>(request.features, std::move(covariance));
-  parts.learner = make_linear_learner(request.features, settings, request.keys, std::nullopt);
-  return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
+  return std::make_unique<CertainOrderRanker>(
+      request, std::make_unique<LinearWidths>(request.features, std::move(covariance)),
+      make_linear_learner(request.features, settings, request.keys, std::nullopt));
 }
 
 void set_pairrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
-  set_newton_defaults(settings.trainer);
+  settings.trainer.steps = 50;
   if (context.protocol == ProtocolName::kReference) return;
   // Chosen by their worst case, those of the paper's pairs by the first sweeps: docs/evidence/DEFAULTS.md.
   settings.posterior.lambda = 100.0;
@@ -317,24 +322,18 @@ void set_pairrank_defaults(RankerSettings& settings, const DefaultsContext& cont
 std::unique_ptr<OnlineRanker> make_p2linrank(const RankerRequest& request) {
   const RankerSettings& settings = request.settings;
   const EnsembleSpec ensemble{settings.posterior.members, settings.posterior.noise_variance};
-  CertainOrderRanker::Parts parts;
-  parts.belief = std::make_unique<LinearVotes>(request.features);
-  parts.learner = make_linear_learner(request.features, settings, request.keys, ensemble);
-  return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
+  return std::make_unique<CertainOrderRanker>(
+      request, std::make_unique<LinearVotes>(request.features),
+      make_linear_learner(request.features, settings, request.keys, ensemble));
 }
 
 void set_p2linrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
-  set_newton_defaults(settings.trainer);
+  settings.trainer.steps = 50;
   if (context.protocol == ProtocolName::kReference) return;
   // Chosen by their worst case: docs/evidence/DEFAULTS.md.
   settings.posterior.noise_variance = 0.003;
   settings.posterior.lambda = 100.0;
   if (context.protocol == ProtocolName::kRecommended) settings.feedback.pairs = PairRule::kMatched;
-}
-
-void LinearLearner::Member::report_fields(StateFields& state) {
-  state.numbers("training.gradient_norm", last_training.gradient_norm);
-  state.numbers("training.optimality_gap", last_training.optimality_gap);
 }
 
 std::unique_ptr<ModelLearner> make_linear_learner(std::int64_t features, const RankerSettings& settings,

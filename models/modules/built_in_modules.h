@@ -17,17 +17,14 @@ namespace olrank {
 
 /// φ(units).
 inline torch::Tensor activate(Activation activation, const torch::Tensor& units) {
-  switch (activation) {
-    case Activation::kRelu:
-      return torch::relu(units);
-    case Activation::kGelu:
-      return torch::gelu(units);
-    case Activation::kSilu:
-      return torch::silu(units);
-    case Activation::kTanh:
-      return torch::tanh(units);
-  }
-  return units;
+  if (activation == Activation::kGelu) return torch::gelu(units);
+  if (activation == Activation::kSilu) return torch::silu(units);
+  if (activation == Activation::kTanh) return torch::tanh(units);
+  return torch::relu(units);
+}
+
+inline torch::nn::Linear linear_layer(std::int64_t inputs, std::int64_t units, bool bias) {
+  return torch::nn::Linear(torch::nn::LinearOptions(inputs, units).bias(bias));
 }
 
 /// `attention`: every document attends to all documents of its list before the usual network scores it, as
@@ -37,20 +34,15 @@ class AttentionRanker : public torch::nn::Module {
  public:
   explicit AttentionRanker(const ModuleRequest& request)
       : activation_(request.activation), output_scale_(request.output_scale) {
-    using torch::nn::Linear;
-    using torch::nn::LinearOptions;
-    const auto layer = [&](std::int64_t inputs, std::int64_t units, bool bias) {
-      return Linear(LinearOptions(inputs, units).bias(bias));
-    };
     const std::int64_t width = request.width;
-    input_ = register_module("input", layer(request.features, width, request.biases));
-    query_ = register_module("query", layer(width, width, false));
-    key_ = register_module("key", layer(width, width, false));
-    value_ = register_module("value", layer(width, width, false));
+    input_ = register_module("input", linear_layer(request.features, width, request.biases));
+    query_ = register_module("query", linear_layer(width, width, false));
+    key_ = register_module("key", linear_layer(width, width, false));
+    value_ = register_module("value", linear_layer(width, width, false));
     for (std::int64_t l = 2; l < request.depth; ++l)
-      layers_->push_back(layer(width, width, request.biases));
+      layers_->push_back(linear_layer(width, width, request.biases));
     register_module("layers", layers_);
-    output_ = register_module("output", layer(width, 1, request.biases));
+    output_ = register_module("output", linear_layer(width, 1, request.biases));
   }
 
   /// Scores [V] of the documents [V × d] of one list.
@@ -79,19 +71,15 @@ class LayerNormRanker : public torch::nn::Module {
  public:
   explicit LayerNormRanker(const ModuleRequest& request)
       : activation_(request.activation), output_scale_(request.output_scale) {
-    using torch::nn::LayerNorm;
-    using torch::nn::LayerNormOptions;
-    using torch::nn::Linear;
-    using torch::nn::LinearOptions;
     for (std::int64_t l = 0; l + 1 < request.depth; ++l) {
       const std::int64_t inputs = l == 0 ? request.features : request.width;
-      layers_->push_back(Linear(LinearOptions(inputs, request.width).bias(request.biases)));
-      norms_->push_back(LayerNorm(LayerNormOptions({request.width})));
+      layers_->push_back(linear_layer(inputs, request.width, request.biases));
+      norms_->push_back(torch::nn::LayerNorm(torch::nn::LayerNormOptions({request.width})));
     }
     register_module("layers", layers_);
     register_module("norms", norms_);
     const std::int64_t inputs = request.depth == 1 ? request.features : request.width;
-    output_ = register_module("output", Linear(LinearOptions(inputs, 1).bias(request.biases)));
+    output_ = register_module("output", linear_layer(inputs, 1, request.biases));
   }
 
   /// Scores [V] of documents [V × d].
@@ -117,19 +105,14 @@ class ResidualRanker : public torch::nn::Module {
  public:
   explicit ResidualRanker(const ModuleRequest& request)
       : activation_(request.activation), output_scale_(request.output_scale) {
-    using torch::nn::Linear;
-    using torch::nn::LinearOptions;
-    const auto layer = [&](std::int64_t inputs, std::int64_t units) {
-      return Linear(LinearOptions(inputs, units).bias(request.biases));
-    };
-    input_ = register_module("input", layer(request.features, request.width));
+    input_ = register_module("input", linear_layer(request.features, request.width, request.biases));
     for (std::int64_t block = 0; block + 1 < request.depth; ++block) {
-      first_->push_back(layer(request.width, request.width));
-      second_->push_back(layer(request.width, request.width));
+      first_->push_back(linear_layer(request.width, request.width, request.biases));
+      second_->push_back(linear_layer(request.width, request.width, request.biases));
     }
     register_module("first", first_);
     register_module("second", second_);
-    output_ = register_module("output", layer(request.width, 1));
+    output_ = register_module("output", linear_layer(request.width, 1, request.biases));
   }
 
   /// Scores [V] of documents [V × d].
@@ -151,48 +134,40 @@ class ResidualRanker : public torch::nn::Module {
   torch::nn::Linear output_{nullptr};
 };
 
-inline torch::nn::Linear zero_layer(std::int64_t columns, std::int64_t rows, bool bias) {
-  torch::nn::Linear layer(torch::nn::LinearOptions(columns, rows).bias(bias));
-  const torch::NoGradGuard no_gradient;
-  for (torch::Tensor& parameter : layer->parameters()) parameter.zero_();
-  return layer;
-}
-
 /// The network of a NetworkShape as a LibTorch module:
 /// f(x) = output_scale · (W_L φ(… φ(W_1 x + b_1) …) + b_L). Its parameters, zeros at first, have the names
 /// of model files: layers.0.weight, layers.0.bias if there is one, layers.1.weight, …
 class ReluRanker : public torch::nn::Module {
  public:
-  explicit ReluRanker(const NetworkShape& shape);
+  explicit ReluRanker(const NetworkShape& shape) : shape_(shape) {
+    if (shape.depth < 2) {
+      throw_error<InvalidArgument>(
+          "A ReLU ranker has at least 2 layers of weights, not {}: choose the linear network for one "
+          "layer.",
+          shape.depth);
+    }
+    for (std::int64_t index = 0; index < shape.depth; ++index) {
+      const NetworkLayer layer = shape.layer(index);
+      layers_->push_back(linear_layer(layer.columns, layer.rows, layer.has_bias()));
+    }
+    register_module("layers", layers_);
+    const torch::NoGradGuard no_gradient;
+    for (torch::Tensor& parameter : parameters()) parameter.zero_();
+  }
 
   /// Scores [V] of documents [V × d].
-  torch::Tensor forward(const torch::Tensor& docs);
+  torch::Tensor forward(const torch::Tensor& docs) {
+    torch::Tensor units = docs;
+    for (std::size_t index = 0; index < layers_->size(); ++index) {
+      units = layers_->at<torch::nn::LinearImpl>(index).forward(units);
+      if (index + 1 < layers_->size()) units = torch::relu(units);
+    }
+    return shape_.output_scale * units.squeeze(1);
+  }
 
  private:
   NetworkShape shape_;
   torch::nn::ModuleList layers_;
 };
-
-inline ReluRanker::ReluRanker(const NetworkShape& shape) : shape_(shape) {
-  if (shape.depth < 2) {
-    throw_error<InvalidArgument>(
-        "A ReLU ranker has at least 2 layers of weights, not {}: choose the linear network for one layer.",
-        shape.depth);
-  }
-  for (std::int64_t index = 0; index < shape.depth; ++index) {
-    const NetworkLayer layer = shape.layer(index);
-    layers_->push_back(zero_layer(layer.columns, layer.rows, layer.has_bias()));
-  }
-  register_module("layers", layers_);
-}
-
-inline torch::Tensor ReluRanker::forward(const torch::Tensor& docs) {
-  torch::Tensor units = docs;
-  for (std::size_t index = 0; index < layers_->size(); ++index) {
-    units = layers_->at<torch::nn::LinearImpl>(index).forward(units);
-    if (index + 1 < layers_->size()) units = torch::relu(units);
-  }
-  return shape_.output_scale * units.squeeze(1);
-}
 
 }  // namespace olrank

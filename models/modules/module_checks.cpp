@@ -1,7 +1,7 @@
 #include "models/modules/module_checks.h"
 
 #include <ATen/record_function.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -18,8 +18,11 @@ namespace olrank {
 namespace {
 
 /// A sentence about what is wrong with the module, and what to do.
-[[noreturn]] void refuse_module(const ModuleRequest& request, const std::string& wrong) {
-  throw_error<InvalidArgument>("module: '{}' {}", request.module, wrong);
+template <class... Args>
+[[noreturn]] void refuse_module(const ModuleRequest& request, fmt::format_string<Args...> wrong,
+                                Args&&... args) {
+  throw_error<InvalidArgument>("module: '{}' {}", request.module,
+                               fmt::format(wrong, std::forward<Args>(args)...));
 }
 
 /// Sees what a module does beyond its scores, on the thread that calls it, while this object exists.
@@ -84,7 +87,7 @@ class ModuleCheck {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      refuse(fmt::format("cannot be made: {}.", reason_of(error)));
+      refuse("cannot be made: {}.", reason_of(error));
     }
     check_parameters(module, found);
     const std::vector<float> theta = flat_parameters(module);
@@ -97,8 +100,7 @@ class ModuleCheck {
     if (!repeats) {
       refuse(
           "gives other scores when it is called again: call eval() before you save it, and let forward "
-          "draw "
-          "nothing and keep nothing.");
+          "draw nothing and keep nothing.");
     }
     check_gradients(instance, found);
     found.reads_lists = reads_lists(instance);
@@ -154,20 +156,20 @@ class ModuleCheck {
       throw;
     } catch (const std::exception& error) {
       if (docs.size(0) == kTriedDocs) refuse_precision(reason_of(error));
-      refuse(fmt::format("fails on a list of {}: {}. Let forward take any number of documents.",
-                         docs.size(0) == 1 ? "one document" : "few documents", reason_of(error)));
+      refuse("fails on a list of {}: {}. Let forward take any number of documents.",
+             docs.size(0) == 1 ? "one document" : "few documents", reason_of(error));
     }
     const std::int64_t count = docs.size(0);
     if (!scores.defined() || scores.dim() != 1 || scores.size(0) != count) {
       const bool column =
           scores.defined() && scores.dim() == 2 && scores.size(0) == count && scores.size(1) == 1;
-      refuse(fmt::format("returns scores of shape [{}] for {} document{}, not [{}]: {}",
-                         scores.defined() ? fmt::format("{}", fmt::join(scores.sizes(), " × ")) : "", count,
-                         count == 1 ? "" : "s", count,
-                         column ? "add .squeeze(1) to them."
-                         : scores.defined() && count == 1 && scores.dim() == 0
-                             ? "squeeze(1) keeps the one document that squeeze() drops."
-                             : "return one score for each document."));
+      refuse("returns scores of shape [{}] for {} document{}, not [{}]: {}",
+             scores.defined() ? fmt::format("{}", fmt::join(scores.sizes(), " × ")) : "", count,
+             count == 1 ? "" : "s", count,
+             column ? "add .squeeze(1) to them."
+             : scores.defined() && count == 1 && scores.dim() == 0
+                 ? "squeeze(1) keeps the one document that squeeze() drops."
+                 : "return one score for each document.");
     }
     if (scores.scalar_type() != torch::kDouble) {
       refuse_precision(fmt::format("scores of type {}", toString(scores.scalar_type())));
@@ -190,13 +192,15 @@ class ModuleCheck {
     }
     for (const ScoringModule::Parameter& parameter : module.parameters) {
       if (!torch::isfinite(parameter.value).all().item<bool>()) {
-        refuse(fmt::format("starts with a number that is not finite in parameter '{}': initialise it.",
-                           parameter.name));
+        refuse("starts with a number that is not finite in parameter '{}': initialise it.", parameter.name);
       }
       found.parameters.push_back({parameter.name, parameter.value.sizes().vec()});
     }
   }
-  [[noreturn]] void refuse(const std::string& wrong) const { refuse_module(request_, wrong); }
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> wrong, Args&&... args) const {
+    refuse_module(request_, wrong, std::forward<Args>(args)...);
+  }
   /// The module fails in double; it may not in float32.
   [[noreturn]] void refuse_precision(const std::string& reason) const {
     bool works = true;
@@ -209,14 +213,14 @@ class ModuleCheck {
     }
     if (works) {
       refuse(
-          fmt::format("computes in float32 alone ({}): let its tensors have the type of its "
-                      "documents, dtype=docs.dtype, because scores are computed in double.",
-                      reason));
+          "computes in float32 alone ({}): let its tensors have the type of its documents, "
+          "dtype=docs.dtype, because scores are computed in double.",
+          reason);
     }
     refuse(
-        fmt::format("fails on {} documents of {} features: {}. Let forward take any number of "
-                    "documents with that many features.",
-                    kTriedDocs, request_.features, reason));
+        "fails on {} documents of {} features: {}. Let forward take any number of documents with that many "
+        "features.",
+        kTriedDocs, request_.features, reason);
   }
   void check_gradients(ModuleInstance& instance, const ModuleFindings& found) const {
     const torch::Tensor sum = scores(instance, docs()).sum();
@@ -232,36 +236,33 @@ class ModuleCheck {
       gradients = torch::autograd::grad({sum}, parameters, {}, std::nullopt, false, /*allow_unused=*/true);
     } catch (const std::exception& error) {
       refuse(
-          fmt::format("cannot be differentiated: {}. Use operations that have gradients, and do "
-                      "not change tensors in place that are needed for them.",
-                      reason_of(error)));
+          "cannot be differentiated: {}. Use operations that have gradients, and do not change tensors in "
+          "place that are needed for them.",
+          reason_of(error));
     }
     for (std::size_t k = 0; k < gradients.size(); ++k) {
       if (!gradients[k].defined()) {
-        refuse(fmt::format("does not use its parameter '{}' for scores: use it, or remove it.",
-                           found.parameters[k].name));
+        refuse("does not use its parameter '{}' for scores: use it, or remove it.",
+               found.parameters[k].name);
       }
       if (!torch::isfinite(gradients[k]).all().item<bool>()) {
-        refuse(
-            fmt::format("has a gradient by '{}' that is not finite: look for roots and norms at "
-                        "zero.",
-                        found.parameters[k].name));
+        refuse("has a gradient by '{}' that is not finite: look for roots and norms at zero.",
+               found.parameters[k].name);
       }
     }
   }
   void check_side_effects(ModuleInstance& instance, const WatchedModule& watched) const {
     if (!WatchedModule::drawn().empty()) {
       refuse(
-          fmt::format("draws random numbers ({}): call eval() before you save it, and let forward compute "
-                      "the same from "
-                      "the same documents.",
-                      WatchedModule::drawn()));
+          "draws random numbers ({}): call eval() before you save it, and let forward compute the same "
+          "from the same documents.",
+          WatchedModule::drawn());
     }
     if (const std::string buffer = watched.changed_buffer(); !buffer.empty()) {
       refuse(
-          fmt::format("changes its buffer '{}' in forward, so that its scores may depend on earlier calls: "
-                      "change nothing there.",
-                      buffer));
+          "changes its buffer '{}' in forward, so that its scores may depend on earlier calls: change "
+          "nothing there.",
+          buffer);
     }
     const torch::Tensor before = instance.documents(docs()).clone();
     const torch::Tensor after = before.clone();
@@ -370,9 +371,9 @@ ModuleFindings check_module(const ModuleSource& source, const ModuleRequest& req
     reason = reason_of(error);
   }
   refuse_module(request,
-                fmt::format("computes on the CPU, but not on {} ({}): let its tensors be on the device of "
-                            "its documents, device=docs.device, or use --device cpu.",
-                            device.str(), reason));
+                "computes on the CPU, but not on {} ({}): let its tensors be on the device of its "
+                "documents, device=docs.device, or use --device cpu.",
+                device.str(), reason);
 }
 
 }  // namespace olrank

@@ -327,8 +327,7 @@ class LibtorchModule : public ModuleModel {
       } else if (!found_.factors->extract(values, instance->parameters(), rows)) {
         throw_error<Error>(
             "Module '{}' computes in another way than when it was tried: let no branch of its forward "
-            "depend "
-            "on the documents or the parameters.",
+            "depend on the documents or the parameters.",
             request_.module);
       }
     });

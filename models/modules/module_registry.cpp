@@ -225,13 +225,12 @@ ModuleSource::ModuleSource(const ModuleRequest& request) {
     return;
   }
   Registry& known = registry();
-  const std::unique_lock<std::mutex> lock(known.mutex);
+  std::unique_lock<std::mutex> lock(known.mutex);
   const auto found = known.factories.find(request.module);
   if (found == known.factories.end()) {
-    std::vector<std::string> names;
-    for (const auto& [name, factory] : known.factories) names.push_back(name);
+    lock.unlock();
     throw_error<InvalidArgument>("module {} A path that ends in .pt is a TorchScript file.",
-                                 must_be_one_of(request.module, names));
+                                 must_be_one_of(request.module, module_names()));
   }
   make_ = [factory = found->second, request] { return factory(request); };
 }

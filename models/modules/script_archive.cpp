@@ -175,8 +175,10 @@ void for_nodes(torch::jit::Block* block, const Visit& visit) {
   }
 }
 
-[[noreturn]] void refuse_module(const std::string& path, const std::string& wrong) {
-  throw_error<InvalidArgument>("module: '{}' {}.", path, wrong);
+template <class... Args>
+[[noreturn]] void refuse_module(const std::string& path, fmt::format_string<Args...> wrong,
+                                Args&&... args) {
+  throw_error<InvalidArgument>("module: '{}' {}.", path, fmt::format(wrong, std::forward<Args>(args)...));
 }
 
 /// Checks before anything runs: freezing computes what follows from constants.
@@ -186,9 +188,8 @@ void refuse_files(const torch::jit::Module& module, const std::string& path) {
   for_nodes(graph->block(), [&](const torch::jit::Node& node) {
     const std::string name = node.kind().toQualString();
     if (name != "aten::from_file" && name != "aten::save") return;
-    refuse_module(path, fmt::format("reaches for files ({}): let forward compute from its documents and "
-                                    "parameters alone",
-                                    name));
+    refuse_module(
+        path, "reaches for files ({}): let forward compute from its documents and parameters alone", name);
   });
 }
 
@@ -213,11 +214,11 @@ class ScriptCode {
   void check_node(const torch::jit::Node& node) const {
     const std::string name = node.kind().toQualString();
     if (draws(node)) {
-      refuse(fmt::format("draws random numbers ({}): let forward compute the same from the same documents",
-                         name));
+      refuse_module(
+          path_, "draws random numbers ({}): let forward compute the same from the same documents", name);
     }
     if (node.kind() == c10::prim::fork)
-      refuse(fmt::format("computes in parallel ({}): let forward do one thing after the other", name));
+      refuse_module(path_, "computes in parallel ({}): let forward do one thing after the other", name);
     if (node.kind() == c10::prim::SetAttr) return refuse_state(node.s(c10::attr::name), name);
     const c10::FunctionSchema* schema = node.maybeSchema();
     if (schema == nullptr || !schema->is_mutable()) return;
@@ -226,8 +227,8 @@ class ScriptCode {
       if (alias == nullptr || !alias->isWrite()) continue;
       const torch::jit::Value* written = node.input(k);
       if (aliases_.mayAlias(written, graph_->inputs()[1])) {
-        refuse(
-            fmt::format("changes its documents in place ({}): let forward make new tensors of them", name));
+        refuse_module(path_, "changes its documents in place ({}): let forward make new tensors of them",
+                      name);
       }
       for (const auto& [value, attribute] : attributes_) {
         if (aliases_.mayAlias(written, value)) refuse_state(attribute, name);
@@ -245,12 +246,11 @@ class ScriptCode {
   }
 
   void refuse_state(const std::string& attribute, const std::string& by) const {
-    refuse(
-        fmt::format("changes '{}' in forward ({}), so that its scores may depend on earlier calls: change "
-                    "nothing there",
-                    attribute, by));
+    refuse_module(path_,
+                  "changes '{}' in forward ({}), so that its scores may depend on earlier calls: change "
+                  "nothing there",
+                  attribute, by);
   }
-  [[noreturn]] void refuse(const std::string& wrong) const { refuse_module(path_, wrong); }
 
   std::shared_ptr<torch::jit::Graph> graph_;
   torch::jit::AliasDb aliases_;

@@ -154,71 +154,58 @@ std::span<const std::uint8_t> DocumentHistory::latest_clicks() const {
   return std::span(list_clicks_).subspan(lists_.back().first_doc);
 }
 
-void DocumentHistory::save(StateWriter& state) const {
-  state.put("history.features", features_);
-  state.put("history.observed", observed_);
-  state.put("history.doc_numbers", doc_numbers_);
-  state.put_growing("history.values", values_lineage_, std::span<const float>(values_),
-                    std::ssize(values_));
-  if (content_.whole_lists) state.put("history.list_ends", list_ends_);
+void DocumentHistory::fields(StateFields& state) {
+  std::int64_t features = features_;
+  state.numbers("history.features", features);
+  state.require(features == features_,
+                "The saved history belongs to data with another number of features.");
+  state.numbers("history.observed", observed_);
+  state.any("history.doc_numbers", doc_numbers_);
+  if (state.reads()) values_.resize(doc_numbers_.size() * static_cast<std::size_t>(features_));
+  state.growing("history.values", values_lineage_, values_);
+  if (content_.whole_lists) {
+    state.any("history.list_ends", list_ends_);
+    state.require(std::is_sorted(list_ends_.begin(), list_ends_.end()) &&
+                      (list_ends_.empty() ? 0 : list_ends_.back()) == docs(),
+                  "The lists of the saved history do not hold its documents.");
+  }
   std::vector<std::int32_t> ends;
   std::vector<double> sums;
   for (const PairTerm& term : terms_) {
     ends.insert(ends.end(), {term.first, term.second});
     sums.insert(sums.end(), {term.weight, term.labels});
   }
-  state.put("history.term_docs", ends);
-  state.put("history.term_sums", sums);
   std::vector<std::int32_t> seen;
-  for (const PairObservation& one : observations())
+  for (const PairObservation& one : observations_)
     seen.insert(seen.end(), {one.term, one.winner, one.loser, one.first_wins});
-  const Lists kept = lists();
   std::vector<std::int32_t> sizes;
-  for (std::size_t one = 0; one + 1 < kept.first_doc.size(); ++one) {
-    sizes.insert(sizes.end(), {kept.first_doc[one + 1] - kept.first_doc[one],
-                               kept.first_pair[one + 1] - kept.first_pair[one]});
-  }
-  state.put("history.observations", seen);
-  state.put("history.impressions", sizes);
-  state.put("history.impression_rows", kept.rows);
-  state.put("history.impression_clicks", kept.clicks);
+  for (const ExaminedList& list : lists_) sizes.insert(sizes.end(), {list.docs, list.pairs});
+  state.any("history.term_docs", ends);
+  sums.resize(ends.size());
+  state.sized("history.term_sums", sums);
+  state.any("history.observations", seen);
+  state.any("history.impressions", sizes);
+  state.any("history.impression_rows", list_rows_);
+  state.any("history.impression_clicks", list_clicks_);
+  auto terms = static_cast<std::int64_t>(ends.size() / 2);
   if (content_.counts) {
     std::vector<std::int64_t> counts = count_;
     for (const PairObservation& one : latest_) ++counts[one.term];
-    state.put("history.term_counts", counts);
-    state.put("history.entered", std::ssize(terms_));
+    counts.resize(terms);
+    state.sized("history.term_counts", counts);
+    state.number("history.entered", terms, [&](std::int64_t entered) {
+      state.require(entered == terms,
+                    "The saved history has forgotten pairs, which histories of this version keep.");
+      count_ = std::move(counts);
+    });
   }
-}
-
-void DocumentHistory::load(StateReader& state) {
-  if (state.get_one<std::int64_t>("history.features") != features_) {
-    state.fail("The saved history belongs to data with another number of features.");
-  }
-  observed_ = state.get_one<std::int64_t>("history.observed");
-  doc_numbers_ = state.get<std::int64_t>("history.doc_numbers");
-  values_.resize(doc_numbers_.size() * static_cast<std::size_t>(features_));
-  state.get_into("history.values", std::span(values_));
-  values_lineage_.renew();
-  if (content_.whole_lists) {
-    list_ends_ = state.get<std::int64_t>("history.list_ends");
-    if (!std::is_sorted(list_ends_.begin(), list_ends_.end()) ||
-        (list_ends_.empty() ? 0 : list_ends_.back()) != docs())
-      state.fail("The lists of the saved history do not hold its documents.");
-  }
-  const auto ends = state.get<std::int32_t>("history.term_docs");
-  std::vector<double> sums(ends.size());
-  state.get_into("history.term_sums", std::span(sums));
+  if (!state.reads()) return;
   terms_.clear();
   for (std::size_t i = 0; i + 1 < ends.size(); i += 2)
     terms_.push_back({ends[i], ends[i + 1], sums[i], sums[i + 1]});
-  const auto seen = state.get<std::int32_t>("history.observations");
   observations_.clear();
-  for (std::size_t i = 0; i + 3 < seen.size(); i += 4) {
+  for (std::size_t i = 0; i + 3 < seen.size(); i += 4)
     observations_.push_back({seen[i], seen[i + 1], seen[i + 2], seen[i + 3]});
-  }
-  const auto sizes = state.get<std::int32_t>("history.impressions");
-  list_rows_ = state.get<std::int32_t>("history.impression_rows");
-  list_clicks_ = state.get<std::uint8_t>("history.impression_clicks");
   lists_.clear();
   ExaminedList next;
   for (std::size_t i = 0; i + 1 < sizes.size(); i += 2) {
@@ -227,12 +214,6 @@ void DocumentHistory::load(StateReader& state) {
     lists_.push_back(next);
     next.first_doc += next.docs;
     next.first_pair += next.pairs;
-  }
-  if (content_.counts) {
-    count_.resize(terms_.size());
-    state.get_into("history.term_counts", std::span(count_));
-    if (state.get_one<std::int64_t>("history.entered") != std::ssize(terms_))
-      state.fail("The saved history has forgotten pairs, which histories of this version keep.");
   }
   latest_.clear();
   rebuild_indices();

@@ -56,7 +56,7 @@ struct HistoryContent {
 /// pairs between them, repetitions folded. The cost of a pass is that of its documents, so a round stops
 /// getting slower once queries repeat. With whole lists, it keeps all documents of a query together, once
 /// for each distinct set of documents, and a document of two lists is two documents.
-class DocumentHistory {
+class DocumentHistory : public Stateful {
  public:
   DocumentHistory(std::int64_t features, const HistoryContent& content);
   DocumentHistory(std::int64_t features, bool lists)
@@ -110,8 +110,7 @@ class DocumentHistory {
   std::span<const std::int32_t> latest_rows() const;
   std::span<const std::uint8_t> latest_clicks() const;
 
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  void fields(StateFields& state) override;
 
  private:
   /// A query's documents by their numbers, in any order.

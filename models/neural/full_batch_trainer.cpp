@@ -247,16 +247,12 @@ class FullBatchTrainer : public NetworkTrainer {
                        [](double slope) { return std::isfinite(slope); });
   }
   void move(const Problem& problem, std::int64_t number, double step, std::span<float> theta) {
-    switch (problem.optimizer) {
-      case Optimizer::kGradientDescent:
-        gradient_descent_step(step, gradient_, theta);
-        return;
-      case Optimizer::kNesterov:
-        nesterov_step(step, gradient_, first_moment_, position_, theta);
-        return;
-      case Optimizer::kAdam:
-        adam_step(number, step, 0.0, gradient_, {first_moment_, second_moment_}, position_, theta);
-        return;
+    if (problem.optimizer == Optimizer::kAdam) {
+      adam_step(number, step, 0.0, gradient_, {first_moment_, second_moment_}, position_, theta);
+    } else if (problem.optimizer == Optimizer::kNesterov) {
+      nesterov_step(step, gradient_, first_moment_, position_, theta);
+    } else {
+      gradient_descent_step(step, gradient_, theta);
     }
   }
 

@@ -132,8 +132,6 @@ class NetworkVotes : public Belief {
     for (std::size_t doc = 0; doc < sums.size(); ++doc)
       scores[doc] = static_cast<float>(sums[doc] / static_cast<double>(thetas.size()));
   }
-  bool has_widths() const override { return false; }
-  void measure_widths(ExecutionContext&, FeatureMatrix, Evidence&) const override {}
   std::shared_ptr<const Belief> freeze() const override { return std::make_shared<NetworkVotes>(model_); }
   ModelTensors model(MemberThetas thetas) const override { return ensemble_tensors(*model_, thetas); }
 
@@ -154,13 +152,13 @@ std::unique_ptr<OnlineRanker> make_confident_network(const RankerRequest& reques
   const std::shared_ptr<const TangentModel> model =
       make_tangent_model(settings.network, request.features, libtorch_gpu(request.dependencies.device));
   const PosteriorSpec spec = posterior_spec(settings, model->tangent_shape());
-  CertainOrderRanker::Parts parts;
-  if (spec.has_shadow)
-    parts.shadow = std::make_unique<WidthShadow>(spec.shape, made(spec.shadow(), request));
-  parts.belief = std::make_unique<NetworkWidths>(model, made(spec, request));
-  parts.learner =
+  std::unique_ptr<WidthShadow> shadow;
+  if (spec.has_shadow) shadow = std::make_unique<WidthShadow>(spec.shape, made(spec.shadow(), request));
+  auto belief = std::make_unique<NetworkWidths>(model, made(spec, request));
+  auto learner =
       make_network_learner(model, settings, request.keys, std::nullopt, request.dependencies.first_thetas);
-  return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
+  return std::make_unique<CertainOrderRanker>(request, std::move(belief), std::move(learner),
+                                              std::move(shadow));
 }
 
 void set_olranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
@@ -174,11 +172,9 @@ std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {
   const EnsembleSpec ensemble{settings.posterior.members, settings.posterior.noise_variance};
   const std::shared_ptr<const TangentModel> model =
       make_tangent_model(settings.network, request.features, libtorch_gpu(request.dependencies.device));
-  CertainOrderRanker::Parts parts;
-  parts.belief = std::make_unique<NetworkVotes>(model);
-  parts.learner =
-      make_network_learner(model, settings, request.keys, ensemble, request.dependencies.first_thetas);
-  return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
+  return std::make_unique<CertainOrderRanker>(
+      request, std::make_unique<NetworkVotes>(model),
+      make_network_learner(model, settings, request.keys, ensemble, request.dependencies.first_thetas));
 }
 
 void set_p2neurrank_defaults(RankerSettings& settings, const DefaultsContext& context) {

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/math/any_cpu.h"
-#include "core/ops/blas.h"
 
 namespace olrank {
 namespace {

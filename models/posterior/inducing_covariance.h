@@ -7,6 +7,7 @@
 
 #include "core/covariance/dictionary_policy.h"
 #include "core/io/state_archive.h"
+#include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 #include "core/runtime/execution_context.h"
 #include "models/posterior/posterior.h"
@@ -64,10 +65,9 @@ class InducingDictionary {
   void find_kernel(ExecutionContext& context, TangentFactors docs, double* kernel) const;
   /// kernel [members × pairs] of pairs, winner then loser.
   void find_pair_kernel(ExecutionContext& context, TangentFactors pairs, double* kernel) const;
-  /// x [members × columns] ← C⁻¹ x.
-  void project(ExecutionContext& context, std::int64_t columns, double* x) const;
-  /// x [members × columns] ← C⁻ᵀ x.
-  void solve_transposed(ExecutionContext& context, std::int64_t columns, double* x) const;
+  /// x [members × columns] ← C⁻¹ x, or C⁻ᵀ x.
+  void project(ExecutionContext& context, std::int64_t columns, double* x,
+               blas::Transpose transpose = blas::Transpose::kNo) const;
   /// R [rows × rows] with R C = F, `rows` the first members: columns [rows × columns] of Fᵀ ← those of Rᵀ.
   void divide(std::int64_t rows, std::int64_t columns, double* f) const;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 #include "core/ops/tangent_factors.h"
 
@@ -35,18 +34,10 @@ void InducingDictionary::find_pair_kernel(ExecutionContext& context, TangentFact
   pair_kernel(context, shape_, factors(), pairs, scale_, kernel, pairs.docs / 2);
 }
 
-void InducingDictionary::project(ExecutionContext& context, std::int64_t columns, double* x) const {
+void InducingDictionary::project(ExecutionContext& context, std::int64_t columns, double* x,
+                                 blas::Transpose transpose) const {
   context.for_blocks(columns, kColumnsPerSolve, [&](std::int64_t begin, std::int64_t end, int) {
-    blas::solve_lower(blas::Transpose::kNo, members(), end - begin, c_.data(), c_.stride(), x + begin,
-                      columns);
-  });
-}
-
-void InducingDictionary::solve_transposed(ExecutionContext& context, std::int64_t columns,
-                                          double* x) const {
-  context.for_blocks(columns, kColumnsPerSolve, [&](std::int64_t begin, std::int64_t end, int) {
-    blas::solve_lower(blas::Transpose::kYes, members(), end - begin, c_.data(), c_.stride(), x + begin,
-                      columns);
+    blas::solve_lower(transpose, members(), end - begin, c_.data(), c_.stride(), x + begin, columns);
   });
 }
 
@@ -92,9 +83,7 @@ Admission InducingDictionary::add(ExecutionContext& context, const DictionaryPol
   project(context, count, coordinates.data());
   pair_kernel(context, shape_, pairs, pairs, scale_, residual.data(), count);
   subtract_gram(context, members(), count, coordinates.data(), count, residual.data(), count);
-  for (std::int64_t i = 0; i < count; ++i) {
-    for (std::int64_t j = 0; j < i; ++j) residual[j * count + i] = residual[i * count + j];
-  }
+  mirror_lower(count, residual.data());
   return add(policy, pairs, all, coordinates, count, magnitudes, residual);
 }
 

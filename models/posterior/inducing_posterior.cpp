@@ -226,9 +226,7 @@ void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
     }
   }
   subtract_gram(context, before, k, solved.data(), columns, residual.data(), k);
-  for (std::int64_t a = 0; a < k; ++a) {
-    for (std::int64_t b = 0; b < a; ++b) residual[b * k + a] = residual[a * k + b];
-  }
+  mirror_lower(k, residual.data());
   const std::vector<double> before_admission = residual;
   const Admission admission =
       state_.dictionary.add(state_.roll.policy(), docs, pairs, solved, columns, magnitudes, residual);
@@ -247,7 +245,7 @@ void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
   for (std::int64_t i = 0; i < size; ++i)
     std::fill(outside.data() + i * columns + k, outside.data() + (i + 1) * columns, 0.0);
   // C⁻ᵀz of a pair of the dictionary is a unit vector.
-  if (entered < k) state_.dictionary.solve_transposed(context, columns, outside.data());
+  if (entered < k) state_.dictionary.project(context, columns, outside.data(), Transpose::kYes);
   for (std::int64_t a = 0; a < k; ++a) {
     for (std::int64_t i = 0; i < size; ++i)
       added[a * size + i] =

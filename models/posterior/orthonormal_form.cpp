@@ -28,12 +28,6 @@ constexpr double kLeastLength = 1e-14;
 /// Squared widths below this share of M_ii + M_jj are computed from the difference itself.
 constexpr double kCancelled = 1e-6;
 
-double norm_sq(const double* values, std::int64_t count) {
-  double sum = 0.0;
-  for (std::int64_t k = 0; k < count; ++k) sum += values[k] * values[k];
-  return sum;
-}
-
 double distance_sq(const double* a, const double* b, std::int64_t count) {
   double sum = 0.0;
   for (std::int64_t k = 0; k < count; ++k) sum += (a[k] - b[k]) * (a[k] - b[k]);
@@ -117,9 +111,7 @@ class OrthonormalForm : public FullForm {
                           distance_sq(&rest[i * parameters_], &rest[j * parameters_], unknown) / lambda_);
       }
     });
-    for (std::int64_t i = 0; i < count; ++i) {
-      for (std::int64_t j = 0; j < i; ++j) width_sq[j * count + i] = width_sq[i * count + j];
-    }
+    mirror_lower(count, width_sq.data());
     return health;
   }
   std::unique_ptr<FullForm> freeze() const override {
@@ -235,8 +227,10 @@ class OrthonormalForm : public FullForm {
       expand_pairs(shape_, history.range(first, count), 1.0, begin, end, rest.data() + begin, parameters_);
     });
     std::vector<double> length_sq(count);
-    for (std::int64_t i = 0; i < count; ++i)
-      length_sq[i] = norm_sq(rest.data() + i * parameters_, parameters_);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double* row = rest.data() + i * parameters_;
+      length_sq[i] = inner_product(row, row, parameters_);
+    }
     // Gram–Schmidt twice: once leaves parts of the basis in the rest.
     for (int pass = 0; pass < 2; ++pass) project(context, count, rest.data(), coordinates.data(), width);
     const std::int64_t before = rank_;
@@ -252,7 +246,7 @@ class OrthonormalForm : public FullForm {
           subtract(along, vector, parameters_, row);
         }
       }
-      const double length = std::sqrt(norm_sq(row, parameters_));
+      const double length = std::sqrt(inner_product(row, row, parameters_));
       if (rank_ < parameters_ && scale_ * length * length > kLeastInformation * lambda_ &&
           length > kLeastLength * std::sqrt(length_sq[i])) {
         double* vector = basis_->data() + rank_ * parameters_;
@@ -260,7 +254,7 @@ class OrthonormalForm : public FullForm {
         // A rest that is mostly rounding is not orthogonal yet.
         for (int pass = 0; pass < 2; ++pass) {
           project(context, 1, vector, nullptr, 0);
-          const double again = std::sqrt(norm_sq(vector, parameters_));
+          const double again = std::sqrt(inner_product(vector, vector, parameters_));
           for (std::int64_t k = 0; k < parameters_; ++k) vector[k] /= again;
         }
         double* root = root_->data() + rank_ * stride_;

@@ -71,6 +71,12 @@ double gradient_length_sq(const TangentShape& shape, const float* factors) {
   return sum;
 }
 
+void mirror_lower(std::int64_t size, double* matrix) {
+  for (std::int64_t i = 0; i < size; ++i) {
+    for (std::int64_t j = 0; j < i; ++j) matrix[j * size + i] = matrix[i * size + j];
+  }
+}
+
 void require_information(const TangentShape& shape, double lambda, double scale, TangentFactors docs,
                          std::span<const PreferencePair> pairs) {
   for (const PreferencePair& pair : pairs) {
@@ -199,18 +205,10 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
         "lambda must be greater than 0, not {}: otherwise the covariance of unseen directions is infinite.",
         spec.lambda);
   }
-  switch (spec.covariance) {
-    case Covariance::kFull:
-    case Covariance::kDiagonalOfInverse:
-      return std::make_unique<FullPosterior>(spec);
-    case Covariance::kDiagonal:
-      return std::make_unique<DiagonalPosterior>(spec);
-    case Covariance::kInducing:
-      return std::make_unique<InducingPosterior>(spec);
-    case Covariance::kNone:
-      return std::make_unique<NoPosterior>(spec);
-  }
-  throw InvalidArgument("The covariance has an unknown structure.");
+  if (spec.covariance == Covariance::kNone) return std::make_unique<NoPosterior>(spec);
+  if (spec.covariance == Covariance::kDiagonal) return std::make_unique<DiagonalPosterior>(spec);
+  if (spec.covariance == Covariance::kInducing) return std::make_unique<InducingPosterior>(spec);
+  return std::make_unique<FullPosterior>(spec);
 }
 
 const Schema& PosteriorSettings::schema() {
@@ -242,10 +240,9 @@ const Schema& PosteriorSettings::schema() {
           .symbol("N")
           .field("noise_variance", &S::noise_variance, "variance of the label noise in an ensemble", {0})
           .symbol("ν²")
-          .field(
-              "prior_noise", &S::prior_noise,
-              "whether a member's prior is perturbed like its labels: its centre is drawn around θ₀ with "
-              "variance ν²/(mλ), again for each training on the whole history")
+          .field("prior_noise", &S::prior_noise,
+                 "whether a member's prior is perturbed like its labels: its centre is drawn around θ₀ "
+                 "with variance ν²/(mλ), again for each training on the whole history")
           .build();
   return schema;
 }

@@ -52,6 +52,9 @@ class ObservedPairs {
 /// ‖g‖² from a document's factors.
 double gradient_length_sq(const TangentShape& shape, const float* factors);
 
+/// Copies the lower triangle of a matrix [size × size] to its upper one.
+void mirror_lower(std::int64_t size, double* matrix);
+
 /// Throws NumericError where a document of these pairs has more information than a covariance with λ takes
 /// in: core/covariance/covariance_checks.h.
 void require_information(const TangentShape& shape, double lambda, double scale, TangentFactors docs,

@@ -22,12 +22,11 @@ using blas::Transpose;
 /// updates.
 constexpr std::int64_t kPairsBetweenRenewals = 1024;
 
-void mirror_lower(std::int64_t size, double* matrix) {
-  for (std::int64_t row = 0; row < size; ++row) {
-    for (std::int64_t column = row + 1; column < size; ++column) {
-      matrix[row * size + column] = matrix[column * size + row];
-    }
-  }
+/// product = M x, or Mᵀ x.
+void multiply(Transpose transpose, std::span<const double> matrix, std::span<const double> x,
+              std::vector<double>& product) {
+  const auto size = std::ssize(x);
+  blas::gemv(transpose, size, size, 1.0, matrix.data(), size, x.data(), 0.0, product.data());
 }
 
 }  // namespace
@@ -37,11 +36,9 @@ RowCovariance::RowCovariance(Covariance structure, std::int64_t features, double
   if (!needs_inverse()) return;
   matrix_.resize(features * features);
   inverse_.resize(matrix_.size());
-  double* matrix = matrix_.data();
-  double* inverse = inverse_.data();
   for (std::int64_t k = 0; k < features; ++k) {
-    matrix[k * (features + 1)] = lambda;
-    inverse[k * (features + 1)] = 1.0 / lambda;
+    matrix_[k * (features + 1)] = lambda;
+    inverse_[k * (features + 1)] = 1.0 / lambda;
   }
 }
 
@@ -64,12 +61,9 @@ void RowCovariance::width_sq(ExecutionContext& context, std::span<const double> 
                inverse_.data(), features_, 0.0, product.data(), features_);
   } else {
     double* variance = context.scratch().take<double>(diagonal_.size()).data();
-    const double* diagonal = diagonal_.data();
-    const double* inverse = inverse_.data();
-    for (std::int64_t k = 0; k < features_; ++k) {
-      variance[k] =
-          structure_ == Covariance::kDiagonalOfInverse ? inverse[k * (features_ + 1)] : 1.0 / diagonal[k];
-    }
+    const bool by_inverse = structure_ == Covariance::kDiagonalOfInverse;
+    for (std::int64_t k = 0; k < features_; ++k)
+      variance[k] = by_inverse ? inverse_[k * (features_ + 1)] : 1.0 / diagonal_[k];
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       const double* row = rows.data() + doc * features_;
       double* scaled = product.data() + doc * features_;
@@ -123,10 +117,9 @@ void RowCovariance::observe(ExecutionContext& context, std::span<const double> r
   }
   require_information(lambda_, information);
   if (!needs_inverse()) {
-    double* diagonal = diagonal_.data();
     for (std::int64_t pair = 0; pair < pairs; ++pair) {
       const double* row = rows.data() + pair * features_;
-      for (std::int64_t k = 0; k < features_; ++k) diagonal[k] += row[k] * row[k];
+      for (std::int64_t k = 0; k < features_; ++k) diagonal_[k] += row[k] * row[k];
     }
     log_det_ = 0.0;
     for (const double entry : diagonal_) log_det_ += log_of(entry / lambda_);
@@ -280,30 +273,23 @@ double RowCovariance::measured_drift() const {
       });
 }
 
-void RowCovariance::multiply_matrix(std::span<const double> y, std::span<double> product) const {
-  const auto times = [&](Transpose transpose, const double* x, double* out) {
-    blas::gemv(transpose, features_, features_, 1.0, matrix_.data(), features_, x, 0.0, out);
-  };
+void RowCovariance::multiply_matrix(std::span<const double> y, std::vector<double>& product) const {
   if (!is_root()) {
-    times(Transpose::kNo, y.data(), product.data());
+    multiply(Transpose::kNo, matrix_, y, product);
     return;
   }
   std::vector<double> half(features_);
-  times(Transpose::kYes, y.data(), half.data());
-  times(Transpose::kNo, half.data(), product.data());
+  multiply(Transpose::kYes, matrix_, y, half);
+  multiply(Transpose::kNo, matrix_, half, product);
 }
 
 double RowCovariance::error_along(std::span<const double> v) const {
   std::vector<double> y(features_);
   std::vector<double> product(features_);
-  const auto times_inverse = [&](Transpose transpose, const double* x, double* out) {
-    blas::gemv(transpose, features_, features_, 1.0, inverse_.data(), features_, x, 0.0, out);
-  };
+  multiply(Transpose::kNo, inverse_, v, y);
   if (is_root()) {
-    times_inverse(Transpose::kNo, v.data(), product.data());
-    times_inverse(Transpose::kYes, product.data(), y.data());
-  } else {
-    times_inverse(Transpose::kNo, v.data(), y.data());
+    product = y;
+    multiply(Transpose::kYes, inverse_, product, y);
   }
   multiply_matrix(y, product);
   const double v_y = std::inner_product(v.begin(), v.end(), y.begin(), 0.0);
@@ -312,9 +298,8 @@ double RowCovariance::error_along(std::span<const double> v) const {
   if (is_root()) return error;
   // A's own entries are rounded: |E_kl| is about ε √(A_kk A_ll), and yᵀEy is missing from w².
   double reach = 0.0;
-  const double* matrix = matrix_.data();
   for (std::int64_t k = 0; k < features_; ++k)
-    reach += std::abs(y[k]) * std::sqrt(matrix[k * (features_ + 1)]);
+    reach += std::abs(y[k]) * std::sqrt(matrix_[k * (features_ + 1)]);
   error += std::numeric_limits<double>::epsilon() * reach * reach / v_y;
   return error;
 }

@@ -57,7 +57,7 @@ class RowCovariance : public Stateful {
   /// width_error() along v.
   double error_along(std::span<const double> v) const;
   /// product = A y.
-  void multiply_matrix(std::span<const double> y, std::span<double> product) const;
+  void multiply_matrix(std::span<const double> y, std::vector<double>& product) const;
   bool needs_inverse() const {
     return structure_ == Covariance::kFull || structure_ == Covariance::kDiagonalOfInverse;
   }

@@ -7,8 +7,6 @@
 
 #include "core/data/dataset.h"
 #include "core/data/normaliser.h"
-#include "core/explore/certain_orders.h"
-#include "core/fair/exposure.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/interface.h"
 #include "core/io/state_archive.h"
@@ -47,9 +45,10 @@ class Belief : public Interface, public Stateful {
                           std::span<float> scores) const = 0;
 
   /// Whether widths decide, not votes.
-  virtual bool has_widths() const = 0;
-  /// Fills width_sq. Throws NumericError where rounding has eaten the digits.
-  virtual void measure_widths(ExecutionContext& context, FeatureMatrix docs, Evidence& evidence) const = 0;
+  virtual bool has_widths() const { return false; }
+  /// Fills width_sq, which every belief with widths does. Throws NumericError where rounding has eaten the
+  /// digits.
+  virtual void measure_widths(ExecutionContext&, FeatureMatrix, Evidence&) const {}
   /// Fills width_sq for the ranker that learns: repairs the posterior where needed and keeps what observe()
   /// can reuse.
   virtual void measure_and_repair_widths(ExecutionContext& context, FeatureMatrix docs,
@@ -70,12 +69,6 @@ class Belief : public Interface, public Stateful {
   virtual ModelTensors model(MemberThetas thetas) const = 0;
   virtual std::vector<RankerFigure> figures(ExecutionContext&) const { return {}; }
 };
-
-/// Sets the certain orders of a query, by place in the order by score, and returns the rule that decided.
-/// Live and frozen rankers decide here.
-CertaintyRule find_certain_orders(ExecutionContext& context, const CertaintyPolicy& policy,
-                                  const Belief& belief, const Evidence& evidence,
-                                  std::span<const std::int32_t> by_score, OrderBits& orders);
 
 /// Models that learn side by side, each with noise on its labels.
 struct EnsembleSpec {
@@ -107,23 +100,6 @@ class ModelLearner : public Interface, public Stateful {
 
 /// The entry "members"; a saved state with another count than `expected` is refused.
 void member_count(StateFields& state, std::size_t expected);
-
-/// FairCo on certain orders: those of scores that proportional control has raised. Widths and votes stay as
-/// they are.
-class ControlledOrders {
- public:
-  void find(ExecutionContext& context, const CertaintyPolicy& policy, const Belief& belief,
-            const Evidence& evidence, const FairRound& fair, double gain);
-
-  std::span<const std::int32_t> by_score() const { return by_score_; }
-  const OrderBits& orders() const { return orders_; }
-
- private:
-  std::vector<float> scores_;
-  std::vector<float> member_scores_;
-  std::vector<std::int32_t> by_score_;
-  OrderBits orders_;
-};
 
 /// A scoring function f(x; θ) whose parameters the caller holds. That is all that rankers need which follow
 /// a gradient or try neighbours of θ.
@@ -157,10 +133,7 @@ class ScoreModel : public Interface {
   virtual ModelTensors tensors(std::span<const float> theta) const = 0;
 };
 
-/// Scores of one query's documents, and the documents best first. Throws NumericError for a score that is
-/// NaN.
-void score_and_order(ExecutionContext& context, const ScoreModel& model, std::span<const float> theta,
-                     FeatureMatrix docs, std::vector<float>& scores, std::vector<std::int32_t>& by_score);
+/// The documents best first. Throws NumericError for a score that is NaN.
 void order_by_score(ExecutionContext& context, std::span<const float> scores,
                     std::vector<std::int32_t>& by_score);
 

@@ -27,6 +27,21 @@ class FrozenCertainOrderRanker : public FrozenRanker {
   std::vector<std::vector<float>> thetas_;
 };
 
+/// Sets the certain orders of a query, by place in the order by score, and returns the rule that decided.
+CertaintyRule find_certain_orders(ExecutionContext& context, const CertaintyPolicy& policy,
+                                  const Belief& belief, const Evidence& evidence,
+                                  std::span<const std::int32_t> by_score, OrderBits& orders) {
+  const double log_det = policy.theory ? belief.log_det() : 0.0;
+  const CertaintyRule rule = policy.rule(log_det, evidence.least_difference);
+  if (belief.has_widths()) {
+    certain_by_width(rule, evidence.scores, by_score, evidence.width_sq, orders);
+  } else {
+    certain_by_vote(evidence.members, rule.least_difference, evidence.member_scores, by_score, orders,
+                    context.scratch());
+  }
+  return rule;
+}
+
 }  // namespace
 
 CertainListMaker::CertainListMaker(const RankerSettings& settings, const TrialKeys& of)
@@ -41,9 +56,25 @@ CertainListMaker::Decided CertainListMaker::decide(ExecutionContext& context, co
       find_certain_orders(context, policy, belief, evidence, by_score, list.orders());
   if (groups == nullptr || fair.fair != Fairness::kFairCo)
     return {list.make(by_score, round, groups), rule};
-  ControlledOrders controlled;
-  controlled.find(context, policy, belief, evidence, *groups, fair.fair_gain);
-  return {list.make_controlled(by_score, controlled.by_score(), controlled.orders(), round), rule};
+  // FairCo: certain orders of scores that proportional control has raised; widths and votes stay.
+  const auto raise = [&](std::span<const float> scores) {
+    std::vector<float> raised(scores.begin(), scores.end());
+    for (std::size_t i = 0; i < raised.size(); ++i) {
+      const auto group = groups->groups[i % by_score.size()];
+      raised[i] = static_cast<float>(double{raised[i]} + fair_control(*groups, fair.fair_gain, group));
+    }
+    return raised;
+  };
+  std::vector<float> scores = raise(evidence.scores);
+  std::vector<float> member_scores = raise(evidence.member_scores);
+  Evidence controlled = evidence;  // with the same widths
+  controlled.scores = scores;
+  controlled.member_scores = member_scores;
+  std::vector<std::int32_t> controlled_by_score;
+  OrderBits orders;
+  order_by_score(context, scores, controlled_by_score);
+  find_certain_orders(context, policy, belief, controlled, controlled_by_score, orders);
+  return {list.make_controlled(by_score, controlled_by_score, orders, round), rule};
 }
 
 void CertainListMaker::make(ExecutionContext& context, const Belief& belief, MemberThetas thetas,
@@ -60,15 +91,16 @@ void CertainListMaker::make(ExecutionContext& context, const Belief& belief, Mem
   list.hand_over(made.list, ranking);
 }
 
-CertainOrderRanker::CertainOrderRanker(const RankerSettings& settings, const TrialKeys& keys,
-                                       std::int64_t cutoff, Parts parts)
-    : settings_(settings),
-      maker_(settings, keys),
-      batch_key_(keys.key(Purpose::kBatch)),
-      belief_(std::move(parts.belief)),
-      learner_(std::move(parts.learner)),
-      shadow_(std::move(parts.shadow)),
-      list_(settings.explore, settings.fair, keys, cutoff) {}
+CertainOrderRanker::CertainOrderRanker(const RankerRequest& request, std::unique_ptr<Belief> belief,
+                                       std::unique_ptr<ModelLearner> learner,
+                                       std::unique_ptr<WidthShadow> shadow)
+    : settings_(request.settings),
+      maker_(settings_, request.keys),
+      batch_key_(request.keys.key(Purpose::kBatch)),
+      belief_(std::move(belief)),
+      learner_(std::move(learner)),
+      shadow_(std::move(shadow)),
+      list_(settings_.explore, settings_.fair, request.keys, request.cutoff) {}
 
 void CertainOrderRanker::score_query(ExecutionContext& context, const QueryDocs& query) {
   const MemberThetas thetas = learner_->thetas();

@@ -105,14 +105,8 @@ struct CertainListMaker {
 /// parameters follow the feedback its ModelLearner.
 class CertainOrderRanker : public OnlineRanker {
  public:
-  struct Parts {
-    std::unique_ptr<Belief> belief;
-    std::unique_ptr<ModelLearner> learner;
-    std::unique_ptr<WidthShadow> shadow;  // or null
-  };
-
-  CertainOrderRanker(const RankerSettings& settings, const TrialKeys& keys, std::int64_t cutoff,
-                     Parts parts);
+  CertainOrderRanker(const RankerRequest& request, std::unique_ptr<Belief> belief,
+                     std::unique_ptr<ModelLearner> learner, std::unique_ptr<WidthShadow> shadow = nullptr);
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
@@ -140,7 +134,7 @@ class CertainOrderRanker : public OnlineRanker {
   // State.
   std::unique_ptr<Belief> belief_;
   std::unique_ptr<ModelLearner> learner_;
-  std::unique_ptr<WidthShadow> shadow_;
+  std::unique_ptr<WidthShadow> shadow_;  // or null
 
   // These belong to the query scored last.
   Scratch evidence_memory_;

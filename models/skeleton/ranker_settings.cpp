@@ -60,8 +60,7 @@ const Schema& RankerSettings::schema() {
                  "module, whose code can read and write your files")
           .field("own", &S::own,
                  "of a program that brings a ranker of its own: its registered name, if that is not "
-                 "`name`, and "
-                 "parameters for it, `NAME(PARAMETERS)`")
+                 "`name`, and parameters for it, `NAME(PARAMETERS)`")
           .include(&S::network, NetworkSettings::schema())
           .include(&S::posterior, PosteriorSettings::schema())
           .include(&S::explore, ExplorationSettings::schema())

@@ -19,7 +19,9 @@ class FrozenScoreModel : public FrozenRanker {
       : model_(std::move(model)), theta_(theta.begin(), theta.end()), lists_(std::move(lists)) {}
 
   void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
-    score_and_order(context, *model_, theta_, task.docs, ranking.scores, ranking.by_score);
+    ranking.scores.resize(task.docs.docs);
+    model_->score(context, theta_, task.docs, ranking.scores);
+    order_by_score(context, ranking.scores, ranking.by_score);
     ranking.knows_orders = false;
     ranking.certainty.reset();
     if (!task.explore) {
@@ -172,10 +174,6 @@ void ScoreModelRanker::describe(const QueryDocs& query, bool full, RoundDetail& 
 
 void ScoreModelRanker::score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const {
   model_->score(context, theta_, docs, scores);
-}
-
-std::vector<RankerFigure> ScoreModelRanker::figures(ExecutionContext& /*context*/) const {
-  return {};
 }
 
 void ScoreModelRanker::fields(StateFields& state) {

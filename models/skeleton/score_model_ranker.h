@@ -30,7 +30,7 @@ class ScoreModelRanker : public OnlineRanker {
   void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override;
   std::int64_t parameters() const override { return model_->parameters(); }
   ModelTensors model() const override { return model_->tensors(theta_); }
-  std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  std::vector<RankerFigure> figures(ExecutionContext&) const override { return {}; }
   bool learns_from_unshown() const override { return model_->reads_lists(); }
   void fields(StateFields& state) override;
 

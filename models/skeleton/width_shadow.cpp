@@ -6,23 +6,6 @@
 
 namespace olrank {
 
-void ShadowComparison::start(std::span<const std::int32_t> shown, std::span<const float> scores,
-                             std::span<const double> own_sq) {
-  scores_.clear();
-  own_sq_.clear();
-  for (const std::int32_t i : shown) {
-    scores_.push_back(double{scores[i]});
-    for (const std::int32_t j : shown)
-      own_sq_.push_back(own_sq[static_cast<std::size_t>(i) * scores.size() + static_cast<std::size_t>(j)]);
-  }
-  exact_sq_.resize(own_sq_.size());
-}
-
-void ShadowComparison::finish(const CertaintyRule& rule, RankedList& list) {
-  list.turned_decisions = compare_widths({rule, scores_, own_sq_, exact_sq_}, ratios_);
-  list.width_ratios = ratios_;
-}
-
 WidthShadow::WidthShadow(const TangentShape& shape, std::unique_ptr<Posterior> posterior)
     : shape_(shape), posterior_(std::move(posterior)) {}
 
@@ -38,9 +21,16 @@ TangentFactors WidthShadow::factors_of(std::span<const std::int32_t> shown, cons
 
 void WidthShadow::compare(ExecutionContext& context, std::span<const std::int32_t> shown,
                           const Evidence& evidence, const CertaintyRule& rule, RankedList& list) {
-  comparison_.start(shown, evidence.scores, evidence.width_sq);
-  posterior_->width_sq(context, factors_of(shown, evidence), comparison_.exact_sq());
-  comparison_.finish(rule, list);
+  scores_.clear();
+  own_sq_.clear();
+  for (const std::int32_t i : shown) {
+    scores_.push_back(double{evidence.scores[i]});
+    for (const std::int32_t j : shown) own_sq_.push_back(evidence.width_sq[i * evidence.scores.size() + j]);
+  }
+  exact_sq_.resize(own_sq_.size());
+  posterior_->width_sq(context, factors_of(shown, evidence), exact_sq_);
+  list.turned_decisions = compare_widths({rule, scores_, own_sq_, exact_sq_}, ratios_);
+  list.width_ratios = ratios_;
 }
 
 void WidthShadow::observe(ExecutionContext& context, std::span<const std::int32_t> shown,

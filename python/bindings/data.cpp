@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -54,11 +55,7 @@ nb::object evaluate(const RankingData& data, const Values<double>& scores, Evalu
 
 void add_data(nb::module_& module) {
   nb::class_<RankingData>(module, "RankingData")
-      .def_static("load",
-                  [](const std::string& source, const std::string& part, std::int64_t fold, int threads) {
-                    const Released released;
-                    return RankingData::load(source, part, fold, threads);
-                  })
+      .def_static("load", &RankingData::load, nb::call_guard<Released>())
       .def_static("of", &data_of)
       .def_static("of_sparse", &sparse_data_of)
       .def("is_sparse", &RankingData::is_sparse)
@@ -89,10 +86,7 @@ void add_data(nb::module_& module) {
                   [](const nb::bytes& bytes) {
                     return RankingData::from_bytes({bytes.c_str(), bytes.size()});
                   })
-      .def("write", [](const RankingData& self, const std::string& file) {
-        const Released released;
-        self.write(file);
-      });
+      .def("write", &RankingData::write, nb::call_guard<Released>());
   module.def("evaluate",
              [](const RankingData& data, const Values<double>& scores, std::vector<std::int64_t> at,
                 std::vector<std::string> metrics, std::string convention, std::string gain,
@@ -103,22 +97,22 @@ void add_data(nb::module_& module) {
              });
   module.def(
       "off_policy_values",
-      [](const nb::object& data, std::string log, std::vector<std::string> models, std::string policy,
-         std::string reward, std::vector<std::string> estimators, std::string click_model, std::int64_t at,
-         double clip, double confidence, std::int64_t replicates, std::uint64_t seed, int threads,
-         bool trust_code, std::string page) {
-        const RankingData* given = data.is_none() ? nullptr : &nb::cast<const RankingData&>(data);
-        const Released released;
+      [](const std::optional<RankingData>& data, std::string log, std::vector<std::string> models,
+         std::string policy, std::string reward, std::vector<std::string> estimators,
+         std::string click_model, std::int64_t at, double clip, double confidence, std::int64_t replicates,
+         std::uint64_t seed, int threads, bool trust_code, std::string page) {
         return off_policy_values({std::move(log), std::move(models), std::move(policy), std::move(reward),
                                   std::move(estimators), std::move(click_model), at, clip, confidence,
                                   replicates, seed, threads, trust_code, std::move(page)},
-                                 given);
-      });
-  module.def("fit_click_models", [](std::string log, std::string model, double holdout, std::int64_t at,
-                                    std::int64_t iterations) {
-    const Released released;
-    return fit_click_models({std::move(log), std::move(model), holdout, at, iterations});
-  });
+                                 data ? &*data : nullptr);
+      },
+      nb::call_guard<Released>());
+  module.def(
+      "fit_click_models",
+      [](std::string log, std::string model, double holdout, std::int64_t at, std::int64_t iterations) {
+        return fit_click_models({std::move(log), std::move(model), holdout, at, iterations});
+      },
+      nb::call_guard<Released>());
 }
 
 }  // namespace olrank::python

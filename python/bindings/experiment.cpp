@@ -46,7 +46,6 @@ struct DuringClick {
   ~DuringClick() { query.uncopied = {}; }
 };
 
-/// rank() and learn() are given a query.
 struct RankerQuery : QueryView {};
 
 template <class Query>
@@ -200,7 +199,6 @@ void add_metric(const std::string& name, const std::string& description, nb::obj
   });
 }
 
-/// The events of an experiment until somebody takes them.
 class Events {
  public:
   void add(std::string_view event) {
@@ -333,14 +331,9 @@ void add_experiments(nb::module_& module) {
   module.def("play",
              [](std::string configuration, std::string origin, std::string out, const std::string& earlier,
                 std::string command, const nb::object& tell, std::string shard, bool plays) {
-               ExperimentOptions options;
-               options.configuration = std::move(configuration);
-               options.origin = std::move(origin);
-               options.out = std::move(out);
-               options.earlier = earlier_of(earlier);
-               options.command = std::move(command);
-               options.shard = std::move(shard);
-               options.plays = plays;
+               ExperimentOptions options{
+                   std::move(configuration), std::move(origin), std::move(out), earlier_of(earlier),
+                   std::move(command),       std::move(shard),  plays};
                PlayedExperiment played = play_in_background<PlayedExperiment>(
                    options, tell, [&options] { return play_experiment(options); });
                return std::tuple(played.out.string(), std::move(played.trials), std::move(played.failures),
@@ -349,14 +342,10 @@ void add_experiments(nb::module_& module) {
   module.def(
       "tune", [](std::string configuration, std::string origin, std::string out, const std::string& earlier,
                  const nb::object& tell, std::string by, const std::string& step) {
-        TuningOptions options;
-        options.experiment.configuration = std::move(configuration);
-        options.experiment.origin = std::move(origin);
-        options.experiment.out = std::move(out);
-        options.experiment.earlier = earlier_of(earlier);
-        options.experiment.command = "olrank.tune(…)";
-        options.by = std::move(by);
-        options.step = step_of(step);
+        TuningOptions options{{std::move(configuration), std::move(origin), std::move(out),
+                               earlier_of(earlier), "olrank.tune(…)"},
+                              std::move(by),
+                              step_of(step)};
         PlayedTuning played = play_in_background<PlayedTuning>(options.experiment, tell,
                                                                [&options] { return play_tuning(options); });
         return std::tuple(played.out.string(), std::move(played.winners), played.complete, played.signal);

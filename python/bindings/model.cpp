@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -48,11 +49,7 @@ ExternalModel model_of_onnx(const nb::object& read, std::string_view bytes, cons
 
 void add_models(nb::module_& module) {
   nb::class_<Model>(module, "Model")
-      .def_static("load",
-                  [](const std::string& file, bool trust_code) {
-                    const Released released;
-                    return Model::load(file, trust_code);
-                  })
+      .def_static("load", &Model::load, nb::call_guard<Released>())
       .def_static("from_bytes",
                   [](const nb::bytes& bytes) {  // of a pickle, which could run code itself
                     return Model::from_bytes(std::string(bytes.c_str(), bytes.size()), true);
@@ -71,7 +68,7 @@ void add_models(nb::module_& module) {
              return to_array(unlocked([&] { return self.score(data); }));
            })
       .def("bytes", [](const Model& self) { return to_bytes(self.bytes()); })
-      .def("save", [](const Model& self, const std::string& file) { self.save(file); });
+      .def("save", &Model::save);
   module.def("read_onnx_by", [](nb::object read) {
     register_onnx_reader([read = shared(std::move(read))](std::string_view bytes, const std::string& name) {
       return model_of_onnx(*read, bytes, name);

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -39,14 +40,13 @@ SharedRanker* made_by(Make make) {
 }
 
 /// Returns the result of a function of the ranker, called when its turn has come.
-template <class Result>
-auto in_turn(Result (Ranker::*function)() const) {
-  return [function](SharedRanker& self) {
-    return self.with([function](Ranker& ranker) { return (ranker.*function)(); });
+template <class Result, class... Given>
+auto in_turn(Result (Ranker::*function)(Given...) const) {
+  return [function](SharedRanker& self, Given... given) {
+    return self.with([&](Ranker& ranker) { return (ranker.*function)(given...); });
   };
 }
 
-/// Features that a tensor has on a GPU, with the tensor.
 struct HeldGpuDocs {
   nb::ndarray<nb::ro> tensor;
   GpuDocs docs;
@@ -210,12 +210,8 @@ void add_rankers(nb::module_& module) {
            [](SharedRanker& self) {
              return to_bytes(self.with([](Ranker& ranker) { return ranker.bytes(); }));
            })
-      .def("save", [](SharedRanker& self,
-                      const std::string& file) { self.with([&](Ranker& ranker) { ranker.save(file); }); })
-      .def("save_model",
-           [](SharedRanker& self, const std::string& file) {
-             self.with([&](Ranker& ranker) { ranker.save_model(file); });
-           })
+      .def("save", in_turn(&Ranker::save))
+      .def("save_model", in_turn(&Ranker::save_model))
       .def("fingerprint", in_turn(&Ranker::fingerprint))
       .def("settings", in_turn(&Ranker::settings))
       .def("kind", in_turn(&Ranker::kind))

@@ -47,6 +47,14 @@ def as_path(path: str | os.PathLike[str]) -> str:
     return text
 
 
+def package(name: str, need: str) -> Any:
+    """Imports a module of an optional package; without it, the error says what needs it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InvalidArgument(f"{need}: pip install {name.partition('.')[0]}.") from None
+
+
 def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     """A NumPy array of numbers, without a copy where that is possible."""
     if isinstance(values, np.ma.MaskedArray):
@@ -56,8 +64,7 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
     if _is_tensor(values):
         if values.is_sparse:
             raise TypeError(f"{name} is sparse: pass {name}.to_dense().")
-        tensor: npt.NDArray[Any] = values.detach().cpu().numpy()
-        return tensor
+        return values.detach().cpu().numpy()
     if is_table(values):
         return _of_columns(columns_of(values, name), name)
     if hasattr(values, "toarray"):
@@ -105,10 +112,7 @@ def columns_of(table: Any, name: str, needed: Sequence[str] = (), others: bool =
     """The columns by their names, without `others` the needed ones alone; a column alone has the name ''. Null values are refused."""
     library = type(table).__module__.partition(".")[0]
     if library not in ("pandas", "polars", "pyarrow") and hasattr(table, "__arrow_c_stream__"):
-        try:
-            arrow = import_module("pyarrow")
-        except ImportError:
-            raise InvalidArgument(f"{_capital(name)} is a table of {library}, which needs pyarrow to be read: pip install pyarrow.") from None
+        arrow = package("pyarrow", f"{_capital(name)} is a table of {library}, which needs pyarrow to be read")
         try:
             table = arrow.table(table)
         except arrow.ArrowInvalid:  # a column alone

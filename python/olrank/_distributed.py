@@ -234,7 +234,7 @@ def _submitted(executor: Executor, task: Task) -> Any:
 
 
 def _continued(task: Task, out: Path) -> Task:
-    """With the files of a trial that an earlier run has left, of as many rounds as it may have."""
+    """The task with the files that an earlier run has left of its trial, whatever rounds it has."""
     files = _read(out, task.trial)
     return replace(task, files=files | {"manifest.json": (out / "manifest.json").read_bytes()}) if files else task
 

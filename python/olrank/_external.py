@@ -92,7 +92,7 @@ class UserQuery:
         return self._engine.grades
 
     def coin(self, doc: int, decision: str = "click") -> float:
-        """In [0, 1): a built-in user does what has the probability p if it is below p. The decisions are click, stop,
+        """A number in [0, 1): a built-in user does what has the probability p if it is below p. The decisions are click, stop,
         noise, examination and perseverance."""
         if decision not in _DECISIONS:
             raise InvalidArgument(f"There is no decision '{decision}': choose {', '.join(_DECISIONS)}.")
@@ -359,5 +359,4 @@ def _drawn(axis: Mapping[str, Any], coins: random.Random) -> float:
     low, high = (begin - 0.5, end + 0.5) if whole else (begin, end)
     share = coins.random()
     value: float = low * (high / low) ** share if axis.get("scale") == "log" else low + share * (high - low)
-    drawn: float = min(max(round(value) if whole else float(f"{value:.3g}"), begin), end)
-    return drawn
+    return min(max(round(value) if whole else float(f"{value:.3g}"), begin), end)

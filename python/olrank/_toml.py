@@ -18,10 +18,8 @@ def read(path: str | os.PathLike[str]) -> str:
     try:
         with open(path, encoding="utf-8") as handle:
             return handle.read()
-    except OSError as error:
-        raise InvalidArgument(f"The configuration {os.fspath(path)!r} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # not UTF-8, or a name with a zero byte
-        raise InvalidArgument(f"The configuration {os.fspath(path)!r} cannot be read: {error}.") from error
+    except (OSError, ValueError) as error:  # such as not UTF-8, or a name with a zero byte
+        raise InvalidArgument(f"The configuration {os.fspath(path)!r} cannot be read: {getattr(error, 'strerror', error)}.") from error
 
 
 def parse(text: str, origin: str) -> dict[str, Any]:
@@ -35,15 +33,11 @@ def write(configuration: Mapping[str, Any]) -> str:
     """Tables of keys, and lists of tables for [[ranker]] and [[user]]."""
     lines: list[str] = []
     for name, table in configuration.items():
-        if isinstance(table, Mapping):
-            lines.append(f"[{name}]")
-            lines += _keys(name, table)
-        elif isinstance(table, (list, tuple)) and all(isinstance(entry, Mapping) for entry in table):
-            for entry in table:
-                lines.append(f"[[{name}]]")
-                lines += _keys(name, entry)
-        else:
+        tables, head = ([table], f"[{name}]") if isinstance(table, Mapping) else (table, f"[[{name}]]")
+        if not isinstance(tables, (list, tuple)) or not all(isinstance(entry, Mapping) for entry in tables):
             raise InvalidArgument(f"'{name}' must be a table of settings, such as {{'{name}': {{'key': value}}}}, not {table!r}.")
+        for entry in tables:
+            lines += [head, *_keys(name, entry)]
     return "\n".join(lines) + "\n"
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from olrank import _core
 from olrank._arrays import (
-    ArrayLike, Floats, Names, as_array, as_grades, as_offsets, as_path, as_rows, as_weights, columns_of, in_order, joined, named,
+    ArrayLike, Floats, Names, as_array, as_grades, as_offsets, as_path, as_rows, as_weights, columns_of, in_order, joined, named, package,
 )
 from olrank.errors import DataError, InvalidArgument
 
@@ -92,11 +92,8 @@ class Dataset:
         """[documents × features]: an array, or a matrix of SciPy where the features are sparse."""
         if not self._engine.is_sparse():
             return self._engine.values()
-        try:
-            from scipy.sparse import csr_matrix
-        except ImportError:
-            raise InvalidArgument("X is sparse and needs SciPy to be shown: pip install scipy.") from None
-        return csr_matrix(self._engine.sparse_values(), shape=(self._engine.docs(), self.features))
+        sparse = package("scipy.sparse", "X is sparse and needs SciPy to be shown")
+        return sparse.csr_matrix(self._engine.sparse_values(), shape=(self._engine.docs(), self.features))
 
     @property
     def y(self) -> npt.NDArray[np.uint8]:
@@ -145,9 +142,7 @@ class Dataset:
         ordered = in_order(table, self._names, wanted, "The data set")
         if ordered is table:
             return self
-        weights = self._engine.weights()
-        rows = np.ascontiguousarray(ordered) if isinstance(ordered, np.ndarray) else as_rows(ordered)
-        return Dataset(_engine_of(rows, self.y, self.offsets, self.qids, weights), wanted)
+        return Dataset(_engine_of(as_rows(ordered), self.y, self.offsets, self.qids, self._engine.weights()), wanted)
 
     @property
     def fingerprint(self) -> str:
@@ -233,15 +228,9 @@ def read_table(name: str) -> Any:
         return _csv(name)
     if kind not in ("parquet", "feather", "arrow"):
         raise InvalidArgument(f"{name} is not a .parquet, .feather, .arrow or .csv file: read LETOR text with load_letor().")
+    reader = package(f"pyarrow.{'parquet' if kind == 'parquet' else 'feather'}", f"{name} needs pyarrow to be read")
     try:
-        if kind == "parquet":
-            from pyarrow.parquet import read_table as read
-        else:
-            from pyarrow.feather import read_table as read
-    except ImportError:
-        raise InvalidArgument(f"{name} needs pyarrow to be read: pip install pyarrow.") from None
-    try:
-        return read(name)
+        return reader.read_table(name)
     except (OSError, ValueError) as error:
         raise DataError(f"{name} cannot be read: {error}.") from error
 
@@ -273,10 +262,7 @@ def load_ir_dataset(dataset: Any, features: Callable[[Any, Any], Any], *, scored
     `scoreddocs` those that the data set retrieved for it, which have grade 0 without a judgement. Negative judgements are 0.
     """
     if isinstance(dataset, str):
-        try:
-            import ir_datasets
-        except ImportError:
-            raise InvalidArgument(f"'{dataset}' needs ir_datasets to be read: pip install ir_datasets.") from None
+        ir_datasets = package("ir_datasets", f"'{dataset}' needs ir_datasets to be read")
         try:
             dataset = ir_datasets.load(dataset)
         except KeyError:

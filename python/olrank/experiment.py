@@ -43,6 +43,10 @@ class Trial:
         return self.__dict__
 
     @property
+    def _about(self) -> dict[str, str | int]:
+        return {"ranker": self.ranker, "user": self.user, "fold": self.fold, "seed": self.seed}
+
+    @property
     def curve(self) -> list[dict[str, Any]]:
         """The evaluations, as lines of curve.jsonl."""
         try:
@@ -60,8 +64,7 @@ class Trial:
         """summary.json: the figures at the end."""
         if not self.finished:
             raise Error(f"The trial in {self.folder} has not finished: continue the experiment with resume=True.")
-        summary: dict[str, Any] = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
-        return summary
+        return json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
 
     def own_ranker(self, into: Any = None) -> Any:
         """The trained object of a ranker of yours. One that saves itself is loaded `into` an object of its class.
@@ -139,11 +142,7 @@ class Results:
             import pandas
         except ImportError as error:
             raise Error("to_pandas() needs pandas: pip install pandas") from error
-        rows = [
-            {"ranker": one.trial.ranker, "user": one.trial.user, "fold": one.trial.fold, "seed": one.trial.seed} | _flat(one.figures)
-            for one in self
-        ]
-        return pandas.DataFrame(rows)
+        return pandas.DataFrame([one.trial._about | _flat(one.figures) for one in self])
 
     def to_latex(self, users: Sequence[Sequence[str]] = (), baseline: str = "") -> str:
         """LaTeX tables (booktabs), one for each user, or for each of `users` with those side by side; differences from `baseline`."""
@@ -151,8 +150,7 @@ class Results:
 
     def compare(self, *others: Results | str | os.PathLike[str], baseline: str = "") -> dict[str, Any]:
         """Metrics, curves and paired tests of these rankers and those of other results, as of `olrank report --json`."""
-        told: dict[str, Any] = json.loads(report([self, *others], "json", baseline=baseline))
-        return told
+        return json.loads(report([self, *others], "json", baseline=baseline))
 
     def figures(self, dark: bool = False) -> dict[str, Figure]:
         """The figures of the report by name."""
@@ -241,21 +239,16 @@ def run(
     config, out, temporary, earlier = _prepared(config, out, "run", resume, force)
     text, origin, table = _read(config, own)
     bar = Progress() if progress else None
-    take = _taker(bar, callbacks, Path(as_path(table["run"]["out"] if out is None else out)), temporary)
-    try:
+    here = Path(as_path(table["run"]["out"] if out is None else out))
+    take = _taker(bar, callbacks, here, temporary)
+    with _closing(callbacks):
         if executor is None:
             with own.registered():
                 folder, _, failures, signal = _core.play(
                     text, origin, "" if out is None else as_path(out), earlier, "olrank.run(…)", take, "", True
                 )
         else:
-            here = Path(as_path(table["run"]["out"] if out is None else out))
             folder, failures, signal = _distributed.play(executor, table, text, origin, here, earlier, own, take)
-    except InvalidArgument as error:
-        error.args = (in_words_of_python(str(error)),)
-        raise
-    finally:
-        _close(callbacks)
     if bar is not None:
         bar.end(done=signal == 0)
     for failure in failures:
@@ -332,7 +325,7 @@ def tune(
         trials = _toml.parse(configuration, str(part / "config.toml"))
         stop(_distributed.play(executor, trials, configuration, str(part / "config.toml"), part, "resume", own, take)[2])
 
-    try:
+    with _closing(callbacks):
         if executor is not None:
             step("grid", earlier)
             play(folder / "tuning")
@@ -340,11 +333,6 @@ def tune(
             play(folder / "test")
             earlier = "resume"
         winners, complete = step("whole", earlier)
-    except InvalidArgument as error:
-        error.args = (in_words_of_python(str(error)),)
-        raise
-    finally:
-        _close(callbacks)
     if bar is not None:
         bar.end(done=True)
     if not complete:
@@ -452,11 +440,17 @@ def _require_callbacks(callbacks: Any) -> None:
         raise InvalidArgument(f"callbacks must be a list of functions of figures, step and trial, or of objects with such a __call__, not {wrong[0]!r}.")
 
 
-def _close(callbacks: Sequence[Callback]) -> None:
-    """Ends all of them, also where one raises."""
+@contextlib.contextmanager
+def _closing(callbacks: Sequence[Callback]) -> Iterator[None]:
+    """Puts the program's errors in words of Python, and ends all callbacks, also where one raises."""
     with contextlib.ExitStack() as stack:
         for callback in reversed(callbacks):
             stack.callback(getattr(callback, "close", lambda: None))
+        try:
+            yield
+        except InvalidArgument as error:
+            error.args = (in_words_of_python(str(error)),)
+            raise
 
 
 def _trial_of(out: Path, folder: str, keep: Any) -> Trial:

@@ -194,8 +194,7 @@ def fit_clicks(
     The result is that of `olrank clicks fit --json`: how well each predicts held-out lists, the examination of each rank,
     a simulated user, and whether the log can tell examination from attraction at all (docs/DECISIONS.md).
     """
-    told: dict[str, Any] = json.loads(_core.fit_click_models(as_path(log), model, holdout, at, iterations))
-    return told
+    return json.loads(_core.fit_click_models(as_path(log), model, holdout, at, iterations))
 
 
 Tokens = Sequence[int]

@@ -63,8 +63,7 @@ class Ranker:
         for name, text in (("kind", kind), ("protocol", protocol), ("normalise", normalise), ("user", user), ("device", device)):
             if not isinstance(text, str):
                 raise TypeError(f"{name} must be a text, not {text!r}.")
-        texts = as_texts(dict(settings))
-        self._take(_core.Ranker.make(kind, features, cutoff, seed, protocol, normalise, fold, user, threads, device, texts))
+        self._take(_core.Ranker.make(kind, features, cutoff, seed, protocol, normalise, fold, user, threads, device, as_texts(dict(settings))))
         if settings.get("start_from"):
             start = load_model(settings["start_from"], trust_code=settings.get("trust_code", False))
             self._names = None if start.feature_names is None else tuple(start.feature_names)
@@ -100,12 +99,6 @@ class Ranker:
         if not self._engine.feature_names():
             self._engine.name_features(list(self._names))
 
-    @classmethod
-    def _of(cls, engine: _core.Ranker) -> Ranker:
-        ranker = cls.__new__(cls)
-        ranker._take(engine)
-        return ranker
-
     def rank(self, X: ArrayLike, k: int | None = None, qid: object = None, widths: bool = False) -> Shown:
         """The list to show for one query, whose documents are the rows of X.
 
@@ -114,15 +107,13 @@ class Ranker:
         of queries without a name, and says so once. `widths` asks for
         `Shown.widths`, V × V numbers.
         """
-        ranks = 0
         if k is not None:
             _require_whole("k", k)
             if k < 1:
                 raise InvalidArgument(f"k must be at least 1, not {k}.")
-            ranks = k
         if qid is None and self._remembers:
             warnings.warn("A clickgp remembers documents of queries that have a name: give rank() a qid.", stacklevel=2)
-        return self._engine.rank(self._docs(X), "" if qid is None else str(qid), bool(widths), ranks)
+        return self._engine.rank(self._docs(X), "" if qid is None else str(qid), bool(widths), k or 0)
 
     def shown_list(self, X: ArrayLike, shown: ArrayLike, qid: object = None) -> Shown:
         """A list in an order of yours, which learn() takes as one of rank(): rows of X, best first, at most `cutoff`."""
@@ -193,7 +184,9 @@ class Ranker:
         One with a TorchScript module has code: it is refused unless `trust_code`, as by load_model(). One that computed on
         a GPU goes on there: on the first, unless `device` names another.
         """
-        return cls._of(_core.Ranker.load(as_path(path), threads, trust_code, device))
+        ranker = cls.__new__(cls)
+        ranker._take(_core.Ranker.load(as_path(path), threads, trust_code, device))
+        return ranker
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Writes the scoring function alone, as the model file that `olrank rank`, `eval`, `export` and `serve` take."""

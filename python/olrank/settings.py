@@ -38,12 +38,10 @@ class Setting:
 
 @functools.cache
 def _tables() -> dict[str, tuple[Setting, ...]]:
-    tables: dict[str, tuple[Setting, ...]] = {}
-    for table in json.loads(_core.settings_json())["tables"]:
-        tables[table["table"]] = tuple(
-            Setting(name=entry.pop("key"), **entry | {"choices": tuple(entry["choices"])}) for entry in table["settings"]
-        )
-    return tables
+    return {
+        table["table"]: tuple(Setting(name=entry.pop("key"), **entry | {"choices": tuple(entry["choices"])}) for entry in table["settings"])
+        for table in json.loads(_core.settings_json())["tables"]
+    }
 
 
 def settings(table: str = "ranker") -> tuple[Setting, ...]:

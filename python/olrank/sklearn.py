@@ -74,8 +74,8 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
             raise InvalidArgument("All queries have the weight zero, which teaches nothing: give one a weight above 0.")
         given = {
             setting.name: getattr(self, setting.name)
-            for setting in _settings()
-            if getattr(self, setting.name) != setting.default
+            for setting in settings("train")
+            if setting.name != "seeds" and getattr(self, setting.name) != setting.default
         }
         if self.network != "mlp" and self.width == inspect.signature(LTRModel).parameters["width"].default:
             del given["width"]  # no choice of the user's, and only a network has it
@@ -160,7 +160,7 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
         one = group is None and qid is None
         grades = column_or_1d(y, warn=True)
         type_of_target(grades, input_name="y", raise_unknown=True)
-        if table.shape[0] == 1 and sum(one is not None for one in (group, qid)) == 0:
+        if one and table.shape[0] == 1:
             raise InvalidArgument("X has 1 sample, and a list needs two documents: give more rows.")
         return Dataset.from_arrays(table, grades, qid=qid, group=[table.shape[0]] if one else group, weight=sample_weight)
 
@@ -169,7 +169,3 @@ class LTRModel(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-def _settings() -> list[Any]:
-    return [setting for setting in settings("train") if setting.name != "seeds"]

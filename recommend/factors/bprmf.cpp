@@ -58,10 +58,8 @@ class BprmfTraining : public RecommenderTraining {
         items_(std::make_shared<FactorMatrix>(data.by_item.rows(), dimension_ + 1)),
         model_(users_, items_) {
     const auto seed = static_cast<std::uint64_t>(settings.seed);
-    users_->fill_normal(make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = 0}),
-                        kBprmfStart);
-    items_->fill_normal(make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = 1}),
-                        kBprmfStart);
+    users_->fill_normal(seed, 0, kBprmfStart);
+    items_->fill_normal(seed, 1, kBprmfStart);
     // The last column is the item's bias; users have 1 there.
     for (std::int64_t user = 0; user < users_->rows; ++user) users_->row(user)[dimension_] = 1.0F;
     for (std::int64_t item = 0; item < items_->rows; ++item) items_->row(item)[dimension_] = 0.0F;
@@ -76,12 +74,10 @@ class BprmfTraining : public RecommenderTraining {
         std::max<std::int64_t>(blocks_of(kPairsOfReview * draws_.reviews(), pairs_.count()), 1);
     double loss = 0.0;
     for (std::int64_t done = 0; done < iterations; ++done) loss += step(context);
-    TrainingPassReport report;
-    report.pass = ++passed_;
-    report.pairs = iterations * pairs_.count();
-    report.losses = {{"loss", loss / static_cast<double>(iterations)},
-                     {"pairs", loss / static_cast<double>(iterations)}};
-    return report;
+    loss /= static_cast<double>(iterations);
+    return {.pass = ++passed_,
+            .losses = {{"loss", loss}, {"pairs", loss}},
+            .pairs = iterations * pairs_.count()};
   }
 
   void fields(StateFields& state) override {
@@ -115,12 +111,10 @@ class BprmfTraining : public RecommenderTraining {
 
   void draw_and_slope(std::int64_t block) {
     pairs_.draw(static_cast<std::uint32_t>(iteration_), block);
-    PairPiece piece;
-    piece.users = users_->values.data();
-    piece.items = items_->values.data();
-    piece.contracted = ones_.data();
-    piece.weight = 1.0 / static_cast<double>(pairs_.count());
-    pairs_.differentiate(block, piece);
+    pairs_.differentiate(block, {.users = users_->values.data(),
+                                 .items = items_->values.data(),
+                                 .contracted = ones_.data(),
+                                 .weight = 1.0 / static_cast<double>(pairs_.count())});
   }
 
   void update(FactorMatrix& matrix, bool of_users, std::int64_t row, AlignedVector<float>& gradient) const {
@@ -162,8 +156,8 @@ class NmfTraining : public RecommenderTraining {
     const double middle = (1.0 + data.reviews->highest_rating) / 2.0;
     const double scale = 2.0 * std::sqrt(middle / static_cast<double>(settings.factors.dimension));
     const auto seed = static_cast<std::uint64_t>(settings.seed);
-    users_->fill_uniform(make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = 0}), scale);
-    items_->fill_uniform(make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = 1}), scale);
+    users_->fill_uniform(seed, 0, scale);
+    items_->fill_uniform(seed, 1, scale);
   }
 
   const Recommender& model() const override { return model_; }
@@ -172,11 +166,7 @@ class NmfTraining : public RecommenderTraining {
     const FactorSettings& f = settings_.factors;
     fit_rows(context, *users_, f.penalty, {{&data_.by_user, items_.get(), f.dimension, 1.0}});
     fit_rows(context, *items_, f.penalty, {{&data_.by_item, users_.get(), f.dimension, 1.0}});
-    TrainingPassReport report;
-    report.pass = ++passed_;
-    report.entries = 2 * std::ssize(data_.by_user.others);
-    report.losses = losses();
-    return report;
+    return {.pass = ++passed_, .losses = losses(), .entries = 2 * std::ssize(data_.by_user.others)};
   }
 
   void fields(StateFields& state) override {

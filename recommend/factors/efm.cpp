@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "core/io/state_archive.h"
-#include "core/random/rng_stream.h"
 #include "recommend/factors/factor_matrix.h"
 #include "recommend/mter/mter_parameters.h"
 #include "recommend/ranking_figures.h"
@@ -118,46 +117,17 @@ class EfmRecommender : public Recommender {
   double highest_rating_;
 };
 
-/// Sparse rows from (row, other, value), which are in order.
-struct PlacedValue {
-  std::int32_t row;
-  std::int32_t other;
-  float value;
-};
-RatingRows sparse_rows(const std::vector<PlacedValue>& placed, std::int64_t rows) {
-  RatingRows sparse;
-  sparse.ends.assign(rows + 1, 0);
-  for (const PlacedValue& value : placed) {
-    ++sparse.ends[value.row + 1];
-    sparse.others.push_back(value.other);
-    sparse.ratings.push_back(value.value);
-  }
-  for (std::int64_t row = 0; row < rows; ++row) sparse.ends[row + 1] += sparse.ends[row];
-  return sparse;
-}
-
 /// Values of what is mentioned: `row_of` gives the row of a review, value(uses, sentiments) the entry.
 template <class Value>
 RatingRows mentioned(const TrainingData& data, const std::vector<std::int32_t>& row_of, std::int64_t rows,
                      Value value) {
-  std::vector<PlacedValue> placed;
+  std::vector<PlacedRating> placed;
   for (const MentionCount& count : count_mentions(data, row_of)) {
     placed.push_back({count.row, count.feature,
                       static_cast<float>(value(static_cast<double>(count.positive + count.negative),
                                                static_cast<double>(count.positive - count.negative)))});
   }
   return sparse_rows(placed, rows);
-}
-
-RatingRows transposed_rows(const RatingRows& rows, std::int64_t columns) {
-  std::vector<PlacedValue> placed;
-  for (std::int64_t row = 0; row < rows.rows(); ++row) {
-    for (std::int64_t i = 0; i < rows.count(row); ++i)
-      placed.push_back({rows.others_of(row)[i], static_cast<std::int32_t>(row), rows.ratings_of(row)[i]});
-  }
-  std::stable_sort(placed.begin(), placed.end(),
-                   [](const PlacedValue& a, const PlacedValue& b) { return a.row < b.row; });
-  return sparse_rows(placed, columns);
 }
 
 /// Explicit factor models: Zhang, Lai, Zhang, Zhang, Liu, Ma, "Explicit factor models for explainable
@@ -190,12 +160,8 @@ class EfmTraining : public RecommenderTraining {
     p.features = FactorMatrix(counts_.features, p.explicit_columns);
     const double scale = 2.0 * std::sqrt((1.0 + highest) / 2.0 / static_cast<double>(columns));
     std::uint64_t member = 0;
-    for (FactorMatrix* matrix : {&p.users, &p.items, &p.features}) {
-      matrix->fill_uniform(make_key({.seed = static_cast<std::uint64_t>(settings.seed),
-                                     .purpose = Purpose::kInitialisation,
-                                     .member = member++}),
-                           scale);
-    }
+    for (FactorMatrix* matrix : {&p.users, &p.items, &p.features})
+      matrix->fill_uniform(static_cast<std::uint64_t>(settings.seed), member++, scale);
   }
 
   const Recommender& model() const override { return model_; }
@@ -213,12 +179,10 @@ class EfmTraining : public RecommenderTraining {
     fit_rows(context, p.features, f.penalty,
              {{&attention_by_feature_, &p.users, p.explicit_columns, f.user_feature_weight},
               {&quality_by_feature_, &p.items, p.explicit_columns, f.item_feature_weight}});
-    TrainingPassReport report;
-    report.pass = ++passed_;
-    report.entries = 2 * (std::ssize(data_.by_user.others) + std::ssize(attention_.others) +
-                          std::ssize(quality_.others));
-    report.losses = losses();
-    return report;
+    return {.pass = ++passed_,
+            .losses = losses(),
+            .entries = 2 * (std::ssize(data_.by_user.others) + std::ssize(attention_.others) +
+                            std::ssize(quality_.others))};
   }
 
   void fields(StateFields& state) override {

@@ -46,7 +46,8 @@ FactorMatrix::FactorMatrix(std::int64_t row_count, std::int64_t column_count)
       values(static_cast<std::size_t>(rows * width), 0.0F) {}
 
 template <class Draw>
-void FactorMatrix::fill(PhiloxKey key, const Draw& draw) {
+void FactorMatrix::fill(std::uint64_t seed, std::uint64_t part, const Draw& draw) {
+  const PhiloxKey key = make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = part});
   squares.assign(values.size(), 0.0F);
   for (std::int64_t number = 0; number < rows; ++number) {
     RngStream random(key, static_cast<std::uint32_t>(number));
@@ -55,12 +56,12 @@ void FactorMatrix::fill(PhiloxKey key, const Draw& draw) {
   }
 }
 
-void FactorMatrix::fill_uniform(PhiloxKey key, double scale) {
-  fill(key, [scale](RngStream& random) { return scale * random.uniform(); });
+void FactorMatrix::fill_uniform(std::uint64_t seed, std::uint64_t part, double scale) {
+  fill(seed, part, [scale](RngStream& random) { return scale * random.uniform(); });
 }
 
-void FactorMatrix::fill_normal(PhiloxKey key, double deviation) {
-  fill(key, [deviation](RngStream& random) { return deviation * random.normal(); });
+void FactorMatrix::fill_normal(std::uint64_t seed, std::uint64_t part, double deviation) {
+  fill(seed, part, [deviation](RngStream& random) { return deviation * random.normal(); });
 }
 
 void FactorMatrix::start_gradient(std::int64_t number, double penalty, float* gradient) const {

@@ -36,9 +36,9 @@ struct FactorMatrix {
   float* row(std::int64_t number) { return values.data() + number * width; }
   const float* row(std::int64_t number) const { return values.data() + number * width; }
 
-  /// Uniform in [0, scale); row r depends on the key and r alone.
-  void fill_uniform(PhiloxKey key, double scale);
-  void fill_normal(PhiloxKey key, double deviation);
+  /// Starts uniform in [0, scale); row r depends on the seed, the part of the model and r alone.
+  void fill_uniform(std::uint64_t seed, std::uint64_t part, double scale);
+  void fill_normal(std::uint64_t seed, std::uint64_t part, double deviation);
 
   /// gradient [width] = 2 · penalty / rows · row: of a penalty on squares, as a mean over rows.
   void start_gradient(std::int64_t number, double penalty, float* gradient) const;
@@ -48,7 +48,7 @@ struct FactorMatrix {
 
  private:
   template <class Draw>
-  void fill(PhiloxKey key, const Draw& draw);
+  void fill(std::uint64_t seed, std::uint64_t part, const Draw& draw);
 };
 
 /// The scalar product over a multiple of kFactorLanes columns, in fixed lanes.

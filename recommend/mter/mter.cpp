@@ -41,15 +41,9 @@ FeaturePhrases praising_phrases(const TrainingData& data) {
   }
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
-  FeaturePhrases phrases;
-  phrases.begin.assign(reviews.names.features.size() + 1, 0);
-  for (const auto& [feature, phrase] : used) {
-    ++phrases.begin[feature + 1];
-    phrases.values.push_back(phrase);
-  }
-  for (std::size_t feature = 1; feature < phrases.begin.size(); ++feature)
-    phrases.begin[feature] += phrases.begin[feature - 1];
-  return phrases;
+  return grouped<std::int32_t>(reviews.names.features.size(), [&](const auto& add) {
+    for (const auto& [feature, phrase] : used) add(feature, phrase);
+  });
 }
 
 /// MTER and its variants, trained: ranks by x̂_ij(p+1), explains by the features of the highest x̂_ijk and

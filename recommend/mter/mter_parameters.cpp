@@ -6,7 +6,6 @@
 
 #include "core/io/state_archive.h"
 #include "core/math/pair_loss.h"
-#include "core/random/rng_stream.h"
 
 namespace olrank {
 namespace {
@@ -37,10 +36,6 @@ FactorMatrix matrix(std::int64_t rows, std::int64_t columns, std::int64_t width)
 
 /// Uniform noise of a core's start around a diagonal of ones.
 constexpr double kCoreNoise = 0.002;
-
-PhiloxKey start_key(std::uint64_t seed, std::size_t part) {
-  return make_key({.seed = seed, .purpose = Purpose::kInitialisation, .member = part});
-}
 
 /// A mention by its place in a tensor.
 struct PlacedMention {
@@ -142,27 +137,27 @@ void MterParameters::start(std::uint64_t seed, double highest_rating) {
   }
   double scale = 2.0 * std::pow(middle / terms, 1.0 / 3.0);
   if (form == MterForm::kSplit) scale /= 2.0;  // two of them are added
-  std::size_t part = 0;
-  for (FactorMatrix& side : shared) side.fill_uniform(start_key(seed, part++), scale);
+  std::uint64_t part = 0;
+  for (FactorMatrix& side : shared) side.fill_uniform(seed, part++, scale);
   for (auto& of_task : own) {
-    for (FactorMatrix& side : of_task) side.fill_uniform(start_key(seed, part++), scale);
+    for (FactorMatrix& side : of_task) side.fill_uniform(seed, part++, scale);
   }
   for (std::size_t task = 0; task < kMterTasks && form == MterForm::kTucker; ++task)
-    start_core(task, start_key(seed, part++));
+    start_core(task, seed, part++);
   add_up_all();
 }
 
-void MterParameters::start_core(std::size_t task, PhiloxKey key) {
+void MterParameters::start_core(std::size_t task, std::uint64_t seed, std::uint64_t part) {
   FactorMatrix& core = cores[task];
-  core.fill_uniform(key, kCoreNoise);
+  core.fill_uniform(seed, part, kCoreNoise);
   const std::int64_t lanes = width();
   const std::int64_t rows_used = columns(kRowSide[task]);
   const std::int64_t columns_used = columns(kColumnSide[task]);
   for (std::int64_t v = 0; v < core.rows; ++v) {
     for (std::int64_t r = 0; r < lanes; ++r) {
       for (std::int64_t t = 0; t < lanes; ++t) {
-        float& value = core.row(v)[r * lanes + t];
-        if (r >= rows_used || t >= columns_used) value = 0.0F;  // padded places stay 0
+        // Padded places stay 0.
+        if (r >= rows_used || t >= columns_used) core.row(v)[r * lanes + t] = 0.0F;
       }
     }
   }
@@ -223,14 +218,14 @@ MterTensors make_mter_tensors(const TrainingData& data) {
   });
   tensors.preferences = tensor_of(placed, [&](double sum) { return preference_value(sum, highest); });
   add_ratings(tensors.preferences, data.by_user, static_cast<std::int32_t>(reviews.names.features.size()));
-  gather([&](std::int64_t review, const Mention& mention) {
-    if (mention.sentiment > 0) placed.push_back({mention.feature, reviews.user[review], mention.phrase, 1});
-  });
-  tensors.user_phrases = tensor_of(placed, [&](double uses) { return phrase_value(uses, highest); });
-  gather([&](std::int64_t review, const Mention& mention) {
-    if (mention.sentiment > 0) placed.push_back({mention.feature, reviews.item[review], mention.phrase, 1});
-  });
-  tensors.item_phrases = tensor_of(placed, [&](double uses) { return phrase_value(uses, highest); });
+  const auto phrases_of = [&](const std::vector<std::int32_t>& row_of) {
+    gather([&](std::int64_t review, const Mention& mention) {
+      if (mention.sentiment > 0) placed.push_back({mention.feature, row_of[review], mention.phrase, 1});
+    });
+    return tensor_of(placed, [&](double uses) { return phrase_value(uses, highest); });
+  };
+  tensors.user_phrases = phrases_of(reviews.user);
+  tensors.item_phrases = phrases_of(reviews.item);
   return tensors;
 }
 

@@ -63,7 +63,7 @@ struct MterParameters {
 
   void fields(StateFields& state, bool with_squares);
 
-  void start_core(std::size_t task, PhiloxKey key);
+  void start_core(std::size_t task, std::uint64_t seed, std::uint64_t part);
 
   /// The width that all sides share.
   static std::int64_t common_width(MterForm form, const FactorSettings& settings);

@@ -24,11 +24,6 @@ const FactorMatrix& side_of(const std::array<FactorMatrix, kMterSides>& matrices
   return matrices[static_cast<std::size_t>(side)];
 }
 
-void add_samples(const RowIndex& index, std::int64_t row, const float* gradients, std::int64_t width,
-                 float* sum) {
-  add_rows(gradients, index.samples_of(row), width, sum);
-}
-
 }  // namespace
 
 MterStep::MterStep(const FactorSettings& settings, const MterTensors& tensors, const PairDraws& draws,
@@ -271,9 +266,10 @@ void MterStep::task_gradient(const MterParameters& parameters, std::size_t task,
     add_scaled(1.0F, batch.feature_gradients.data() + row * width, width, gradient);
     return;
   }
-  if (kRowSide[task] == side) add_samples(batch.by_row, row, batch.row_gradients.data(), width, gradient);
+  if (kRowSide[task] == side)
+    add_rows(batch.row_gradients.data(), batch.by_row.samples_of(row), width, gradient);
   if (kColumnSide[task] == side)
-    add_samples(batch.by_column, row, batch.column_gradients.data(), width, gradient);
+    add_rows(batch.column_gradients.data(), batch.by_column.samples_of(row), width, gradient);
   if (task != 0 || pairs_.count() == 0) return;
   if (side == MterSide::kUser) pairs_.add_user_gradient(row, gradient);
   if (side == MterSide::kItem) pairs_.add_item_gradient(row, gradient);

@@ -65,11 +65,7 @@ nlohmann::ordered_json tree_json(const FactorTree& tree, const NameTable& questi
     nlohmann::ordered_json json;
     json["node"] = number;
     json["level"] = node.level;
-    if (node.parent >= 0) {
-      json["parent"] = node.parent;
-    } else {
-      json["parent"] = nullptr;
-    }
+    json["parent"] = node.parent >= 0 ? nlohmann::ordered_json(node.parent) : nullptr;
     json["rows"] = node.rows;
     if (!node.is_leaf()) {
       json["feature"] = std::string(questions[node.feature]);
@@ -95,18 +91,13 @@ Profiles make_profiles(std::int64_t rows, std::int64_t features, std::span<const
   profiles.features = features;
   profiles.begin.assign(rows + 1, 0);
   std::vector<std::int64_t> mentions(rows, 0);
-  std::vector<MentionCount> sorted(counts.begin(), counts.end());
-  std::ranges::sort(sorted, [](const MentionCount& left, const MentionCount& right) {
-    return left.row != right.row ? left.row < right.row : left.feature < right.feature;
-  });
-  for (const MentionCount& count : sorted) {
+  for (const MentionCount& count : counts) {
     mentions[count.row] += count.positive + count.negative;
-    if (count.positive + count.negative > 0) ++profiles.begin[count.row + 1];
+    ++profiles.begin[count.row + 1];
   }
-  for (std::int64_t row = 0; row < rows; ++row) profiles.begin[row + 1] += profiles.begin[row];
-  profiles.entries.reserve(sorted.size());
-  for (const MentionCount& count : sorted) {
-    if (count.positive + count.negative == 0) continue;
+  std::partial_sum(profiles.begin.begin(), profiles.begin.end(), profiles.begin.begin());
+  profiles.entries.reserve(counts.size());
+  for (const MentionCount& count : counts) {
     const std::int32_t value =
         count.positive + (kind == ProfileKind::kUser ? count.negative : -count.negative);
     profiles.entries.push_back(

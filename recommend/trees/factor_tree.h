@@ -44,7 +44,7 @@ enum class ProfileKind {
   kItem,  // p − n, how good it is: Eq. (4.2.4)
 };
 
-/// Profiles from counts, at most one a row and feature, in any order. Values are divided by the row's
+/// Profiles from counts as added_up() returns them. Values are divided by the row's
 /// number of mentions; the thesis says only that they are normalised.
 Profiles make_profiles(std::int64_t rows, std::int64_t features, std::span<const MentionCount> counts,
                        ProfileKind kind);

@@ -11,10 +11,10 @@ namespace olrank {
 namespace {
 
 /// Other ways to say each answer.
-constexpr std::array<std::array<std::string_view, 7>, kTreeBranches> kOtherWords = {{
-    {"≥", ">=", "lot", "much", "yes", "y", "like"},
-    {"<", "little", "not much", "no", "n", "dislike", "not"},
-    {"?", "", "never", "unknown", "don't know", "u", "skip"},
+constexpr std::array<std::array<std::string_view, 8>, kTreeBranches> kOtherWords = {{
+    {"≥", ">=", "lot", "a lot", "much", "yes", "y", "like"},
+    {"<", "little", "a little", "not much", "no", "n", "dislike", "not"},
+    {"?", "", "never", "never think of it", "unknown", "don't know", "u", "skip"},
 }};
 
 std::string plain_words(std::string_view text) {
@@ -83,8 +83,7 @@ std::optional<TreeBranch> read_answer(std::string_view text, TreeQuestions quest
   for (int branch = 0; branch < kTreeBranches; ++branch) {
     const auto& others = kOtherWords[branch];
     const bool said = words == plain_words(texts[branch]) || words == std::to_string(branch + 1) ||
-                      std::ranges::find(others, words) != others.end() ||
-                      words == (std::array{"a lot", "a little", "never think of it"})[branch];
+                      std::ranges::find(others, words) != others.end();
     if (said) return static_cast<TreeBranch>(branch);
   }
   return std::nullopt;

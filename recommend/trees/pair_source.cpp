@@ -15,19 +15,11 @@ namespace {
 /// `rows_of` gives the rows that a pair concerns.
 template <class RowsOf>
 PairIndex index_pairs(std::span<const ItemPair> pairs, std::int64_t rows, RowsOf rows_of) {
-  PairIndex index;
-  index.begin.assign(rows + 1, 0);
-  for (const ItemPair& pair : pairs) {
-    for (const std::int32_t row : rows_of(pair)) ++index.begin[row + 1];
-  }
-  for (std::int64_t row = 0; row < rows; ++row) index.begin[row + 1] += index.begin[row];
-  index.values.resize(index.begin.back());
-  std::vector<std::int64_t> next(index.begin.begin(), index.begin.end() - 1);
-  for (std::size_t number = 0; number < pairs.size(); ++number) {
-    for (const std::int32_t row : rows_of(pairs[number]))
-      index.values[next[row]++] = static_cast<std::int64_t>(number);
-  }
-  return index;
+  return grouped<std::int64_t>(rows, [&](const auto& add) {
+    for (std::int64_t number = 0; number < std::ssize(pairs); ++number) {
+      for (const std::int32_t row : rows_of(pairs[number])) add(row, number);
+    }
+  });
 }
 
 constexpr std::int64_t kTermsOfBlock = 256;  // summed in float

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <functional>
+#include <numeric>
+#include <tuple>
 
 #include "core/math/pair_loss.h"
 #include "core/throw_error.h"
@@ -17,31 +20,14 @@ struct Bearer {
 };
 
 /// The rows of a node that have a value, feature by feature.
-struct BearersByFeature {
-  std::vector<std::int64_t> begin;
-  std::vector<Bearer> bearers;
-
-  std::span<const Bearer> of(std::int64_t feature) const {
-    return {bearers.data() + begin[feature], bearers.data() + begin[feature + 1]};
-  }
-};
-
-BearersByFeature bearers_of(const SplitData& data, std::span<const std::int32_t> rows) {
+Groups<Bearer> bearers_of(const SplitData& data, std::span<const std::int32_t> rows) {
   const Profiles& profiles = *data.profiles;
-  BearersByFeature found;
-  found.begin.assign(profiles.features + 1, 0);
-  for (const std::int32_t row : rows) {
-    for (const ProfileEntry& entry : profiles.row(row)) ++found.begin[entry.feature + 1];
-  }
-  for (std::int64_t feature = 0; feature < profiles.features; ++feature)
-    found.begin[feature + 1] += found.begin[feature];
-  found.bearers.resize(found.begin.back());
-  std::vector<std::int64_t> next(found.begin.begin(), found.begin.end() - 1);
-  for (const std::int32_t row : rows) {
-    for (std::int64_t entry = profiles.begin[row]; entry < profiles.begin[row + 1]; ++entry)
-      found.bearers[next[profiles.entries[entry].feature]++] = {row, data.reached[entry]};
-  }
-  return found;
+  return grouped<Bearer>(profiles.features, [&](const auto& add) {
+    for (const std::int32_t row : rows) {
+      for (std::int64_t entry = profiles.begin[row]; entry < profiles.begin[row + 1]; ++entry)
+        add(profiles.entries[entry].feature, Bearer{row, data.reached[entry]});
+    }
+  });
 }
 
 /// Measures the thresholds of one feature after the other.
@@ -63,11 +49,18 @@ class FeatureScreen {
   void screen(std::int32_t feature, std::span<const Bearer> bearers, std::vector<SplitCandidate>& found) {
     const std::span<const float> cuts = data_.thresholds->of(feature);
     if (cuts.empty() || bearers.empty()) return;
-    gather(bearers, cuts.size());
+    std::fill_n(between_.begin(), (cuts.size() + 1) * total_.size(), 0.0);
+    counts_.fill(0);
+    for (const Bearer& bearer : bearers) {
+      add_sums(between(bearer.reached), data_.sums_of(bearer.row));
+      ++counts_[bearer.reached];
+    }
     std::ranges::copy(total_, unknown_.begin());
     std::ranges::fill(below_, 0.0);
     std::int64_t below_rows = 0;
-    for (std::size_t place = 0; place <= cuts.size(); ++place) subtract(unknown_, between(place));
+    for (std::size_t place = 0; place <= cuts.size(); ++place)
+      std::transform(unknown_.begin(), unknown_.end(), between(place).begin(), unknown_.begin(),
+                     std::minus<>());
     const std::int64_t unknown_rows = rows_ - std::ssize(bearers);
     const double from_unknown = unknown_rows > 0 ? solver_.reduction(unknown_, lambda_, anchor_) : 0.0;
     for (std::size_t cut = 0; cut < cuts.size(); ++cut) {
@@ -87,19 +80,6 @@ class FeatureScreen {
  private:
   std::span<double> between(std::size_t place) {
     return std::span(between_).subspan(place * total_.size(), total_.size());
-  }
-
-  void gather(std::span<const Bearer> bearers, std::size_t cuts) {
-    std::fill_n(between_.begin(), (cuts + 1) * total_.size(), 0.0);
-    counts_.fill(0);
-    for (const Bearer& bearer : bearers) {
-      add_sums(between(bearer.reached), data_.sums_of(bearer.row));
-      ++counts_[bearer.reached];
-    }
-  }
-
-  static void subtract(std::span<double> from, std::span<const double> other) {
-    for (std::size_t i = 0; i < from.size(); ++i) from[i] -= other[i];
   }
 
   const SplitData& data_;
@@ -159,7 +139,7 @@ std::vector<std::uint8_t> parts_of_rows(const SplitData& data, std::span<const s
 std::vector<SplitCandidate> best_splits(ExecutionContext& context, const SplitData& data,
                                         std::span<const std::int32_t> rows, std::span<const double> anchor,
                                         double lambda, std::int64_t wanted) {
-  const BearersByFeature bearers = bearers_of(data, rows);
+  const Groups<Bearer> bearers = bearers_of(data, rows);
   std::vector<double> total(squared_sums_size(data.dimension), 0.0);
   for (const std::int32_t row : rows) add_sums(total, data.sums_of(row));
   // Questions about items are many, so that each task takes several.
@@ -197,9 +177,7 @@ double add_personal_terms(ExecutionContext* parallel, const SplitData& data,
   } else {
     fit(0, std::ssize(rows), 0);
   }
-  double sum = 0.0;
-  for (const double norm : norms) sum += norm;
-  return penalty * sum;
+  return penalty * std::accumulate(norms.begin(), norms.end(), 0.0);
 }
 
 namespace {
@@ -275,11 +253,8 @@ class Grower {
       finalists[number] = fit(open.rows, candidates[number], own, anchor, pairs);
     });
     const double before = objective_unsplit(open.rows, own, anchor, pairs);
-    const auto best = std::ranges::min_element(finalists, [](const Finalist& left, const Finalist& right) {
-      if (left.fit.objective != right.fit.objective) return left.fit.objective < right.fit.objective;
-      const SplitCandidate& a = left.candidate;
-      const SplitCandidate& b = right.candidate;
-      return a.feature != b.feature ? a.feature < b.feature : a.cut < b.cut;
+    const auto best = std::ranges::min_element(finalists, {}, [](const Finalist& one) {
+      return std::tuple(one.fit.objective, one.candidate.feature, one.candidate.cut);
     });
     if (!(best->fit.objective < before)) return;  // no loss gained
     apply(open, *best, own, anchor);

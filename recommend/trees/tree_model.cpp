@@ -18,6 +18,8 @@ struct PathReason {
   std::int32_t feature = 0;
   std::optional<TreeStep> user;  // empty where the user's path does not know the feature
   std::optional<TreeStep> item;
+  std::int32_t level = 0;  // the lower one of both
+
   bool shared() const { return user && item; }
 };
 
@@ -116,18 +118,12 @@ nlohmann::ordered_json path_json(const FactorTree& tree, std::int32_t leaf,
   auto steps = nlohmann::ordered_json::array();
   for (const TreeStep& step : tree.path_to(leaf)) {
     const TreeNode& node = tree.node(step.node);
-    nlohmann::ordered_json json;
-    json["node"] = step.node;
-    json["feature"] = std::string(features[node.feature]);
-    json["threshold"] = node.threshold;
     const std::optional<float> value = profile_value(profile, node.feature);
-    if (value) {
-      json["value"] = *value;
-    } else {
-      json["value"] = nullptr;
-    }
-    json["branch"] = name_of(step.branch);
-    steps.push_back(std::move(json));
+    steps.push_back({{"node", step.node},
+                     {"feature", features[node.feature]},
+                     {"threshold", node.threshold},
+                     {"value", value ? nlohmann::ordered_json(*value) : nullptr},
+                     {"branch", name_of(step.branch)}});
   }
   return steps;
 }
@@ -147,32 +143,24 @@ std::vector<PathReason> path_reasons(const TreeModel& model, std::int32_t user_l
                                      std::int32_t item_leaf) {
   const auto of_user = known_answers(model.user_tree, user_leaf);
   const auto of_item = known_answers(model.item_tree, item_leaf);
-  struct Placed {
-    PathReason reason;
-    std::int32_t level;  // the lower one of both
-  };
-  std::vector<Placed> placed;
-  placed.reserve(of_user.size() + of_item.size());
+  std::vector<PathReason> reasons;
+  reasons.reserve(of_user.size() + of_item.size());
   for (const auto& [feature, step] : of_user)
-    placed.push_back({{feature, step, {}}, model.user_tree.node(step.node).level});
+    reasons.push_back({feature, step, {}, model.user_tree.node(step.node).level});
   for (const auto& [feature, step] : of_item) {
     const std::int32_t level = model.item_tree.node(step.node).level;
-    const auto known =
-        std::ranges::find(placed, feature, [](const Placed& other) { return other.reason.feature; });
-    if (known == placed.end()) {
-      placed.push_back({{feature, {}, step}, level});
+    const auto known = std::ranges::find(reasons, feature, &PathReason::feature);
+    if (known == reasons.end()) {
+      reasons.push_back({feature, {}, step, level});
     } else {
-      known->reason.item = step;
+      known->item = step;
       known->level = std::max(known->level, level);
     }
   }
-  std::ranges::stable_sort(placed, [](const Placed& left, const Placed& right) {
-    if (left.reason.shared() != right.reason.shared()) return left.reason.shared();
+  std::ranges::stable_sort(reasons, [](const PathReason& left, const PathReason& right) {
+    if (left.shared() != right.shared()) return left.shared();
     return left.level > right.level;
   });
-  std::vector<PathReason> reasons;
-  reasons.reserve(placed.size());
-  for (const Placed& place : placed) reasons.push_back(place.reason);
   return reasons;
 }
 
@@ -190,13 +178,11 @@ Explanation explain_by_paths(const TreeModel& model, std::int64_t user, std::int
     const std::string_view feature = names.features[reason.feature];
     const std::string sentence = reason_sentence(reason, item_name, feature);
     if (explanation.sentences.size() < kMostReasons) explanation.sentences.push_back(sentence);
-    nlohmann::ordered_json json;
-    json["feature"] = std::string(feature);
-    json["shared"] = reason.shared();
-    json["user"] = side_json(model.user_tree, reason.user);
-    json["item"] = side_json(model.item_tree, reason.item);
-    json["sentence"] = sentence;
-    listed.push_back(std::move(json));
+    listed.push_back({{"feature", feature},
+                      {"shared", reason.shared()},
+                      {"user", side_json(model.user_tree, reason.user)},
+                      {"item", side_json(model.item_tree, reason.item)},
+                      {"sentence", sentence}});
   }
   if (explanation.sentences.empty()) {
     explanation.sentences.push_back(fmt::format(
@@ -261,19 +247,13 @@ Profiles profile_of_reviews(std::span<const KnownReview> reviews, TreeQuestions 
     return profile;
   }
   std::vector<MentionCount> counts;
-  std::vector<const Mention*> mentions;
   for (const KnownReview& review : reviews) {
     for (const Mention& mention : review.mentions) {
-      if (mention.feature >= 0 && mention.feature < features) mentions.push_back(&mention);
+      if (mention.feature >= 0 && mention.feature < features)
+        counts.push_back(MentionCount::one(0, mention));
     }
   }
-  std::ranges::sort(mentions, {}, &Mention::feature);
-  for (const Mention* mention : mentions) {
-    if (counts.empty() || counts.back().feature != mention->feature)
-      counts.push_back({.feature = mention->feature});
-    ++(mention->sentiment > 0 ? counts.back().positive : counts.back().negative);
-  }
-  return make_profiles(1, features, counts, ProfileKind::kUser);
+  return make_profiles(1, features, added_up(std::move(counts)), ProfileKind::kUser);
 }
 
 void TreeRecommender::score(std::int64_t user, std::span<float> scores) const {

@@ -38,20 +38,22 @@ Profiles profiles_of_ratings(const RatingRows& by_user, std::int64_t items) {
 
 /// The rows of one side with what a tree may ask about them.
 struct TrainedSide {
-  TrainedSide(Profiles of_rows, Thresholds cuts)
-      : profiles(std::move(of_rows)), thresholds(std::move(cuts)) {
+  TrainedSide(Profiles of_rows, Thresholds cuts, const RatingRows& rated)
+      : profiles(std::move(of_rows)), thresholds(std::move(cuts)), ratings(rated) {
     split.profiles = &profiles;
     split.thresholds = &thresholds;
     split.reached = reached_thresholds(profiles, thresholds);
   }
-  explicit TrainedSide(const Profiles& of_rows)
-      : TrainedSide(of_rows, equal_frequency_thresholds(of_rows)) {}
+  TrainedSide(const Profiles& of_rows, const RatingRows& rated)
+      : TrainedSide(of_rows, equal_frequency_thresholds(of_rows), rated) {}
   TrainedSide(const TrainedSide&) = delete;
   TrainedSide& operator=(const TrainedSide&) = delete;
 
   Profiles profiles;
   Thresholds thresholds;
+  const RatingRows& ratings;
   SplitData split;
+  std::vector<std::int32_t> rows;  // with data, in this pass
 };
 
 double squared_loss(const RatingRows& by_user, const FactorRows& users, const FactorRows& items) {
@@ -115,6 +117,31 @@ class TreeTraining : public RecommenderTraining {
                               .seed = static_cast<std::uint64_t>(settings_.seed)});
   }
 
+  DescentSettings descent() const {
+    return {.pair_weight = settings_.trees.tree_pair_weight,
+            .steps = static_cast<int>(settings_.trees.descent_steps),
+            .step_size = settings_.trees.descent_step_size};
+  }
+
+  /// Grows the tree of a side given the factors of the other side. `pairs` may be null.
+  GrownTree grow(ExecutionContext& context, TrainedSide& side, const FactorRows& others,
+                 const PairSource* pairs, std::int64_t depth, double penalty) const {
+    side.rows.clear();
+    for (std::int32_t row = 0; row < side.ratings.rows(); ++row) {
+      if (side.ratings.count(row) > 0 || (pairs != nullptr && pairs->concerns(row)))
+        side.rows.push_back(row);
+    }
+    side.split.dimension = dimension();
+    side.split.sums = squared_sums_of_rows(side.ratings, others);
+    return grow_tree(context, side.split, side.rows, pairs,
+                     {.depth = static_cast<int>(depth),
+                      .least_rows = settings_.trees.node_rows,
+                      .penalty = penalty,
+                      .parent_factor = settings_.trees.parent_factor,
+                      .finalists = settings_.trees.finalists,
+                      .descent = descent()});
+  }
+
   /// Ends a pass with this loss.
   void end_pass(double loss) {
     const double most = settings_.trees.least_change * std::fabs(loss_);
@@ -145,8 +172,8 @@ class FactTraining : public TreeTraining {
  public:
   FactTraining(const RecommendSettings& settings, const TrainingData& data)
       : TreeTraining(settings, data, TreeQuestions::kFeatures, of_items_and_mentions(settings, data)),
-        users_(model_.trees().user_profiles),
-        items_(model_.trees().item_profiles),
+        users_(model_.trees().user_profiles, data.by_user),
+        items_(model_.trees().item_profiles, data.by_item),
         next_items_(data.by_item.rows(), dimension()) {}
 
   TrainingPassReport advance(ExecutionContext& context) override;
@@ -170,28 +197,6 @@ class FactTraining : public TreeTraining {
     return model;
   }
 
-  DescentSettings descent() const {
-    return {.pair_weight = settings_.trees.tree_pair_weight,
-            .steps = static_cast<int>(settings_.trees.descent_steps),
-            .step_size = settings_.trees.descent_step_size};
-  }
-  GrowthSettings growth(std::int64_t depth, double penalty) const {
-    return {.depth = static_cast<int>(depth),
-            .least_rows = settings_.trees.node_rows,
-            .penalty = penalty,
-            .parent_factor = settings_.trees.parent_factor,
-            .finalists = settings_.trees.finalists,
-            .descent = descent()};
-  }
-
-  static std::vector<std::int32_t> rows_with_data(const RatingRows& ratings, const PairSource& pairs) {
-    std::vector<std::int32_t> rows;
-    for (std::int64_t row = 0; row < ratings.rows(); ++row) {
-      if (ratings.count(row) > 0 || pairs.concerns(row)) rows.push_back(static_cast<std::int32_t>(row));
-    }
-    return rows;
-  }
-
   TrainedSide users_;
   TrainedSide items_;
   FactorRows next_items_;  // V_{t−1}
@@ -209,33 +214,27 @@ TrainingPassReport FactTraining::advance(ExecutionContext& context) {
   const bool personal_now = trees.personal == PersonalTerms::kEvery;
   TreeModel model = model_.trees();
 
+  double penalty = 0.0;
+  const auto add_personal = [&](ExecutionContext* parallel, const TrainedSide& side,
+                                const PairSource& of_side, double weight, FactorRows& factors) {
+    penalty += add_personal_terms(parallel, side.split, side.rows, &of_side, weight, descent(), factors);
+  };
+
   const UserPairs user_pairs(pairs, data_.by_user.rows(), next_items_);
-  const std::vector<std::int32_t> user_rows = rows_with_data(data_.by_user, user_pairs);
-  users_.split.dimension = dimension();
-  users_.split.sums = squared_sums_of_rows(data_.by_user, next_items_);
-  GrownTree of_users = grow_tree(context, users_.split, user_rows, &user_pairs,
-                                 growth(trees.user_depth, trees.user_penalty));
-  double penalty = of_users.penalty;
-  if (personal_now) {
-    penalty += add_personal_terms(&context, users_.split, user_rows, &user_pairs, trees.user_penalty,
-                                  descent(), of_users.factors);
-  }
+  GrownTree of_users =
+      grow(context, users_, next_items_, &user_pairs, trees.user_depth, trees.user_penalty);
+  penalty += of_users.penalty;
+  if (personal_now) add_personal(&context, users_, user_pairs, trees.user_penalty, of_users.factors);
   users_.split.sums = {};
   model.user_tree = std::move(of_users.tree);
   model.user_leaf = std::move(of_users.leaf_of);
   model.users = std::move(of_users.factors);
 
   const ItemPairs item_pairs(pairs, data_.by_item.rows(), model.users);
-  const std::vector<std::int32_t> item_rows = rows_with_data(data_.by_item, item_pairs);
-  items_.split.dimension = dimension();
-  items_.split.sums = squared_sums_of_rows(data_.by_item, model.users);
-  GrownTree of_items = grow_tree(context, items_.split, item_rows, &item_pairs,
-                                 growth(trees.item_depth, trees.item_penalty));
+  GrownTree of_items =
+      grow(context, items_, model.users, &item_pairs, trees.item_depth, trees.item_penalty);
   penalty += of_items.penalty;
-  if (personal_now) {
-    penalty += add_personal_terms(nullptr, items_.split, item_rows, &item_pairs, trees.item_penalty,
-                                  descent(), of_items.factors);
-  }
+  if (personal_now) add_personal(nullptr, items_, item_pairs, trees.item_penalty, of_items.factors);
   model.item_tree = std::move(of_items.tree);
   model.item_leaf = std::move(of_items.leaf_of);
   model.items = std::move(of_items.factors);
@@ -249,12 +248,10 @@ TrainingPassReport FactTraining::advance(ExecutionContext& context) {
   if (!personal_now && finished()) {
     const UserPairs last_pairs(pairs, data_.by_user.rows(), model.items);
     users_.split.sums = squared_sums_of_rows(data_.by_user, model.items);
-    penalty += add_personal_terms(&context, users_.split, user_rows, &last_pairs, trees.user_penalty,
-                                  descent(), model.users);
+    add_personal(&context, users_, last_pairs, trees.user_penalty, model.users);
     users_.split.sums = {};
     items_.split.sums = squared_sums_of_rows(data_.by_item, model.users);
-    penalty += add_personal_terms(nullptr, items_.split, item_rows, &item_pairs, trees.item_penalty,
-                                  descent(), model.items);
+    add_personal(nullptr, items_, item_pairs, trees.item_penalty, model.items);
     loss_ = whole_loss();
   }
   items_.split.sums = {};
@@ -275,24 +272,14 @@ class FmfTraining : public TreeTraining {
   FmfTraining(const RecommendSettings& settings, const TrainingData& data)
       : TreeTraining(settings, data, TreeQuestions::kItems),
         users_(profiles_of_ratings(data.by_user, data.by_item.rows()),
-               same_threshold(data.by_item.rows(), static_cast<float>(settings.trees.like_at))) {
-    users_.split.dimension = dimension();
-    for (std::int64_t user = 0; user < data.by_user.rows(); ++user) {
-      if (data.by_user.count(user) > 0) rows_.push_back(static_cast<std::int32_t>(user));
-    }
-  }
+               same_threshold(data.by_item.rows(), static_cast<float>(settings.trees.like_at)),
+               data.by_user) {}
 
   TrainingPassReport advance(ExecutionContext& context) override {
     const TreeSettings& trees = settings_.trees;
     TreeModel model = model_.trees();
     if (passed_ == 0) model.items = first_items(0.0);
-    users_.split.sums = squared_sums_of_rows(data_.by_user, model.items);
-    GrownTree grown = grow_tree(context, users_.split, rows_, nullptr,
-                                {.depth = static_cast<int>(trees.user_depth),
-                                 .least_rows = trees.node_rows,
-                                 .penalty = trees.user_penalty,
-                                 .parent_factor = trees.parent_factor,
-                                 .descent = {}});
+    GrownTree grown = grow(context, users_, model.items, nullptr, trees.user_depth, trees.user_penalty);
     users_.split.sums = {};
     model.user_tree = std::move(grown.tree);
     model.user_leaf = std::move(grown.leaf_of);
@@ -347,7 +334,6 @@ class FmfTraining : public TreeTraining {
   }
 
   TrainedSide users_;
-  std::vector<std::int32_t> rows_;
 };
 
 std::int64_t plan_fact(const RecommendSettings& settings, const ReviewCounts& counts, int threads) {
@@ -366,16 +352,19 @@ std::int64_t plan_fact(const RecommendSettings& settings, const ReviewCounts& co
          entries * 64;
 }
 
-std::unique_ptr<RecommenderTraining> start_fact(const RecommendSettings& settings,
-                                                const TrainingData& data) {
+template <class Training>
+std::unique_ptr<RecommenderTraining> start_trees(const RecommendSettings& settings,
+                                                 const TrainingData& data) {
   check_tree_depth("user_depth", settings.trees.user_depth, data.by_user, "users");
-  check_tree_depth("item_depth", settings.trees.item_depth, data.by_item, "items");
-  return std::make_unique<FactTraining>(settings, data);
+  if (settings.kind == RecommenderKind::kFact)
+    check_tree_depth("item_depth", settings.trees.item_depth, data.by_item, "items");
+  return std::make_unique<Training>(settings, data);
 }
 
-std::unique_ptr<Recommender> read_fact(StateReader& state, const ReviewCounts& counts) {
+template <TreeQuestions kQuestions>
+std::unique_ptr<Recommender> read_trees(StateReader& state, const ReviewCounts& counts) {
   return std::make_unique<TreeRecommender>(
-      read_tree_model(state, TreeQuestions::kFeatures, counts.users, counts.items, counts.features));
+      read_tree_model(state, kQuestions, counts.users, counts.items, counts.features));
 }
 
 constexpr std::array<std::string_view, 10> kFactKeys = {
@@ -393,17 +382,6 @@ std::int64_t plan_fmf(const RecommendSettings& settings, const ReviewCounts& cou
          3 * (counts.users + counts.items) * row + counts.reviews * 48;
 }
 
-std::unique_ptr<RecommenderTraining> start_fmf(const RecommendSettings& settings,
-                                               const TrainingData& data) {
-  check_tree_depth("user_depth", settings.trees.user_depth, data.by_user, "users");
-  return std::make_unique<FmfTraining>(settings, data);
-}
-
-std::unique_ptr<Recommender> read_fmf(StateReader& state, const ReviewCounts& counts) {
-  return std::make_unique<TreeRecommender>(
-      read_tree_model(state, TreeQuestions::kItems, counts.users, counts.items, counts.features));
-}
-
 constexpr std::array<std::string_view, 8> kFmfKeys = {"dimension",     "user_depth",   "node_rows",
                                                       "parent_factor", "user_penalty", "item_penalty",
                                                       "least_change",  "like_at"};
@@ -418,8 +396,8 @@ constinit const RecommenderKindRow kFactKind = {
     true,
     nullptr,
     plan_fact,
-    start_fact,
-    read_fact};
+    start_trees<FactTraining>,
+    read_trees<TreeQuestions::kFeatures>};
 constinit const RecommenderKindRow kFmfKind = {RecommenderKind::kFmf,
                                                "a tree over what users rate, with factors in its leaves",
                                                10,
@@ -427,7 +405,7 @@ constinit const RecommenderKindRow kFmfKind = {RecommenderKind::kFmf,
                                                false,
                                                nullptr,
                                                plan_fmf,
-                                               start_fmf,
-                                               read_fmf};
+                                               start_trees<FmfTraining>,
+                                               read_trees<TreeQuestions::kItems>};
 
 }  // namespace olrank

@@ -7,6 +7,7 @@
 #include "core/online/click_model.h"
 #include "core/ops/list_loss.h"
 #include "core/random/rng_stream.h"
+#include "core/statistics/t_tests.h"
 #include "models/labels/label_objective.h"
 #include "models/linear/linear_belief.h"
 #include "studies/generalisation/generalisation_plan.h"
@@ -21,27 +22,14 @@ constexpr std::int64_t kDocsPerHeldOutBlock = 20000;
 /// Documents of a sample of a loss of several ranks.
 constexpr std::int64_t kMostRankedDocs = 250'000;
 
-/// A mean over the held-out queries, by blocks of equal size.
-class HeldOutMean {
- public:
-  void add(double mean_of_block) { blocks_.push_back(mean_of_block); }
-  double mean() const {
-    double sum = 0.0;
-    for (const double block : blocks_) sum += block;
-    return sum / static_cast<double>(blocks_.size());
-  }
-  /// It follows from the scatter of the blocks.
-  double standard_error() const {
-    const double centre = mean();
-    double squares = 0.0;
-    for (const double block : blocks_) squares += (block - centre) * (block - centre);
-    const auto count = static_cast<double>(blocks_.size());
-    return count > 1.0 ? std::sqrt(squares / (count - 1.0) / count) : std::nan("");
-  }
-
- private:
-  std::vector<double> blocks_;
-};
+/// The standard error of the mean of these values, which follows from their scatter.
+double standard_error(const std::vector<double>& values) {
+  const double centre = mean_of(values);
+  double squares = 0.0;
+  for (const double value : values) squares += (value - centre) * (value - centre);
+  const auto count = static_cast<double>(values.size());
+  return count > 1.0 ? std::sqrt(squares / (count - 1.0) / count) : std::nan("");
+}
 
 /// The fits of one loss and n.
 struct TwinFits {
@@ -51,7 +39,7 @@ struct TwinFits {
   std::vector<float> a;
   std::vector<float> b;
   TwinLosses losses;
-  HeldOutMean risk_of_a;
+  std::vector<double> risks_of_a;  // means over blocks of held-out queries, of equal size
 };
 
 TwinFits fit_twins(const StudyLoss& loss, const Dataset& a, const Dataset& b, std::int64_t docs,
@@ -114,15 +102,15 @@ std::vector<CellRow> list_length_rows(const GeneralisationSizes& sizes, std::int
     const LinearModel model(recipe.features);
     for (TwinFits& fits : all) {
       LabelObjective risk(model, LabelledQueries(held_out), fits.loss.form, 1);
-      fits.risk_of_a.add(risk.mean_of_all(fits.a, {}));
+      fits.risks_of_a.push_back(risk.mean_of_all(fits.a, {}));
     }
   }
   std::vector<CellRow> rows;
   for (const TwinFits& fits : all) {
     CellRow row = row_of(fits, docs);
     row.labels["noise"] = noise;
-    row.values["plain_gap"] = fits.risk_of_a.mean() - fits.losses.a_on_a;
-    row.values["held_out_error"] = fits.risk_of_a.standard_error();
+    row.values["plain_gap"] = mean_of(fits.risks_of_a) - fits.losses.a_on_a;
+    row.values["held_out_error"] = standard_error(fits.risks_of_a);
     row.values["held_out"] = static_cast<double>(blocks * per_block);
     rows.push_back(std::move(row));
   }

@@ -35,13 +35,10 @@ StudyLoss study_loss(const std::string& name, int most_grade) {
     loss.form.smooth_at = 10;
     base.remove_suffix(kTopTen.size());
   }
-  for (const auto& [value, known] : EnumNames<ListLoss>::values) {
-    if (known == base) {
-      loss.form.loss = value;
-      return loss;
-    }
-  }
-  throw InvalidArgument("The study has no loss '" + name + "'.");
+  const auto known = value_named<ListLoss>(base);
+  if (!known) throw InvalidArgument("The study has no loss '" + name + "'.");
+  loss.form.loss = *known;
+  return loss;
 }
 
 std::vector<StudyLoss> list_length_losses(int most_grade) {

@@ -1,7 +1,6 @@
-"""`olrank clicks fit`: what it finds in logs of known users, what it says of logs that cannot tell, that other commands take what it
-prints, and that bad input ends with one sentence and no file."""
+"""`olrank clicks fit`: what it finds in logs of known users, what it says of logs that cannot tell, and that other commands take what it
+prints; commands/data.test has bad input."""
 
-import gzip
 import json
 import pathlib
 import random
@@ -30,8 +29,7 @@ def position_based_lists(count, shuffled=True):
 
 
 def write(path, lines):
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
@@ -140,28 +138,6 @@ class ClicksFit(CommandTest):
         self.assertEqual(report["longer_lists"], 12_000)
         self.assertEqual(len(models["pbm"]["examination"]), 3)
         self.assertIn("12000 lists are longer than --at", self.fit(self.log, "--at", 3))
-
-    def test_bad_input_is_one_sentence_and_no_file(self):
-        empty = write(self.folder / "empty.jsonl", [])
-        silent = write(self.folder / "silent.jsonl", [{**line, "clicks": [0] * 5} for line in self.lists[:50]])
-        no_log = self.folder / "no-log.txt"
-        no_log.write_text("2 qid:1 1:0.5\n")
-        binary = self.folder / "binary"
-        binary.write_bytes(bytes(range(256)) * 20)
-        one = write(self.folder / "one.jsonl", self.lists[:1])
-        twice = write(self.folder / "twice.jsonl", [{"qid": "1", "shown": ["a", "b", "a"], "clicks": [1, 0, 0]}])
-        missing = write(self.folder / "missing.jsonl", [self.lists[0], {"qid": "1", "shown": ["a", "b"]}])
-        ragged = write(self.folder / "ragged.jsonl", [{"qid": "1", "shown": ["a"], "clicks": [1], "inputs": [[1, 2]]},
-                                                      {"qid": "1", "shown": ["b"], "clicks": [1], "inputs": [[1]]}])
-        cut = self.folder / "cut.jsonl.gz"
-        cut.write_bytes(write(self.folder / "whole.jsonl.gz", self.lists).read_bytes()[:-200])
-        out = self.folder / "never.json"
-        for _ in self.refusals("clicks fit", empty=empty, silent=silent, no_log=no_log, binary=binary, one=one, twice=twice, missing=missing,
-                               ragged=ragged, cut=cut, log=self.log, folder=self.folder, out=out):
-            self.assertFalse(out.exists())
-            self.assertEqual([file for file in self.folder.iterdir() if file.name.startswith(".")], [])
-        self.refused(1, "no/such", "clicks", "fit", "--log", self.log, "--out", self.folder / "no/such/file.json")
-        self.assertIn("No subcommand given", olrank("clicks").stderr)
 
 
 if __name__ == "__main__":

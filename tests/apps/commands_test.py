@@ -4,11 +4,14 @@ A test begins with `== what holds` and has a folder of its own. Its lines:
   file NAME              the indented lines below it are the file's; \\xHH stands for a byte
   ! WORDS                bash runs them in the folder, and they succeed; the files `out` and `err` have what the last command printed
   $ WORDS                olrank runs with these words, before which NAME=VALUE are variables of its environment
-  serve WORDS            a service starts in the folder `state`; `stop` ends it
+  serve WORDS            a service starts in the folder `state`, if these words name no other; $URL in them is that of the service before
+  stop | kill            ends it
+  play ROUNDS [SEED FEATURES]  its users give feedback; the output is what it has learned
+  until NAME = VALUE     waits for a figure of the service
   METHOD PATH [BODY]     the service is asked; $NAME in the body is a value that was kept
   exit N | status N      the code of the command or of the answer; without this line 0 and 200
   out TEXT | err TEXT    standard output (or the answer) and the messages have this text; ... stands for anything
-  json PATH = VALUE      the output has this value there
+  json PATH = VALUE      the output has this value there, or with != another one; $NAME in it is a value that was kept
   keep NAME = PATH       as a value for later requests
   read FILE              the lines below it are about this file
   refusals SECTION       the rows of refusals.txt, of which none leaves a file; behind it the command, and NAME=VALUE for a {NAME} of the rows
@@ -26,7 +29,7 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serve"))
-from running_service import RunningService, ServiceTest, olrank  # noqa: E402
+from running_service import RunningService, ServiceTest, olrank, wait_until  # noqa: E402
 
 FOLDER = pathlib.Path(__file__).with_name("commands")
 
@@ -37,11 +40,11 @@ def bytes_of(lines):
 
 
 class Commands(ServiceTest):
-    def play(self, lines):
+    def follow(self, lines):
         self.code, self.is_checked, self.kept = 0, True, {}
         while lines:
             word, _, rest = lines.pop(0).partition(" ")
-            if word in ("$", "!", "serve", "stop", "file", "read", "refusals", "GET", "POST", "PUT", "DELETE"):
+            if word in ("$", "!", "serve", "stop", "kill", "play", "file", "read", "refusals", "GET", "POST", "PUT", "DELETE"):
                 self.finish()
             if word == "file":
                 own = []
@@ -53,11 +56,26 @@ class Commands(ServiceTest):
                 subprocess.run(["bash", "-euo", "pipefail", "-c", rest], check=True)
             elif word == "stop":
                 self.assertEqual(self.services[-1].stop(), 0)
+                self.err = self.services[-1].messages()
+                pathlib.Path("err").write_text(self.err)
+            elif word == "kill":
+                self.services[-1].kill()
             elif word == "serve":
-                self.services.append(RunningService("state", *rest.split()))
+                words = rest.replace("$URL", self.services[-1].url if self.services else "").split()
+                self.services.append(RunningService(None if {"--state", "--follow"} & {*words} else "state", *words))
+                self.err = self.services[-1].messages()
+            elif word == "play":
+                self.out = json.dumps(self.play(self.services[-1], *map(int, rest.split())))
+            elif word == "until":
+                name, value = rest.split(" = ")
+                with self.services[-1].client() as client:
+                    wait_until(lambda: str(client.stats()[name]) == value, rest)
             else:
                 self.step(word, rest)
         self.finish()
+
+    def with_kept(self, text):
+        return re.sub(r"\$(\w+)", lambda found: json.dumps(self.kept[found[1]]), text)
 
     def step(self, word, rest):
         if word == "$":
@@ -67,19 +85,21 @@ class Commands(ServiceTest):
                 own.update([words.pop(0).split("=", 1)])
             done = olrank(*words, env={**os.environ, **own} if own else None)
             self.code, self.wanted, self.out, self.err, self.is_checked = done.returncode, 0, done.stdout, done.stderr, False
+            self.is_start = words[0] == "serve"
             pathlib.Path("out").write_text(self.out)
             pathlib.Path("err").write_text(self.err)
         elif word in ("GET", "POST", "PUT", "DELETE"):
             path, _, body = rest.partition(" ")
-            body = re.sub(r"\$(\w+)", lambda found: json.dumps(self.kept[found[1]]), body)
-            asked = urllib.request.Request(self.services[-1].url + path, body.encode() if body else None, {"Content-Type": "application/json"}, method=word)
+            body = self.with_kept(body).encode() if body else None
+            asked = urllib.request.Request(self.services[-1].url + path, body, {"Content-Type": "application/json"}, method=word)
             try:
                 with urllib.request.urlopen(asked, timeout=900) as answer:
                     self.code, self.out = answer.status, answer.read().decode()
             except urllib.error.HTTPError as refused:
                 with refused:
                     self.code, self.out = refused.code, refused.read().decode()
-            self.wanted, self.err, self.is_checked = 200, "", False
+            self.wanted, self.err, self.is_checked, self.is_start = 200, "", False, False
+            pathlib.Path("out").write_text(self.out)
         elif word in ("exit", "status"):
             self.assertFalse(self.is_checked, "the code is that of a command or an answer just before")
             self.wanted = int(rest)
@@ -94,14 +114,14 @@ class Commands(ServiceTest):
         elif word == "read":
             self.out = pathlib.Path(rest).read_text()
         elif word in ("json", "keep"):
-            name, _, value = rest.partition(" = ")
+            name, sign, value = re.split(" (!?=) ", rest, maxsplit=1)
             found = json.loads(self.out)
             for key in (name if word == "json" else value).split("/"):
                 found = found[int(key) if isinstance(found, list) else key]
             if word == "keep":
                 self.kept[name] = found
             else:
-                self.assertEqual(found, json.loads(value), name)
+                (self.assertEqual if sign == "=" else self.assertNotEqual)(found, json.loads(self.with_kept(value)), name)
         else:
             self.fail(f"{word} is no line of a test")
 
@@ -123,6 +143,8 @@ class Commands(ServiceTest):
         self.assertEqual(self.code, self.wanted, self.out + self.err)
         if self.code != 0 and not self.out:
             self.last_sentence(self.err)
+        if self.code != 0 and self.is_start:
+            self.assertEqual((self.out, self.err.count("\n")), ("", 1), self.err)
 
 
 def add_tests():
@@ -135,7 +157,7 @@ def add_tests():
             def test(self, lines=lines):
                 self.addCleanup(os.chdir, os.getcwd())
                 os.chdir(self.folder)
-                self.play([line for line in lines if line and not line.startswith("#")])
+                self.follow([line for line in lines if line and not line.startswith("#")])
             name = f"test_{file.stem}_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
             assert not hasattr(Commands, name), name
             setattr(Commands, name, test)

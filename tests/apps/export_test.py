@@ -141,14 +141,6 @@ class Forms(CommandTest):
             self.assertRegex(metadata["data_fingerprint"], "^[0-9a-f]{32} [0-9a-f]{32} grades 0-")
             self.assertEqual(self.exported(name, "safetensors").read_bytes(), self.models[name].read_bytes())
 
-    def test_export_adds_normalisation_and_feature_names(self):
-        bare = self.folder / "bare.safetensors"
-        write_safetensors(bare, {"linear.weight": ([1, 2], [1.0, -2.0])}, {"architecture": "linear"})
-        out = self.folder / "whole.safetensors"
-        self.assertEqual(olrank("export", bare, "--to", "safetensors", "--out", out).returncode, 0)
-        self.assertEqual(read_safetensors(out)[1], {"architecture": "linear", "feature_names": '["f1","f2"]',
-                                                    "normalisation": '{"kind":"none","features":2}'})
-
     @unittest.skipUnless(has("safetensors", "numpy"), "Python's safetensors or numpy is missing")
     def test_safetensors_library_reads_models(self):
         from safetensors import safe_open
@@ -318,29 +310,6 @@ class Forms(CommandTest):
                                ("module-residual", "Module 'residual' cannot be written as solr")):
             self.refused(2, sentence, "export", self.models[name], "--to", "solr", "--out", self.folder / "none")
         self.assertFalse((self.folder / "none").exists())
-
-    def test_feature_names_are_those_of_the_model_or_given(self):
-        features = json.loads(read_safetensors(self.models["linear"])[1]["normalisation"])["features"]
-        plain = json.loads(self.exported("linear", "ltr").read_text())["model"]["model"]["definition"]
-        self.assertIn("f2", json.loads(plain))
-        named = self.exported("linear", "safetensors", "named.safetensors", "--feature-names",
-                              ",".join(f"g{n}" for n in range(features)))
-        self.assertEqual(json.loads(read_safetensors(named)[1]["feature_names"])[0], "g0")
-        for given, sentence in (("a,b", f"--feature-names: 2 names for the {features} features of the model."),
-                                (",".join(["a"] * features), "--feature-names: Two features have the name 'a'.")):
-            self.refused(2, sentence, "export", self.models["linear"], "--to", "ltr", "--out", self.folder / "none",
-                         "--feature-names", given)
-
-    def test_accepts_a_trial_folder_as_the_model(self):
-        out = self.folder / "from-folder"
-        self.assertEqual(olrank("export", self.models["ntk"].parent, "--to", "json", "--out", out).returncode, 0)
-        self.assertEqual(out.read_bytes(), self.exported("ntk", "json").read_bytes())
-
-    def test_names_the_trials_of_an_experiment(self):
-        done = olrank("export", self.folder / "ntk", "--to", "json", "--out", self.folder / "none")
-        self.assertEqual(done.returncode, 2)
-        self.assertEqual(done.stderr, f"olrank: '{self.folder}/ntk' is the folder of an experiment; name one of its trials: "
-                                      f"{self.models['ntk'].parent}.\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""`olrank log`: lists in three formats become one log, which a service learns, olrank replays and `olrank ope` reads; a service goes back
-to a round and forward again to the same bits; a log is read while its service writes it; and what is broken leaves nothing behind."""
+"""`olrank log`: lists in three formats become one log, which a service learns, olrank replays and `olrank ope` reads,
+and a log is read while its service writes it. commands/service.test goes back to a round and forward again."""
 
 import json
 import pathlib
@@ -9,19 +9,17 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serve"))
 from command_line import InFolder, succeed  # noqa: E402
-from running_service import RunningService, Users  # noqa: E402
+from running_service import ServiceTest  # noqa: E402
 
 FEATURES = 3
 
 
-class Folder(InFolder):
+class Import(InFolder):
     def write(self, name, text):
         path = self.folder / name
         path.write_text(text if isinstance(text, str) else "".join(json.dumps(line) + "\n" for line in text))
         return path
 
-
-class Import(Folder):
     def setUp(self):
         super().setUp()
         draws = random.Random(5)
@@ -117,66 +115,13 @@ class Import(Folder):
                      "--model", model, "--normalise", "query-minmax", "--out", self.log)
 
 
-class OfAService(Folder):
-    def setUp(self):
-        super().setUp()
-        self.state = self.folder / "state"
-        self.log = self.state / "feedback.jsonl"
-
-    def start(self):
-        service = RunningService(self.state, *([] if self.log.exists() else ["--ranker", "pairrank", "--features", "3"]))
-        self.addCleanup(lambda: service.process.poll() is None and service.kill())
-        return service
-
-    def play(self, service, rounds):
-        users, draw = Users(1, 3), random.Random(2)
-        with service.client() as client:
-            for _ in range(rounds):
-                client.feedback(*users.ask(client, draw))
-            client.wait_until_learned()
-
-    def learned(self):
-        return succeed("serve", "--state", self.state, "--learn-only", "--json", "--quiet")
-
+class OfAService(ServiceTest):
     def files(self):
         return {path.name: path.read_bytes() for path in self.state.iterdir()}
 
-    def test_there_and_back_again(self):
-        service = self.start()
-        self.play(service, 5)
-        self.assertEqual(service.stop(), 0)
-        earlier = self.learned()
-        service = self.start()
-        self.play(service, 7)
-        cut = ["log", "cut", "--state", self.state, "--to-round", "5"]
-        self.refused(1, f"in use by process {service.process.pid}", *cut)
-        self.assertEqual(service.stop(), 0)
-        later, whole = self.learned(), self.log.read_bytes()
-        lines = whole.splitlines(keepends=True)
-        aside = self.state / f"feedback.jsonl.cut-at-{sum(map(len, lines[:5]))}"
-
-        before = self.files()
-        self.refused(2, "--to-round 13 is beyond the 12 rounds of", *cut[:-1], "13")
-        told = succeed(*cut, "--dry-run")
-        self.assertIn(f"Would move 7 records ({sum(map(len, lines[5:]))} bytes) after round 5 to {aside}\n", told)
-        self.assertIn("Would move the checkpoint of round 12 to", told)
-        self.assertEqual(self.files(), before)
-
-        told = json.loads(succeed(*cut, "--json"))
-        self.assertEqual((told["records"], told["moved_to"]), (7, str(aside)))
-        self.assertEqual(self.log.read_bytes(), b"".join(lines[:5]))
-        self.assertEqual(aside.read_bytes(), b"".join(lines[5:]))
-        self.assertEqual(aside.stat().st_mode & 0o777, 0o600)
-        self.assertEqual(pathlib.Path(told["checkpoint_moved_to"]).read_bytes(), before["checkpoint"])
-        self.assertIn("No record follows round 5.", succeed(*cut))
-        self.assertEqual(self.learned(), earlier)
-        with open(self.log, "ab") as log:
-            log.write(aside.read_bytes())
-        self.assertEqual(self.learned(), later)
-
     def test_a_running_service_is_read_and_copied(self):
-        service = self.start()
-        self.play(service, 6)
+        service, self.log = self.start("--ranker", "pairrank", "--features", "3"), self.state / "feedback.jsonl"
+        self.play(service, 6, features=3)
         before = self.files()
         shown = [json.loads(line) for line in succeed("log", "show", "--log", self.state, "--json").splitlines()]
         logged = [json.loads(line) for line in self.log.read_text().splitlines()]

@@ -12,7 +12,6 @@ import larger_than_memory  # noqa: E402
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 SOURCE = "synth:mslr-like?queries=500&test_queries=100"  # 46 MB of features
-TINY = "synth:small?queries=200"
 
 
 class DataTest(unittest.TestCase):

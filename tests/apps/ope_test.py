@@ -220,16 +220,6 @@ class OffPolicy(CommandTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("has none. 501 lists of the learner have none. A service logs none for posterior samples", done.stderr)
 
-    def test_the_page_and_the_table_show_all_estimates_and_what_the_log_covers(self):
-        page = self.folder / "ope.html"
-        text = self.ope("--page", page, "--clip", 10)
-        for part in ("(as shown)", "snrips", "would never have shown", "With 95 % confidence, whatever the distribution"):
-            self.assertIn(part, text)
-        html = page.read_text()
-        for part in ("<svg", "cascade-dr", "intervention-aware", "snrips", "What they rest on", "never have shown"):
-            self.assertIn(part, html)
-        self.assertNotIn("nan", html.lower().replace("nance", ""))
-
     def test_counts_what_events_are_worth_and_the_learners_lists_alone(self):
         log = self.log_of("arms.jsonl", lambda number, line: {"rewards": [3 * click for click in line["clicks"]],
                                                               "arm": "learner" if number % 3 else "incumbent"})
@@ -260,10 +250,6 @@ class OffPolicy(CommandTest):
         done = olrank("ope", "--log", broken, *arguments[:-3])
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("the probabilities of 1 are too small", done.stderr)
-
-    def test_threads_and_repetitions_change_nothing(self):
-        self.assertEqual(self.told("--threads", 1), self.told("--threads", 2))
-        self.assertNotEqual(self.told(), self.told("--seed", 2))
 
     def test_the_logging_policy_itself_has_weight_one(self):
         own = self.folder / "shown/trials/pdgd/navigational/fold1/seed1"

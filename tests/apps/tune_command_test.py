@@ -3,6 +3,7 @@ what is replaced."""
 
 import csv
 import json
+import pathlib
 import shutil
 import signal
 import statistics
@@ -10,31 +11,7 @@ import unittest
 
 from command_line import InFolder, olrank, succeed
 
-CONFIGURATION = """
-[data]
-source = "synth:small?queries=30"
-[protocol]
-rounds = {rounds}
-eval_every = 20
-seeds = [1, 2]
-[clicks]
-models = ["perfect", "informational"]
-[[ranker]]
-name = "pair"
-kind = "pairrank"
-[[ranker]]
-name = "pdgd"
-kind = "pdgd"
-[[ranker]]
-name = "greedy"
-kind = "ranknet"
-network = "linear"
-[sweep.pair]
-alpha = [0.01, 0.1, 1]
-refine = [false, true]
-[sweep.pdgd]
-learning_rate = [0.01, 0.1, 1]
-"""
+CONFIGURATION = pathlib.Path("tests/apps/tune.toml")
 AXES = {"pair": {"alpha": [0.01, 0.1, 1.0], "refine": [False, True]}, "pdgd": {"learning_rate": [0.01, 0.1, 1.0]}, "greedy": {}}
 USERS = ["perfect", "informational"]
 
@@ -77,7 +54,7 @@ class Tune(InFolder):
     def setUp(self):
         super().setUp()
         self.config = self.root / "c.toml"
-        self.config.write_text(CONFIGURATION.format(rounds=60))
+        self.config.write_text(CONFIGURATION.read_text().format(rounds=60))
 
     def tune(self, out, *flags, code=0):
         done = olrank("tune", self.config, "--out", self.root / out, *flags)
@@ -161,7 +138,7 @@ class Tune(InFolder):
         self.check("o", "offline", (1, 2))
 
     def test_resumes_after_a_signal_in_tuning_or_test(self):
-        self.config.write_text(CONFIGURATION.format(rounds=1500))
+        self.config.write_text(CONFIGURATION.read_text().format(rounds=1500))
         self.tune("whole", "--quiet", "--jobs", 2)
         for part, number, code in (("tuning", signal.SIGINT, 130), ("test", signal.SIGTERM, 143)):
             out = self.root / part

@@ -19,9 +19,7 @@ THREE = "Card=8GB,Card=8GB,Card=8GB"
 
 class Cards(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.root = pathlib.Path(temporary.name)
+        self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def olrank(self, *arguments, cards=THREE, **variables):
         environment = {**os.environ, "OLRANK_EMULATED_GPUS": cards, **variables}
@@ -102,10 +100,6 @@ class Cards(unittest.TestCase):
         self.assertEqual(figures["cuda:1"], figures["cpu"])
         self.assertEqual(figures["auto"], figures["cpu"])
 
-    def test_a_module_with_a_covariance_is_refused_on_a_card(self):
-        said = self.refusal("--data", DATA, "--ranker", "olranknet", "--network", "module", "--module", "layernorm", "--device", "cuda:1")
-        self.assertIn("'olranknet' cannot, as the covariance of a module lives on the CPU. Use --device cpu.", said)
-
     def test_threads_sleep_while_they_wait_where_trials_take_every_core(self):
         cores = json.loads(self.olrank("info", "--json").stdout)["threads"]
         for jobs in {cores, max(1, cores - 1)}:
@@ -180,18 +174,17 @@ class Cards(unittest.TestCase):
 
     def test_auto_of_train_takes_the_card_from_a_size_on(self):
         command = ["train", "--data", DATA, "--network", "mlp", "--width", 4, "--threads", 1]
+        large = [*command, "--width", 512, "--batch", 30, "--epochs", LARGE_EPOCHS, "--patience", 1, "--learning-rate", 1e-30]
         small = self.olrank(*command, "--epochs", 2, "--out", self.root / "small")
         self.assertRegex(small.stderr.splitlines()[0], r"^The CPU computes this: about .* on a GPU, .* on the CPU\.$")
         for name, more, said in (("none", {"cards": ""}, "The CPU computes this, as no GPU can be used: "),
                                  ("card", {}, r"cuda:0 \(Card\) computes this: ")):
             with self.subTest(name=name):
-                big = self.olrank(*command, "--width", 512, "--batch", 30, "--epochs", LARGE_EPOCHS, "--patience", 1, "--learning-rate", 1e-30,
-                                  "--out", self.root / name, **more)
+                big = self.olrank(*large, "--out", self.root / name, **more)
                 self.assertEqual(big.returncode, 0, big.stderr)
                 self.assertRegex(big.stderr.splitlines()[0], "^" + said)
                 self.assertEqual(json.loads((self.root / name / "manifest.json").read_text()).get("device"), None if more else "cuda:0")
-        again = self.olrank(*command, "--width", 512, "--batch", 30, "--epochs", LARGE_EPOCHS, "--patience", 1, "--learning-rate", 1e-30, "--resume",
-                            "--out", self.root / "card")
+        again = self.olrank(*large, "--resume", "--out", self.root / "card")
         self.assertEqual((again.returncode, again.stderr.splitlines()[0]), (0, "cuda:0 continues what cuda:0 began."), again.stderr)
 
     def test_info_lists_every_card_with_its_memory(self):
@@ -209,13 +202,14 @@ class Cards(unittest.TestCase):
         self.assertIn("auto       the CPU, as no GPU can be used\n", self.olrank("info", cards="").stdout)
 
     def test_cards_that_do_not_exist_or_differ_are_refused(self):
-        for device, complaint in (
+        for device, complaint, *more in (
             ("cuda:0-3", "There is no cuda:3: the driver reports 3 GPUs"),
             ("cuda:2-1", "The range 2-1 in 'cuda:2-1' runs backwards: use 1-2."),
             ("cuda:1,1", "'cuda:1,1' names cuda:1 twice: name each GPU once."),
             ("cuda:0,", "'cuda:0,' is not a device: use auto, cpu, cuda, cuda:N, cuda:all or a list such as"),
+            ("cuda:1", "'olranknet' cannot, as the covariance of a module lives on the CPU. Use --device cpu.", "--network", "module", "--module", "layernorm"),
         ):
-            self.assertIn(complaint, self.refusal("--device", device, "--ranker", "olranknet"))
+            self.assertIn(complaint, self.refusal("--device", device, "--ranker", "olranknet", *more))
         other = self.refusal("--device", "cuda:all", "--ranker", "olranknet", cards="Card=8GB,Other=8GB,Card=8GB")
         self.assertIn("cuda:0 (Card, 132 multiprocessors) and cuda:1 (Other, 132 multiprocessors) differ", other)
         self.assertIn("such as --device cuda:0,2.", other)

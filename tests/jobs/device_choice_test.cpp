@@ -149,9 +149,7 @@ TEST(DeviceChoiceTest, SeveralGpusInOneExperiment) {
   EXPECT_EQ(chosen("cuda:all", 4).name(), "cuda:0-3");
   EXPECT_EQ(chosen("cuda:all", 1).name(), "cuda:0");
   EXPECT_EQ(chosen("cuda:3,0-1", 4).name(), "cuda:0-1,3");
-  ASSERT_EQ(chosen("cuda:3,1", 4).gpus.size(), 2U);
-  EXPECT_EQ(chosen("cuda:3,1", 4).gpus[0].index, 1);
-  EXPECT_EQ(chosen("cuda:3,1", 4).gpus[1].index, 3);
+  EXPECT_EQ(chosen("cuda:3,1", 4).name(), "cuda:1,3");
 }
 
 NetworkTrials trials_of_network(std::int64_t rounds, std::int64_t parameters, std::int64_t members = 1) {

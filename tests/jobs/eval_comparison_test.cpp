@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/metrics/evaluator.h"
+#include "core/io/atomic_file.h"
 #include "core/metrics/score_files.h"
 #include "jobs/recommending/recommender_run.h"
 #include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
@@ -38,21 +39,16 @@ class EvalComparisonTest : public testing::Test {
                            rank == ranks[query] ? "r" : fmt::format("x{}", rank), rank, 10 - rank);
       }
     }
-    const JudgedRun judged = read_judged_run(TextLines::of_memory(run, "run"), qrels);
-    EvalResult result;
-    result.request.qrels = "q";
-    apply_convention(Convention::kTrecEval, result.request.metrics);
-    result.request.metrics.named = {{MetricKind::kMrr, 0}, {MetricKind::kPrecision, 1}};
+    const TemporaryFolder folder;
+    write_file_atomically(folder / "run", run);
+    EvalRequest request;
+    request.qrels = "q";
+    request.run = (folder / "run").string();
+    request.keep_queries = true;
+    apply_convention(Convention::kTrecEval, request.metrics);
+    request.metrics.named = {{MetricKind::kMrr, 0}, {MetricKind::kPrecision, 1}};
     ExecutionContext context;
-    Evaluator evaluator(result.request.metrics);
-    result.report = evaluator.evaluate(judged.data, judged.scores.scores, context, judged.scores.retrieved);
-    result.named.resize(2);
-    for (std::int64_t query = 0; query < 3; ++query) {
-      result.qids.emplace_back(judged.data.qid(query));
-      for (std::size_t i = 0; i < 2; ++i) result.named[i].push_back(evaluator.of_query(query).named[i]);
-    }
-    result.queries_csv = per_query_csv(judged.data, evaluator);
-    return {name, name + ".run", {result}};
+    return {name, name + ".run", {evaluate_judged_run(request, qrels, context)}};
   }
 
   static std::vector<ComparedRanking> three() {

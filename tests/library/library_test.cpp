@@ -60,25 +60,15 @@ TEST(RankingDataTest, ReadsBackWhatItWrites) {
 }
 
 TEST(RankingDataTest, RefusesArraysThatDoNotFit) {
-  const auto refused = [](auto change) {
-    Arrays arrays;
-    change(arrays);
-    return message_of<InvalidArgument>([&] { arrays.data(); });
-  };
-  EXPECT_EQ(refused([](Arrays& arrays) { arrays.values.pop_back(); }),
-            "There are 5 feature values for 3 grades and 2 features: give 6.");
-  EXPECT_EQ(refused([](Arrays& arrays) {
-              arrays.offsets = {0, 2};
-            }),
-            "The offsets of queries must begin with 0 and end with 3.");
-  EXPECT_EQ(refused([](Arrays& arrays) {
-              arrays.offsets = {0, 2, 2, 3};
-            }),
-            "Query 1 has no documents: leave it out.");
-  EXPECT_EQ(refused([](Arrays& arrays) { arrays.values[3] = std::nanf(""); }),
-            "Feature 2 of document 1 is not finite.");
-  EXPECT_EQ(refused([](Arrays& arrays) { arrays.grades[2] = 32; }),
-            "The grade of document 2 is 32: it must be 0 to 31.");
+  const Arrays usual;
+  const std::pair<Arrays, std::string> rows[] = {
+      {{{1, 2, 3, 4, 5}}, "There are 5 feature values for 3 grades and 2 features: give 6."},
+      {{usual.values, usual.grades, {0, 2}}, "The offsets of queries must begin with 0 and end with 3."},
+      {{usual.values, usual.grades, {0, 2, 2, 3}}, "Query 1 has no documents: leave it out."},
+      {{{1, 2, 3, std::nanf(""), 5, 6}}, "Feature 2 of document 1 is not finite."},
+      {{usual.values, {0, 2, 32}}, "The grade of document 2 is 32: it must be 0 to 31."}};
+  for (const auto& [arrays, message] : rows)
+    EXPECT_EQ(message_of<InvalidArgument>([&, &wrong = arrays] { wrong.data(); }), message);
   EXPECT_EQ(message_of<InvalidArgument>([] { Arrays().data({"one"}); }),
             "There are 1 names for 2 queries.");
 }

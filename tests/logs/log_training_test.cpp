@@ -1,6 +1,7 @@
 #include "logs/log_training.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,6 +29,12 @@ LabelSettings adam() {
   LabelSettings settings;
   settings.network.network = NetworkForm::kLinear;
   return settings;
+}
+
+std::string line_of(std::uint32_t query, const std::vector<int>& shown, const std::vector<int>& clicks) {
+  return fmt::format(R"({{"qid": "{}", "shown": [{}], "clicks": [{}]}})", query, fmt::join(shown, ","),
+                     fmt::join(clicks, ",")) +
+         "\n";
 }
 
 /// Three queries "0" to "2" of four documents with three features.
@@ -118,14 +125,10 @@ TEST_F(LogTrainingTest, IpsIsUnbiasedUnderTheUsersModel) {
     for (int i = 0; i < kLists; ++i) {
       std::vector<int> order = {0, 1, 2, 3};
       for (std::uint32_t at = 4; at > 1; --at) std::swap(order[at - 1], order[coins.index(at)]);
-      std::string shown;
-      std::string clicks;
-      for (int rank = 0; rank < 4; ++rank) {
-        shown += std::to_string(order[rank]) + (rank < 3 ? "," : "");
-        const bool click = coins.uniform() < std::pow(0.5, rank) * attraction[order[rank]];
-        clicks += std::string(click ? "1" : "0") + (rank < 3 ? "," : "");
-      }
-      lines += R"({"qid": "0", "shown": [)" + shown + R"(], "clicks": [)" + clicks + "]}\n";
+      std::vector<int> clicks;
+      for (int rank = 0; rank < 4; ++rank)
+        clicks.push_back(coins.uniform() < std::pow(0.5, rank) * attraction[order[rank]] ? 1 : 0);
+      lines += line_of(0, order, clicks);
     }
     const Values naive = shares(request(lines, LogEstimator::kNaive));
     const Values ips = shares(request(lines, LogEstimator::kIps, FittedModel::kPosition));
@@ -162,17 +165,15 @@ class TrustTest : public LogTrainingTest {
       for (int doc = 0; doc < 8; ++doc)
         order.emplace_back(-attraction_[8 * query + doc] - coins.uniform(), doc);
       std::ranges::sort(order);
-      std::string shown;
-      std::string clicks;
+      std::vector<int> shown;
+      std::vector<int> clicks;
       for (int rank = 0; rank < kRanks; ++rank) {
-        const double attracts = attraction_[8 * query + order[rank].second];
+        shown.push_back(order[rank].second);
+        const double attracts = attraction_[8 * query + shown.back()];
         const double trust = 0.7 / (rank + 1);
-        const bool click = coins.uniform() * (rank + 1) < attracts + (1.0 - attracts) * trust;
-        shown += fmt::format("{}{}", rank > 0 ? "," : "", order[rank].second);
-        clicks += fmt::format("{}{}", rank > 0 ? "," : "", click ? 1 : 0);
+        clicks.push_back(coins.uniform() * (rank + 1) < attracts + (1.0 - attracts) * trust ? 1 : 0);
       }
-      lines +=
-          fmt::format(R"({{"qid": "{}", "shown": [{}], "clicks": [{}]}})", query, shown, clicks) + "\n";
+      lines += line_of(query, shown, clicks);
     }
     return lines;
   }

@@ -20,6 +20,24 @@
 
 namespace olrank {
 
+using ShownDocs = std::vector<std::int32_t>;
+
+/// So many documents in any order.
+inline ShownDocs shuffled(RngStream& draws, std::int64_t docs) {
+  ShownDocs made(docs);
+  std::iota(made.begin(), made.end(), 0);
+  draws.shuffle(std::span(made));
+  return made;
+}
+
+/// Clicks on those of the shown documents for which `clicked` holds.
+template <class Clicked>
+std::vector<std::uint8_t> clicks_where(std::span<const std::int32_t> shown, const Clicked& clicked) {
+  std::vector<std::uint8_t> clicks;
+  for (const std::int32_t doc : shown) clicks.push_back(clicked(doc) ? 1 : 0);
+  return clicks;
+}
+
 /// Queries whose documents are relevant where a hidden linear function is among its highest third.
 class SmallWorld {
  public:
@@ -55,9 +73,7 @@ class SmallWorld {
 
   /// A perfect user: clicks on what is relevant, and on nothing else.
   std::vector<std::uint8_t> perfect_clicks(std::int64_t query, std::span<const std::int32_t> shown) const {
-    std::vector<std::uint8_t> clicks;
-    for (const std::int32_t doc : shown) clicks.push_back(grade(query, doc));
-    return clicks;
+    return clicks_where(shown, [&](std::int32_t doc) { return grade(query, doc) != 0; });
   }
 
   /// The mean NDCG@k of the current model over all queries.
@@ -123,6 +139,10 @@ class LabelledWorld : public SmallWorld {
   Dataset data_;
 };
 
+inline double dot(std::span<const double> w, std::span<const float> x) {
+  return std::inner_product(w.begin(), w.end(), x.begin(), 0.0);
+}
+
 /// Gives the queries of the data these weights, over and over if there are more queries.
 inline Dataset weighted(const Dataset& data, const std::vector<float>& weights) {
   Dataset::Contents contents = data.contents();
@@ -143,6 +163,13 @@ struct TestContext {
   StageClock clock;
   RoundContext round{execution, clock};
 };
+
+/// A model file that says nothing beyond the model's architecture, whatever the tensors hold.
+inline std::string plain_file_of(const ModelTensors& model) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
+  return safetensors_bytes(tensors, model.architecture);
+}
 
 /// All tensors of a model one after another: of an ensemble, member after member.
 inline std::vector<float> flat_theta(const ModelTensors& model) {
@@ -171,18 +198,39 @@ inline RoundDetail detail_of(OnlineRanker& ranker, const QueryDocs& query, std::
   return detail;
 }
 
-using ShownDocs = std::vector<std::int32_t>;
+/// The documents of a list that are shown: its first ones.
+inline ShownDocs shown_of(const RankedList& list, std::size_t cutoff) {
+  const auto first = list.docs.first(std::min(cutoff, list.docs.size()));
+  return {first.begin(), first.end()};
+}
 
 /// A round in which the first `cutoff` documents of the list are shown, and `clicks_of(shown)` is learned.
 template <class ClicksOf>
 ShownDocs play_list(OnlineRanker& ranker, RoundContext& context, const QueryDocs& query,
                     std::uint32_t round, std::size_t cutoff, const ClicksOf& clicks_of) {
-  const RankedList list = ranker.rank(context, query, round);
-  const auto first = list.docs.first(std::min(cutoff, list.docs.size()));
-  const ShownDocs shown(first.begin(), first.end());
+  const ShownDocs shown = shown_of(ranker.rank(context, query, round), cutoff);
   const std::vector<std::uint8_t> clicks = clicks_of(shown);
   ranker.learn(context, {round, query, shown, clicks});
   return shown;
+}
+
+/// A round of a perfect user.
+inline ShownDocs play_perfect(OnlineRanker& ranker, RoundContext& context, const SmallWorld& world,
+                              std::uint32_t round, std::size_t cutoff) {
+  const QueryDocs query = world.query_of(round);
+  return play_list(ranker, context, query, round, cutoff,
+                   [&](const ShownDocs& shown) { return world.perfect_clicks(query.query, shown); });
+}
+
+/// The lists of some rounds, each by play_round(context, round).
+template <class PlayRound>
+std::vector<ShownDocs> play_lists(std::uint32_t first, std::uint32_t last, int threads,
+                                  const PlayRound& play_round) {
+  TestContext context(threads);
+  std::vector<ShownDocs> lists;
+  for (std::uint32_t round = first; round <= last; ++round)
+    lists.push_back(play_round(context.round, round));
+  return lists;
 }
 
 /// Several threads, and rankers that go on from what is saved after these rounds, come to the lists and the
@@ -227,12 +275,8 @@ inline const std::vector<std::string>& bandit_names() {
 inline RankerSettings bandit_settings(const std::string& name) {
   const Interleaving interleaving =
       name.ends_with("probabilistic") ? Interleaving::kProbabilistic : Interleaving::kTeamDraft;
-  RankerKind kind = RankerKind::kRankNet;
-  if (name.starts_with("pdgd")) kind = RankerKind::kPdgd;
-  if (name.starts_with("dbgd")) kind = RankerKind::kDbgd;
-  if (name.starts_with("mgd")) kind = RankerKind::kMgd;
   RankerSettings chosen;
-  chosen.kind = kind;
+  chosen.kind = value_named<RankerKind>(name.substr(0, name.find('_'))).value();
   chosen.bandit.interleaving = interleaving;
   RankerSettings settings = RankerSettings::defaults(chosen, ProtocolName::kReference);
   settings.name = name;
@@ -243,6 +287,9 @@ inline RankerSettings bandit_settings(const std::string& name) {
   }
   return settings;
 }
+
+/// The name of a case whose parameter is a text.
+inline constexpr auto kOwnName = [](const auto& info) { return info.param; };
 
 constexpr std::int64_t kSmallCutoff = 5;
 

@@ -54,12 +54,6 @@ const BothLayouts& layouts() {
   return both;
 }
 
-std::vector<double> unit_weights(std::int64_t docs) {
-  std::vector<double> weights(docs);
-  RngStream(test_key(4), 0).unit_vector(weights);
-  return weights;
-}
-
 TEST(SparseDocsTest, LinearScoresAndGradientsHaveTheSameBits) {
   const LinearModel model(kColumns);
   const std::vector<float> theta = random_numbers(kColumns, 5);
@@ -68,7 +62,7 @@ TEST(SparseDocsTest, LinearScoresAndGradientsHaveTheSameBits) {
     std::vector<float> scores(data.docs());
     std::vector<double> gradient(kColumns);
     model.score(context, theta, data.all_rows(), scores);
-    model.add_gradient(context, theta, data.all_rows(), unit_weights(data.docs()), gradient);
+    model.add_gradient(context, theta, data.all_rows(), random_doubles(data.docs(), 4), gradient);
     gradient.insert(gradient.end(), scores.begin(), scores.end());
     return gradient;
   };
@@ -106,7 +100,7 @@ TEST(SparseDocsTest, NetworksHaveTheScoresAndGradientsOfDenseOnes) {
       expect_near(scores(layouts().sparse), scores(layouts().dense));
       const auto gradient = [&](const Dataset& data, bool added) {
         ExecutionContext context(2);
-        const std::vector<double> weights = unit_weights(data.docs());
+        const std::vector<double> weights = random_doubles(data.docs(), 4);
         std::vector<double> sum(model.parameters(), added ? 0.0 : 7.0);
         if (added) {
           model.add_gradient(context, theta, data.all_rows(), weights, sum);
@@ -185,9 +179,7 @@ std::vector<float> learned_on(RankerKind kind, const Dataset& data) {
     const std::int64_t number = round % data.queries();
     const QueryDocs query{number, data.offset(number), data.rows_of(number)};
     play_list(*ranker, context.round, query, round, 5, [&](const ShownDocs& shown) {
-      std::vector<std::uint8_t> clicks;
-      for (const std::int32_t doc : shown) clicks.push_back(data.grades_of(number)[doc] > 0 ? 1 : 0);
-      return clicks;
+      return clicks_where(shown, [&](std::int32_t doc) { return data.grades_of(number)[doc] > 0; });
     });
   }
   return ranker->model().tensors.front().values;

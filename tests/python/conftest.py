@@ -6,6 +6,8 @@ import subprocess
 import numpy as np
 import pytest
 
+import olrank
+
 
 @pytest.fixture
 def queries():
@@ -24,3 +26,9 @@ def program():
     if not path:
         pytest.skip("OLRANK_PROGRAM names no program")
     return lambda *words: subprocess.run([path, *map(str, words)], check=True, capture_output=True, text=True, timeout=900).stdout
+
+
+def refused(sentence, call, error=olrank.InvalidArgument):
+    """Fails unless the call raises this error, whose sentence matches."""
+    with pytest.raises(error, match=sentence):
+        call()

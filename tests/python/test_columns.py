@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import olrank
+from conftest import refused
 
 COLUMNS = ["price", "age", "stars"]
 
@@ -41,8 +42,7 @@ def test_a_ranker_takes_columns_by_name(frame, X, tmp_path):
     ranker.save_model(tmp_path / "model.safetensors")
     for again in (ranker, pickle.loads(pickle.dumps(ranker)), olrank.Ranker.load(tmp_path / "state")):
         assert np.array_equal(again.score(frame(X, TURNED)), plain.score(X))
-        with pytest.raises(olrank.InvalidArgument, match="X has no column 'stars': give the columns"):
-            again.score(frame(X, ["price", "age"]))
+        refused("X has no column 'stars': give the columns", lambda: again.score(frame(X, ["price", "age"])))
     assert np.array_equal(ranker.rank(frame(X, TURNED)).docs, plain.rank(X).docs)
     model = olrank.load_model(tmp_path / "model.safetensors")
     assert model.feature_names == COLUMNS
@@ -96,14 +96,11 @@ def test_missing_new_and_doubled_columns_are_named(X):
         (table[["price", "age", "age"]], "X has two columns 'age'"),
         (table.rename(columns={"age": 7}), "X has columns named by texts"),
     ):
-        with pytest.raises((olrank.InvalidArgument, TypeError), match=sentence):
-            ranker.score(wrong)
+        refused(sentence, lambda: ranker.score(wrong), (olrank.InvalidArgument, TypeError))
     assert np.array_equal(ranker.score(pandas.DataFrame(X)), ranker.score(X))  # numbers of columns are no names
     graded = table.assign(y=1, qid=1)
-    with pytest.raises(olrank.InvalidArgument, match="^X names the column 'age' twice: name each"):
-        olrank.Dataset.from_table(graded, X=["age", "price", "age"])
-    with pytest.raises(olrank.InvalidArgument, match="^The table has two columns 'y'"):
-        olrank.Dataset.from_table(pandas.concat([graded, graded[["y"]]], axis=1))
+    refused("^X names the column 'age' twice: name each", lambda: olrank.Dataset.from_table(graded, X=["age", "price", "age"]))
+    refused("^The table has two columns 'y'", lambda: olrank.Dataset.from_table(pandas.concat([graded, graded[["y"]]], axis=1)))
 
 
 def test_lists_are_features_of_their_column():
@@ -118,8 +115,7 @@ def test_names_that_are_numbers_of_features_count_where_both_tables_have_some(X)
     numbered = ["f1", "f2", "f3"]
     ranker = olrank.Ranker("pairrank", features=3)
     ranker.rank(pandas.DataFrame(X, columns=numbered))
-    with pytest.raises(olrank.InvalidArgument, match="X has no column 'f1' and adds 'f4'"):
-        ranker.rank(pandas.DataFrame(X, columns=["f3", "f2", "f4"]))
+    refused("X has no column 'f1' and adds 'f4'", lambda: ranker.rank(pandas.DataFrame(X, columns=["f3", "f2", "f4"])))
     assert np.array_equal(ranker.score(pandas.DataFrame(X, columns=COLUMNS)), ranker.score(X))
 
 

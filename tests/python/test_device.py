@@ -216,7 +216,7 @@ def test_tensors_of_a_gpu_come_to_the_host_for_a_ranker_on_the_cpu(queries):
 
 def test_tensors_of_the_host_are_read_where_they_are(queries):
     class OnHost:
-        """Of a library that knows DLPack alone."""
+        """An array of a library that knows DLPack alone."""
 
         values = queries(1)
 

@@ -10,6 +10,7 @@ import pytest
 
 import olrank
 from olrank import callbacks
+from conftest import refused
 
 CONFIG = {
     "data": {"source": "synth:small?queries=20"},
@@ -38,8 +39,7 @@ def test_data_sets_are_played(parts, tmp_path):
     assert [one.figures["offline"] for one in played] == [one.figures["offline"] for one in by_files]
     assert [trial.fingerprint for trial in olrank.run(config, progress=False, out=out, resume=True).trials] == [trial.fingerprint for trial in played.trials]
     assert olrank.run(config, progress=False).trials[0].finished  # in a folder that goes with the results
-    with pytest.raises(olrank.InvalidArgument, match="give one for each part"):
-        olrank.run(CONFIG | {"data": parts["train"]}, progress=False)
+    refused("give one for each part", lambda: olrank.run(CONFIG | {"data": parts["train"]}, progress=False))
     told = []
     tuned = olrank.tune(
         config | {"ranker": [{"kind": "pairrank"}], "sweep": {"lambda": [0.1, 1.0]}},
@@ -88,8 +88,7 @@ def test_callbacks_are_told_each_evaluation_and_closed_where_one_raises():
     wanted = {(one.trial.ranker, one.trial.seed, one.round): one.offline["ndcg@10"] for one in results}
     assert {(ranker, seed, step): figures["offline.ndcg@10"] for ranker, seed, step, figures in first.told} == wanted
     assert all("online.ndcg@10" in figures for *_, step, figures in first.told if step > 0)
-    with pytest.raises(LookupError, match="mine"):
-        olrank.run(CONFIG, progress=False, callbacks=[second, first])
+    refused("mine", lambda: olrank.run(CONFIG, progress=False, callbacks=[second, first]), LookupError)
     assert Listen.closed == [first, second, first]
 
 
@@ -123,8 +122,7 @@ def test_reports_as_text(program, tmp_path):
     assert "other" in json.dumps(results.compare(again, baseline="pairrank"))
     for wrong, sentence in ((lambda: results.to_latex(baseline="x"), "x"), (lambda: results.to_latex(users=["x"]), "navigational"),
                             (lambda: olrank.report(results, "pdf"), "choose latex, csv or json")):
-        with pytest.raises(olrank.InvalidArgument, match=sentence):
-            wrong()
+        refused(sentence, wrong)
 
 
 def played_with(callback):
@@ -159,8 +157,7 @@ def test_wandb(tmp_path, monkeypatch):
 
 def test_a_tool_that_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(olrank.Error, match="pip install wandb"):
-        callbacks.WandB(folder=tmp_path)
+    refused("pip install wandb", lambda: callbacks.WandB(folder=tmp_path), olrank.Error)
 
 
 def test_pyterrier(monkeypatch, parts):

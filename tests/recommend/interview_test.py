@@ -1,4 +1,4 @@
-"""Interviews of new users: piped answers, JSON and both trees."""
+"""Interviews of new users by JSON and both trees; tests/apps/commands/run.test has what a terminal shows."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ class Interviews(CommandTest):
         data = cls.folder / "reviews.jsonl"
         succeed("recommend", "synth", "trees?users=150&items=60&features=15&reviews=1500", "--out", data)
         small = ("--passes", 1, "--dimension", 5, "--user-depth", 3)
-        for kind, flags in (("fact", (*small, "--item-depth", 3)), ("fmf", small), ("popular", ())):
+        for kind, flags in (("fact", (*small, "--item-depth", 3)), ("fmf", small)):
             succeed("recommend", "train", "--kind", kind, "--data", data, "--out", cls.folder / kind, *flags)
 
     def interview(self, kind, *words, answers):
@@ -40,22 +40,8 @@ class Interviews(CommandTest):
                 self.assertNotIn("feature", nodes[node])
                 self.assertEqual([item["rank"] for item in said["list"]], [1, 2, 3, 4, 5])
                 self.assertEqual(said["list"], said["steps"][-1]["list"])
-
-    def test_speaks_plainly_in_the_terminal(self):
-        text = self.interview("fact", "--k", 3, answers="perhaps\na lot\nquit\n")
-        self.assertRegex(text, r"How much does feature\d{3} matter to you\?")
-        self.assertIn("'perhaps' is no answer", text)
-        self.assertIn("The interview ended early", text)
         early = self.interview("fact", "--json", answers="")
         self.assertEqual((early["steps"], early["finished"], early["list"]), ([], False, early["before"]))
-
-    def test_refuses_what_it_cannot_ask(self):
-        for kind, words, answers, sentence in (("popular", (), "1\n", "A recommender of kind popular has no tree of questions"),
-                                               ("fact", ("--json",), "perhaps\n", "perhaps"),
-                                               ("fact", ("--html", "page.html"), "", "--trees FILE has both trees")):
-            done = olrank("recommend", "interview", "--model", self.folder / kind, *words, input=answers)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn(sentence, done.stderr)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ Reviews some_reviews() {
 
 TEST(ReviewFilterTest, KeepsEverythingWithoutThresholds) {
   Reviews reviews = some_reviews();
-  const FilterCounts removed = filter_reviews(reviews, {});
+  const ReviewCounts removed = filter_reviews(reviews, {});
   EXPECT_EQ(removed.reviews + removed.users + removed.features, 0);
   EXPECT_EQ(reviews.size(), 4);
 }
@@ -34,7 +34,7 @@ TEST(ReviewFilterTest, KeepsEverythingWithoutThresholds) {
 TEST(ReviewFilterTest, RemovesUntilAllThatIsLeftHasSupport) {
   Reviews reviews = some_reviews();
   // size goes, then cid's review that mentions nothing else, then cup with a single review.
-  const FilterCounts removed =
+  const ReviewCounts removed =
       filter_reviews(reviews, {.feature_reviews = 2, .review_features = 1, .item_reviews = 2});
   EXPECT_EQ(removed.features, 1);
   EXPECT_EQ(removed.reviews, 2);

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
-from command_line import olrank  # noqa: E402
+from command_line import succeed  # noqa: E402
 
 CONFIGS = sorted(pathlib.Path("configs").glob("recommend-*.toml"))
 
@@ -23,24 +23,16 @@ def made_small(text):
 
 
 class StudyConfigs(unittest.TestCase):
-    def test_the_command_in_the_head_names_the_file(self):
+    def test_each_is_read_as_written_and_runs_small(self):
         self.assertGreater(len(CONFIGS), 5)
         for config in CONFIGS:
-            self.assertIn(f"olrank recommend study {config} --out", config.read_text())
-
-    def test_files_are_read_as_written(self):
-        for config in CONFIGS:
-            done = olrank("recommend", "study", config, "--dry-run")
-            self.assertEqual(done.returncode, 0, f"{config}: {done.stderr}")
-
-    def test_studies_run(self):
-        for config in CONFIGS:
-            with tempfile.TemporaryDirectory() as folder:
+            with self.subTest(config), tempfile.TemporaryDirectory() as folder:
+                self.assertIn(f"olrank recommend study {config} --out", config.read_text())
+                succeed("recommend", "study", config, "--dry-run")
                 small = pathlib.Path(folder) / config.name
                 small.write_text(made_small(config.read_text()))
-                done = olrank("recommend", "study", small, "--out", pathlib.Path(folder) / "out", "--threads", 1, "--json")
-                self.assertEqual(done.returncode, 0, f"{config}: {done.stderr}")
-                for row in json.loads(done.stdout):
+                rows = succeed("recommend", "study", small, "--out", pathlib.Path(folder) / "out", "--threads", 1, "--json")
+                for row in json.loads(rows):
                     self.assertEqual(row["seeds"], 1)
 
 

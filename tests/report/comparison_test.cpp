@@ -1,16 +1,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/progress.h"
 #include "core/statistics/t_tests.h"
+#include "core/text/text_table.h"
 #include "report/experiment_results.h"
 #include "report/final_measures.h"
 #include "report/outputs.h"
@@ -122,15 +125,19 @@ CurvePoint point_at(std::int64_t round) {
   return point;
 }
 
+RecordedCurve curve_in(const std::string& text) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "c", text);
+  return read_curve(folder / "c");
+}
+
 TEST(CurveReader, ReadsTheLinesThatTrialsWrite) {
-  TemporaryFolder folder;
   StageClock clock;
   std::string text = curve_line(CurvePoint{}, &clock);
   clock.add("train", 0.5);
   clock.add("eval", 100.0);
   text += curve_line(point_at(250), &clock);
-  write_file_atomically(folder / "curve.jsonl", text);
-  const RecordedCurve curve = read_curve(folder / "curve.jsonl");
+  const RecordedCurve curve = curve_in(text);
   ASSERT_EQ(curve.points.size(), 2U);
   EXPECT_EQ(curve.damage, "");
   EXPECT_EQ(curve.cutoff, 5);
@@ -160,12 +167,10 @@ TEST(CurveReader, ReadsTheLinesThatTrialsWrite) {
 }
 
 TEST(CurveReader, ReadsAddedMetricsAndTheirRandomOrders) {
-  TemporaryFolder folder;
   CurvePoint point = point_at(100);
   point.metrics = {{"ndcg@10", 0.5, 0.25}, {"map", 0.375, std::nan("")}, {"future@3", 1.0, 0.0}};
   const StageClock clock;
-  write_file_atomically(folder / "curve.jsonl", curve_line(point, &clock));
-  const RecordedCurve curve = read_curve(folder / "curve.jsonl");
+  const RecordedCurve curve = curve_in(curve_line(point, &clock));
   ASSERT_EQ(curve.damage, "");
   const MeasureValues& values = curve.points.at(0).values;
   EXPECT_EQ(curve.cutoff, 5);
@@ -189,28 +194,23 @@ TEST(CurveReader, ReadsAddedMetricsAndTheirRandomOrders) {
 }
 
 TEST(CurveReader, EndsBeforeTheFirstDamagedLine) {
-  TemporaryFolder folder;
   const std::string first = curve_line(point_at(0), nullptr);
   const std::string second = curve_line(point_at(100), nullptr);
   const std::string third = curve_line(point_at(200), nullptr);
   // A run may have been writing any proper prefix of the third line.
   for (std::size_t kept = 1; kept < third.size(); ++kept) {
-    write_file_atomically(folder / "c", first + second + third.substr(0, kept));
-    const RecordedCurve curve = read_curve(folder / "c");
+    const RecordedCurve curve = curve_in(first + second + third.substr(0, kept));
     EXPECT_EQ(curve.points.size(), 2U) << kept;
     EXPECT_TRUE(contains(curve.damage, "c:3: This line is incomplete")) << kept;
   }
   for (const std::string& damaged :
-       {std::string("\n"), std::string("[1]\n"), std::string("{\"round\":150}\n"),
-        std::string("\xff\xfe\n"), std::string("{}{}\n"), first}) {
-    write_file_atomically(folder / "c", first + second + damaged + third);
-    const RecordedCurve curve = read_curve(folder / "c");
+       std::vector<std::string>{"\n", "[1]\n", "{\"round\":150}\n", "\xff\xfe\n", "{}{}\n", first}) {
+    const RecordedCurve curve = curve_in(first + second + damaged + third);
     EXPECT_EQ(curve.points.size(), 2U) << damaged;
     EXPECT_TRUE(contains(curve.damage, "c:3:")) << damaged;
   }
-  write_file_atomically(folder / "c", "");
-  EXPECT_TRUE(read_curve(folder / "c").points.empty());
-  EXPECT_EQ(read_curve(folder / "c").damage, "");
+  EXPECT_TRUE(curve_in("").points.empty());
+  EXPECT_EQ(curve_in("").damage, "");
 }
 
 /// Offline NDCG by ranker, fold and seed; online values are ten times these.
@@ -246,10 +246,8 @@ Report report_of(const Heights& heights, const std::string& skyline = "",
   return compare_experiments(std::move(experiments), baseline);
 }
 
-UserFindings findings_in(const Report& report) {
-  const DataResults& data = report.data.front();
-  const UserResults& user = data.users.front();
-  return findings_of(report, data, user, final_table(user, data.cutoff));
+Findings findings_in(const Report& report) {
+  return findings_of(views_of(report).front());
 }
 
 std::vector<double> below(std::vector<double> values, const std::vector<double>& differences) {
@@ -257,14 +255,12 @@ std::vector<double> below(std::vector<double> values, const std::vector<double>&
   return values;
 }
 
-bool has_words(const UserFindings& findings, const std::string& words) {
-  for (const std::string& sentence : findings.sentences) {
-    if (sentence.find(words) != std::string::npos) return true;
-  }
-  return false;
+bool has_words(const Findings& findings, const std::string& words) {
+  return std::ranges::any_of(findings.sentences,
+                             [&](const std::string& one) { return one.find(words) != std::string::npos; });
 }
 
-std::string all_of(const UserFindings& findings) {
+std::string all_of(const Findings& findings) {
   std::string text = findings.headline;
   for (const std::string& sentence : findings.sentences) text += "\n" + sentence;
   return text;
@@ -331,7 +327,7 @@ TEST(Findings, SayWhoIsBestByHowMuchAndWhatWouldTell) {
        "a is best offline and online.",
        {"above b. labels, trained on true grades, has 0.7200."}}};
   for (const Row& row : rows) {
-    const UserFindings findings = findings_in(report_of(row.heights, "labels"));
+    const Findings findings = findings_in(report_of(row.heights, "labels"));
     if (!row.headline.empty()) {
       EXPECT_EQ(findings.headline, row.headline);
     }
@@ -344,7 +340,7 @@ TEST(Findings, SayWhichTrialsADifferenceIsOver) {
   results.trials.back().finished = false;  // the fifth seed of b
   std::vector<ExperimentResults> experiments;
   experiments.push_back(std::move(results));
-  const UserFindings findings = findings_in(compare_experiments(std::move(experiments)));
+  const Findings findings = findings_in(compare_experiments(std::move(experiments)));
   EXPECT_TRUE(has_words(findings, "which is 0.1000 ± 0.0130 above b on 4 seeds that both finished."))
       << all_of(findings);
 }
@@ -358,12 +354,12 @@ TEST(Findings, SayHowManySeedsFoldsNeed) {
     a.push_back({0.50, 0.50});
     b.push_back({0.49 - shift - 0.02, 0.49 - shift + 0.02});
   }
-  const UserFindings some = findings_in(report_of({{"a", a}, {"b", b}}));
+  const Findings some = findings_in(report_of({{"a", a}, {"b", b}}));
   EXPECT_TRUE(has_words(some, "4 folds do not distinguish it from b")) << all_of(some);
   EXPECT_TRUE(has_words(some, "About 35 seeds in each fold would show")) << all_of(some);
   // Without their scatter, the folds' own variance of 0.00013 is more than that.
   for (std::vector<double>& fold : b) fold = {fold[0] + 0.019, fold[0] + 0.021};
-  const UserFindings none = findings_in(report_of({{"a", a}, {"b", b}}));
+  const Findings none = findings_in(report_of({{"a", a}, {"b", b}}));
   EXPECT_TRUE(has_words(none, "the 4 folds themselves disagree")) << all_of(none);
 }
 
@@ -375,9 +371,7 @@ TEST(FindingsText, FitsATerminal) {
   EXPECT_EQ(first.rfind("perfect user: 5 seeds separate no rankers", 0), 0U) << first;
   std::size_t count = 1;
   for (std::string line; std::getline(lines, line); ++count) {
-    std::size_t columns = 0;
-    for (const char c : line) columns += (static_cast<unsigned char>(c) & 0xC0U) != 0x80 ? 1 : 0;
-    EXPECT_LE(columns, 60U) << line;
+    EXPECT_LE(columns_of(line), 60) << line;
     EXPECT_EQ(line.rfind("  ", 0), 0U) << line;
   }
   EXPECT_GT(count, 4U);

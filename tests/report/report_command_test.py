@@ -42,10 +42,6 @@ class Reader(html.parser.HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attributes):
-        self.tags.append(tag)
-        self.attributes += [(tag, *attribute) for attribute in attributes]
-
     def handle_endtag(self, tag):
         assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
 
@@ -90,10 +86,9 @@ class Page(Report):
         self.assertEqual(len(identities), len(set(identities)))
         for word in ("prefers-color-scheme:dark", "@media print", "viewport"):
             self.assertIn(word, text)
-        for word in ("made-up", "gain 2^grade - 1", "1, 2, 3", "cpu", "0123456789ab", "Deviations from the protocolNone.",
-                     "Cosine to the offline model", "Width relative to exact width", "Block size by rank, round 500",
-                     "Quality against time", "Regret", "Certain share of the top 10"):
-            self.says(page, word)
+        self.says(page, "made-up", "gain 2^grade - 1", "1, 2, 3", "cpu", "0123456789ab", "Deviations from the protocolNone.",
+                  "Cosine to the offline model", "Width relative to exact width", "Block size by rank, round 500",
+                  "Quality against time", "Regret", "Certain share of the top 10")
 
     def test_large_experiments_give_small_pages_quickly(self):
         rankers = [ranker(name) for name in ("full", "diagonal", "ensemble", "greedy", "bandit")]
@@ -115,8 +110,7 @@ class Page(Report):
         page = self.page(self.folder / "e", "--figures", self.folder / "f", "--latex", self.folder / "t.tex", "--csv",
                          self.folder / "r.csv", "--json", self.folder / "r.json")
         self.assertEqual({"script", "b", "img", "i"} & set(page.tags), set())
-        for words in (name, user, "<img src=x onerror=alert(1)>", "ranker <i>x</i>: alpha = 1"):
-            self.says(page, words)
+        self.says(page, name, user, "<img src=x onerror=alert(1)>", "ranker <i>x</i>: alpha = 1")
         drawings = list((self.folder / "f").glob("*.svg"))
         self.assertGreater(len(drawings), 5)
         for drawing in drawings:
@@ -216,8 +210,7 @@ class Statistics(Report):
     def test_explains_why_a_single_seed_has_no_bands(self):
         write_experiment(self.folder / "e", seeds=(7,))
         page = self.page(self.folder / "e")
-        self.says(page, "There is only one seed")
-        self.says(page, "The lines have no bands")
+        self.says(page, "There is only one seed", "The lines have no bands")
         self.assertNotIn("class=\"band", (self.folder / "e" / "report.html").read_text())
         self.assertNotIn("±", page.text.split("How to read this report")[0])
 
@@ -225,10 +218,8 @@ class Statistics(Report):
         write_experiment(self.folder / "e", folds=(1, 2), seeds=(1, 2))
         self.report(self.folder / "e", "--figures", self.folder / "f", "--csv", self.folder / "r.csv")
         drawn = rows_of(self.folder / "f" / "perfect-offline-ndcg.csv")
-        exported = [row for row in rows_of(self.folder / "r.csv")
-                if row["figure"] == "offline-ndcg" and row["round"]]
-        self.assertEqual([(row["ranker"], row["round"], row["mean"], row["low"], row["high"]) for row in drawn],
-                         [(row["ranker"], row["round"], row["mean"], row["low"], row["high"]) for row in exported])
+        exported = [row for row in rows_of(self.folder / "r.csv") if row["figure"] == "offline-ndcg" and row["round"]]
+        self.assertEqual(*([[row[key] for key in ("ranker", "round", "mean", "low", "high")] for row in rows] for rows in (drawn, exported)))
         self.assertEqual(len(drawn), 2 * 11)
 
 
@@ -263,10 +254,9 @@ class Curves(Report):
     def test_online_ndcg_begins_with_the_first_list(self):
         experiment = write_experiment(self.folder / "e", seeds=(1, 2))
         self.report(experiment, "--figures", self.folder / "f")
-        rows = rows_of(self.folder / "f" / "perfect-online-ndcg.csv")
-        self.assertEqual(min(int(row["round"]) for row in rows), 100)
-        rows = rows_of(self.folder / "f" / "perfect-online-cndcg.csv")
-        self.assertEqual(min(int(row["round"]) for row in rows), 0)
+        for figure, first in (("ndcg", 100), ("cndcg", 0)):
+            rows = rows_of(self.folder / "f" / f"perfect-online-{figure}.csv")
+            self.assertEqual(min(int(row["round"]) for row in rows), first)
 
     def test_a_figure_with_one_x_is_not_drawn(self):
         experiment = write_experiment(self.folder / "e", [ranker("alone")], seeds=(1,), unfinished=[("alone", "perfect", 1, 1)],
@@ -342,16 +332,14 @@ class Unfinished(Report):
         write_experiment(self.folder / "e", seeds=range(1, 7), unfinished=[("pdgd", "perfect", 1, 2)],
                          not_started=[("pairrank", "perfect", 1, seed) for seed in (3, 4, 6)])
         page = self.page(self.folder / "e")
-        for words in ("8 of 12 trials finished", "pdgd, perfect, fold 1: seed 2 has reached round 400",
-                      "pairrank, perfect, fold 1: seeds 3 to 4, 6 not started",
-                      "pdgd: from round 500 on, the mean covers 5 trials instead of 6"):
-            self.says(page, words)
+        self.says(page, "8 of 12 trials finished", "pdgd, perfect, fold 1: seed 2 has reached round 400",
+                  "pairrank, perfect, fold 1: seeds 3 to 4, 6 not started",
+                  "pdgd: from round 500 on, the mean covers 5 trials instead of 6")
 
     def test_no_trial_has_started(self):
         write_experiment(self.folder / "e", seeds=(1,), not_started=[(name, "perfect", 1, 1) for name in ("pairrank", "pdgd")])
         page = self.page(self.folder / "e")
-        self.says(page, "0 of 2 trials finished")
-        self.says(page, "No trial with this user has started")
+        self.says(page, "0 of 2 trials finished", "No trial with this user has started")
 
     def test_tables_fit_the_columns(self):
         experiment = write_experiment(self.folder / "e", [ranker("a-ranker-with-a-name-of-forty-characters-1"),
@@ -388,8 +376,7 @@ class Comparison(Report):
         write_experiment(self.folder / "a", fingerprint="aa")
         write_experiment(self.folder / "b", fingerprint="bb")
         page = self.page(self.folder / "a", self.folder / "b", "--out", self.folder / "c", at=self.folder / "c")
-        self.says(page, "a and b have different data in fold 1.")
-        self.says(page, "on made-up (b)")
+        self.says(page, "a and b have different data in fold 1.", "on made-up (b)")
 
 
 class BadInput(Report):
@@ -409,8 +396,7 @@ class BadInput(Report):
             self.assertIn(place, done.stderr)
             self.assertIn(word, done.stderr)
             page = Reader((experiment / "report.html").read_text())
-            self.says(page, place)
-            self.says(page, "covers 2 trials instead of 3")
+            self.says(page, place, "covers 2 trials instead of 3")
 
     def test_added_metrics_have_curves_figures_and_final_values(self):
         experiment = write_experiment(self.folder / "e", seeds=(1, 2, 3))

@@ -1,5 +1,6 @@
 """Experiment folders in the format of `olrank run`, with made-up numbers, for tests of programs that read them."""
 
+import itertools
 import json
 import math
 import pathlib
@@ -73,23 +74,20 @@ def write_experiment(root, rankers=None, users=("perfect",), folds=(1,), seeds=(
     root.mkdir(parents=True, exist_ok=True)
     whole = manifest(rankers, list(users), list(folds), list(seeds), rounds, **changes)
     (root / "manifest.json").write_text(json.dumps(whole))
-    for number, settings in enumerate(rankers):
-        for user in users:
-            for fold in folds:
-                for seed in seeds:
-                    identity = (settings["name"], user, fold, seed)
-                    if identity in not_started:
-                        continue
-                    shared = random.Random(f"{user} {fold} {seed}").gauss(0, fold_spread)
-                    coins = random.Random(repr(identity))
-                    top = 0.45 - 0.02 * number if height is None else height[number]
-                    lines = curve(top + shared, rounds, evaluations, coins, settings["kind"] != "pdgd", extras)
-                    folder = trial_folder(root, *identity)
-                    folder.mkdir(parents=True)
-                    kept = lines[:len(lines) // 2] if identity in unfinished else lines
-                    (folder / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
-                    if identity not in unfinished:
-                        (folder / "summary.json").write_text(json.dumps(summary(identity, lines)))
+    for (number, settings), user, fold, seed in itertools.product(enumerate(rankers), users, folds, seeds):
+        identity = (settings["name"], user, fold, seed)
+        if identity in not_started:
+            continue
+        shared = random.Random(f"{user} {fold} {seed}").gauss(0, fold_spread)
+        coins = random.Random(repr(identity))
+        top = 0.45 - 0.02 * number if height is None else height[number]
+        lines = curve(top + shared, rounds, evaluations, coins, settings["kind"] != "pdgd", extras)
+        folder = trial_folder(root, *identity)
+        folder.mkdir(parents=True)
+        kept = lines[:len(lines) // 2] if identity in unfinished else lines
+        (folder / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+        if identity not in unfinished:
+            (folder / "summary.json").write_text(json.dumps(summary(identity, lines)))
     return root
 
 

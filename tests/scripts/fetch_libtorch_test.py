@@ -111,7 +111,7 @@ class FetchLibtorchTest(unittest.TestCase):
                             "PIP_NO_INDEX": "0", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull, "no_proxy": "*", "NO_PROXY": "*"}
 
     def pin(self, wheels):
-        """In the lock file, and on the index."""
+        """Puts wheels into the lock file and on the index."""
         self.lock.write_text("# GROUP PROJECT FILENAME SHA256\n\n" + "".join(
             f"{WHEELS[name][0]} {project_of(name)} {name} {hashlib.sha256(content).hexdigest()}\n" for name, content in wheels.items()))
         for name, content in wheels.items():

@@ -1,16 +1,19 @@
-"""`olrank serve --arms`: whose lists users see, what the log and the figures say about them, and the learner's way behind an
-existing order."""
+"""`olrank serve --arms` and `--groups`: whose lists users see, what the log and the figures say about them, the learner's way behind an
+existing order, and the exposure of two groups, which stays within its bound, also across a crash."""
 
 import json
+import math
 import random
 import re
 import signal
 import unittest
 import urllib.request
 
-from running_service import ServiceError, ServiceTest, Users, learned_state, logged, wait_until
+from running_service import ServiceError, ServiceTest, Users, learned_state, logged, succeed, wait_until
 
 RANKER = ["--ranker", "pairrank", "--features", "4", "--cutoff", "5"]
+BETA, EPSILON = 1.2, 0.5
+GROUPS = ["--fair", "fairexp", "--groups", f"beta={BETA},epsilon={EPSILON}"]
 
 
 class Shop(Users):
@@ -64,34 +67,6 @@ class ArmsTest(ServiceTest):
         self.assertEqual({line["path"] for line in lines} - {"/v1/stats"}, {"/v1/rank", "/v1/feedback", "/metrics"})
         self.assertTrue(all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines))
         self.assertIn("open", self.refused("--access-log", self.folder, code=1))
-
-    def test_observes_first(self):
-        shop, draw = Shop(), random.Random(1)
-        service = self.start(*RANKER, "--arms", "promote=auto")
-        with service.client() as client:
-            for _ in range(30):
-                answer, incumbent, clicks = shop.ask(client, draw)
-                self.assertEqual(answer["arm"], "incumbent")
-                self.assertEqual([doc["id"] for doc in answer["docs"]], incumbent[:5])
-                self.assertEqual(answer["propensity"], [1] * 5)
-                client.feedback(answer["impression"], clicks)
-            client.wait_until_learned()
-            arms = client.arms()
-            with self.assertRaises(ServiceError) as refused:
-                client.rank("q", shop.queries[0])
-            self.assertEqual((refused.exception.status, refused.exception.field), (422, "incumbent"))
-            metrics = client.metrics()
-        self.assertEqual([(arm["name"], arm["share"]) for arm in arms["arms"]], [("learner", 0), ("incumbent", 100)])
-        self.assertEqual((arms["arms"][1]["lists"], arms["promotes"], arms["rollbacks"]), (30, True, 0))
-        self.assertIn('\nolrank_arm_lists_total{arm="incumbent"} 30\n', metrics)
-        self.assertIn("\nolrank_answered_lists_total 30\n", metrics)
-        self.assertNotIn("random order", service.messages())
-        lines = logged(self.state)
-        self.assertEqual({line["arm"] for line in lines}, {"incumbent"})
-        self.assertEqual({line["experiment"] for line in lines}, {arms["experiment"]})
-        self.assertTrue(all(0 <= line["bucket"] < 10_000 and len(line["candidate"]) == 5 for line in lines))
-        self.assertTrue(all("user" not in line for line in lines))
-        self.assertEqual(sum(sum(line["clicks"]) for line in lines), arms["arms"][1]["clicks"])
 
     def test_users_keep_their_arm_and_a_crash_loses_nothing(self):
         shop, draw = Shop(), random.Random(2)
@@ -177,31 +152,71 @@ class ArmsTest(ServiceTest):
         self.assertEqual(arms["interleaved"]["wins"], won)
         self.assertEqual(sum(won) + arms["interleaved"]["ties"], 200)
 
-    def test_shows_a_model_that_the_state_keeps(self):
-        shop, draw = Shop(), random.Random(5)
-        service = self.start(*RANKER)
-        model = self.folder / "model.safetensors"
+
+def unfairness_of(groups):
+    """Returns the unfairness of one list, by the definition, with P(r) = 1/log2(1 + r)."""
+    return math.fsum((1 if group == "A" else -BETA) / math.log2(2 + rank) for rank, group in enumerate(groups))
+
+
+class FairUsers(Users):
+    """Groups that follow relevance: without care, A is seen far more often."""
+
+    def __init__(self, seed=3):
+        super().__init__(seed, 4, docs=12, queries=20)
+        for docs in self.queries:
+            for doc in docs:
+                doc["group"] = "A" if doc["features"][0] > 0.4 else "B"
+
+
+class FairService(ServiceTest):
+    def test_stays_within_its_bound_and_knows_it_after_a_crash(self):
+        users, draw = FairUsers(), random.Random(1)
+        service = self.start(*RANKER, *GROUPS)
+        unfairness = 0.0
         with service.client() as client:
-            for _ in range(100):
-                answer, _, clicks = shop.ask(client, draw)
-                client.feedback(answer["impression"], clicks)
-            client.wait_until_learned()
-            model.write_bytes(client.model())
-            best = [doc["id"] for doc in client.rank("q", shop.queries[3], explore=False)["docs"]]
-        self.assertEqual(service.stop(), 0)
-        self.assertIn("The first lists are in random order", service.messages())
-        service = self.start("--arms", "old=100,learner=0", "--arm-model", f"old={model}")
-        model.unlink()
-        with service.client() as client:
-            answer = client.rank("q", shop.queries[3])
-            self.assertEqual((answer["arm"], [doc["id"] for doc in answer["docs"]]), ("old", best))
-        self.assertEqual(service.stop(), 0)
+            for number in range(300):
+                docs = users.queries[draw.randrange(20)]
+                ranking = client.rank(f"q{number % 20}", docs)
+                of = {doc["id"]: doc for doc in docs}
+                shown = [doc["id"] for doc in ranking["docs"]]
+                unfairness += unfairness_of([of[one]["group"] for one in shown])
+                self.assertAlmostEqual(ranking["unfairness"], unfairness, 9)
+                self.assertTrue(ranking["fair"])
+                self.assertLessEqual(abs(unfairness), EPSILON + 1e-9)
+                if number % 10 != 7:  # others give no feedback, and are not in the log
+                    client.feedback(ranking["impression"], [one for one in shown if of[one]["features"][0] > 0.6])
+                if number == 150:
+                    client.checkpoint()
+            stats = client.wait_until_learned()["fairness"]
+            metrics = client.metrics()
+        self.assertAlmostEqual(stats["unfairness"], unfairness, 9)
+        self.assertEqual((stats["lists"], stats["fair_share"], stats["beta"], stats["epsilon"]), (300, 1.0, BETA, EPSILON))
+        self.assertIn(f"\nolrank_unfairness {stats['unfairness']}\n", metrics)
+        self.assertIn('\nolrank_exposure_total{group="B"} ', metrics)
+        with urllib.request.urlopen(service.url + "/v1/overview", timeout=900) as answer:
+            self.assertEqual(json.load(answer)["fairness"], stats)
+        service.kill()
+
+        lines = logged(self.state)
+        self.assertEqual(len(lines), 270)
+        by_hand = sum(unfairness_of(line["groups"]) for line in lines)
+        exposure = {group: sum(1 / math.log2(2 + rank) for line in lines for rank, one in enumerate(line["groups"]) if one == group)
+                    for group in "AB"}
         service = self.start()
         with service.client() as client:
-            self.assertEqual(client.rank("q", shop.queries[3])["arm"], "old")
+            restarted = client.stats()["fairness"]
+            self.assertAlmostEqual(restarted["unfairness"], by_hand, 9)
+            self.assertEqual(restarted["lists"], 270)
+            for group in "AB":
+                self.assertAlmostEqual(restarted["exposure"][group], exposure[group], 9)
+            # The next lists bring it back within the bound, however far the unanswered ones had been from it.
+            answers = [client.rank("q", users.queries[number % 20]) for number in range(30)]
+        self.assertTrue(answers[-1]["fair"])
+        self.assertLessEqual(abs(answers[-1]["unfairness"]), EPSILON)
         self.assertEqual(service.stop(), 0)
-        (self.state / "arm-old.safetensors").write_bytes(b"something else")
-        self.assertIn("This is not the model of arm 'old'.", self.refused(code=1))
+        # The model of the stopped service comes from the same log.
+        out = self.folder / "model.safetensors"
+        succeed("export", "--state", self.state, "--to", "safetensors", "--out", out)
 
 
 if __name__ == "__main__":

@@ -8,20 +8,6 @@ import subprocess
 import tempfile
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
-SETTINGS = """
-[data]
-source = "synth:small?queries=30"
-[protocol]
-rounds = 30
-eval_every = 10
-seeds = [1, 2, 3]
-[clicks]
-models = ["perfect", "informational"]
-[[ranker]]
-kind = "pairrank"
-[[ranker]]
-kind = "pdgd"
-"""
 
 
 def call(arguments, **variables):
@@ -37,7 +23,7 @@ def summary(out):
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
     config = folder / "experiment.toml"
-    config.write_text(SETTINGS)
+    config.write_text(pathlib.Path("tests/serve/experiment.toml").read_text().replace("[1, 2]", "[1, 2, 3]"))
     call([PROGRAM, "run", config, "--out", folder / "whole", "--quiet"])
     whole = summary(folder / "whole")
     assert whole.count(b"\n") == 13, whole

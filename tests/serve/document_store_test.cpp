@@ -9,7 +9,6 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 #include <tuple>
 
 #include "core/data/normaliser.h"
@@ -218,21 +217,17 @@ TEST_F(DocumentStoreTest, TakesRequestsOfSeveralThreadsInOneOrderForEachDocument
   constexpr int kRequests = 40;
   {
     DocumentStore store(store_settings(folder));
-    std::vector<std::thread> threads;
     std::mutex mutex;
     std::set<std::int64_t> versions;  // of the document that all write
-    for (int thread = 0; thread < kThreads; ++thread) {
-      threads.emplace_back([&, thread] {
-        for (int i = 0; i < kRequests; ++i) {
-          const auto given = store.put(
-              {stored_document("shared", 0, {static_cast<float>(thread), static_cast<float>(i), 1.0F}),
-               stored_document(fmt::format("{}-{}", thread, i), 0, one)});
-          const std::lock_guard lock(mutex);
-          versions.insert(given[0]);
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    in_threads(kThreads, [&](int thread) {
+      for (int i = 0; i < kRequests; ++i) {
+        const auto given = store.put(
+            {stored_document("shared", 0, {static_cast<float>(thread), static_cast<float>(i), 1.0F}),
+             stored_document(fmt::format("{}-{}", thread, i), 0, one)});
+        const std::lock_guard lock(mutex);
+        versions.insert(given[0]);
+      }
+    });
     EXPECT_EQ(versions.size(), static_cast<std::size_t>(kThreads * kRequests));
     EXPECT_EQ(*versions.rbegin(), kThreads * kRequests);
     EXPECT_EQ(store.counts().documents, kThreads * kRequests + 1);

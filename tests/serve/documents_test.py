@@ -6,7 +6,7 @@ import socket
 import threading
 import unittest
 
-from running_service import RunningService, ServiceError, ServiceTest, learned_state, logged, olrank, succeed, wait_until
+from running_service import ServiceError, ServiceTest, learned_state, logged, olrank, succeed, wait_until
 
 FEATURES = 5
 QUERY_FEATURE = str(FEATURES)  # depends on the query
@@ -148,25 +148,6 @@ class Documents(ServiceTest):
             self.assertEqual((refusal.exception.status, refusal.exception.field), (409, "documents[0].version"))
         self.assertTrue(list(self.state.glob("documents-*")), "the documents' log was never closed")
 
-    def test_an_open_window_outlives_a_kill_and_a_new_version(self):
-        flags = "--ranker", "pairrank", "--window", 1
-        service = self.start("--features", 2, *flags)
-        with service.client() as client:
-            client.put_docs([{"id": id, "features": [id, 1]} for id in range(5)])
-            for _ in range(3):
-                ranking = client.rank("q", [0, 1, 2, {"id": 3, "features": {"2": 4}}, {"id": "x", "features": [1, 7]}])
-                client.events(ranking["impression"], [{"rank": 1}])
-            client.put_docs([{"id": id, "features": [5, id]} for id in range(3)])
-            client.delete_docs([3])
-        service.kill()
-        service = self.start(*flags)
-        with service.client() as client:
-            wait_until(lambda: client.stats()["rounds"] == 3, "the windows do not close")
-            fingerprint = client.stats()["fingerprint"]
-        service.stop()
-        self.assertEqual(set(logged(self.state)[0]["versions"]), {0, 1})
-        self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
-
     def test_a_request_that_is_cut_short_stores_nothing(self):
         service = self.start("--features", 2)
         with socket.create_connection(service.address) as cut:  # short of its length
@@ -175,19 +156,6 @@ class Documents(ServiceTest):
             cut.shutdown(socket.SHUT_WR)
             self.assertIn(b"The request ends early.", cut.makefile("rb").read())
         self.assertEqual(service.stop(), 0)
-
-    def test_surfaces_and_followers(self):
-        tables = self.folder / "surfaces.toml"
-        tables.write_text("[de]\nfeatures = 2\n[fr]\nfeatures = 2\n")
-        service = self.start("--surfaces", tables)
-        with service.client(surface="de") as german, service.client(surface="fr") as french:
-            german.put_docs([{"id": "a", "features": [1, 2]}])
-            self.assertEqual((german.stats()["documents"], french.stats()["documents"]), (1, 0))
-            self.services.append(RunningService(None, "--follow", service.url + "/surface/de"))
-            with self.services[-1].client() as follower, self.assertRaises(ServiceError) as refusal:
-                follower.put_docs([{"id": "a", "features": [1, 2]}])
-            self.assertEqual((refusal.exception.status, refusal.exception.message),
-                             (404, "This process only ranks (--follow) and stores no documents: send the features with each request."))
 
 
 if __name__ == "__main__":

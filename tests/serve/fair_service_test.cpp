@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "core/error.h"
 #include "models/skeleton/ranker_settings.h"
@@ -40,7 +39,7 @@ struct FairService {
     parts.exposure = three_ranks();
     parts.exposed = learner.logged_exposure();
     lists.emplace(FirstAnswers::Settings{impressions, parts.start}, log);
-    service.emplace(std::move(parts), &*lists, log, learner);
+    service.emplace(std::move(parts), *lists, log, learner);
     learner.start();
   }
   static LearnerSettings settings(const TemporaryFolder& folder) {
@@ -69,14 +68,10 @@ struct FairService {
 TEST(FairService, KeepsItWithRequestsAtTheSameTime) {
   FairService fair;
   std::atomic<int> unfair = 0;
-  std::vector<std::thread> clients;
-  for (int client = 0; client < 4; ++client) {
-    clients.emplace_back([&, client] {
-      for (int number = 0; number < 50; ++number)
-        unfair += fair.rank(client * 50 + number)["fair"].get<bool>() ? 0 : 1;
-    });
-  }
-  for (std::thread& client : clients) client.join();
+  in_threads(4, [&](int client) {
+    for (int number = 0; number < 50; ++number)
+      unfair += fair.rank(client * 50 + number)["fair"].get<bool>() ? 0 : 1;
+  });
   EXPECT_EQ(unfair, 0);
   EXPECT_EQ(fair.fairness()["lists"], 200);
   EXPECT_EQ(fair.fairness()["fair_share"], 1.0);

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
+#include "serve/open_lists.h"
 #include "serve/requests.h"
 #include "tests/support/api_refusal.h"
 #include "tests/support/cases.h"
@@ -19,50 +21,15 @@
 namespace olrank {
 namespace {
 
-constexpr const char* kShop = R"(
-drop = ["weight"]
-[[feature]]
-name = "price"
-default = 20
-clip = [0, 100]
-log1p = true
-was = ["cost"]
-[[feature]]
-name = "colour"
-kind = "category"
-values = ["red", "blue"]
-was = ["tint"]
-[[feature]]
-name = "title"
-kind = "text"
-[[feature]]
-name = "added"
-kind = "time"
-default = 365
-[[feature]]
-name = "wish"
-kind = "vector"
-length = 2
-query = true
-[[feature]]
-name = "taste"
-kind = "vector"
-length = 2
-input = false
-[[feature]]
-name = "half"
-from = "match"
-clip = [-1, 1]
-[[feature]]
-name = "match"
-dot = ["wish", "taste"]
-)";
+std::string shop() {
+  return read_file("tests/serve/shop.toml");
+}
 
 using Names = std::vector<std::string>;
 using Row = std::vector<float>;
 
 TEST(FeatureSchema, NamesItsColumns) {
-  const FeatureSchema schema = FeatureSchema::parse(kShop, "shop.toml");
+  const FeatureSchema schema = FeatureSchema::parse(shop(), "shop.toml");
   EXPECT_EQ(schema.columns(),
             (Names{"price", "colour=red", "colour=blue", "title", "added", "half", "match"}));
   const auto log21 = static_cast<float>(std::log1p(20.0));
@@ -70,7 +37,7 @@ TEST(FeatureSchema, NamesItsColumns) {
 }
 
 TEST(FeatureSchema, ReadsItsOwnText) {
-  const FeatureSchema schema = FeatureSchema::parse(kShop, "shop.toml");
+  const FeatureSchema schema = FeatureSchema::parse(shop(), "shop.toml");
   const FeatureSchema again = FeatureSchema::parse(schema.text(), "text");
   EXPECT_EQ(again.text(), schema.text());
   EXPECT_EQ(again.digest(), schema.digest());
@@ -79,7 +46,7 @@ TEST(FeatureSchema, ReadsItsOwnText) {
 }
 
 TEST(FeatureSchema, KnowsEarlierNames) {
-  const NamedInputs names = FeatureSchema::parse(kShop, "shop.toml").named_columns();
+  const NamedInputs names = FeatureSchema::parse(shop(), "shop.toml").named_columns();
   EXPECT_EQ(names.present_name("cost"), "price");
   EXPECT_EQ(names.present_name("tint=red"), "colour=red");
   EXPECT_EQ(names.present_name("title"), "title");
@@ -94,7 +61,7 @@ RequestLimits limits_of(const std::string& toml) {
 }
 
 TEST(FeatureSchema, ComputesWhatRequestsSend) {
-  const RequestLimits limits = limits_of(kShop);
+  const RequestLimits limits = limits_of(shop());
   const std::int64_t yesterday = utc_milliseconds() - 86'400'000;
   RankRequest request;
   parse_rank_request(R"({"query": "q", "docs": [
@@ -154,7 +121,7 @@ TEST(FeatureSchema, TakesSearchResponsesIfAllFeaturesAreNumbersOrCounters) {
       R"({"query": "q", "response": {"hits": {"hits": [{"_id": "1", "fields": {"_ltrlog": [{"log": [
           {"name": "rate", "value": 1}]}]}}]}}})";
   EXPECT_THROW(parse_rerank_request(counted, limits, request), ApiError);
-  limits = limits_of(kShop);
+  limits = limits_of(shop());
   EXPECT_THROW(parse_rerank_request(body, limits, request), ApiError);
 }
 
@@ -163,7 +130,7 @@ std::string refused_fields(const std::string& features, const std::string& query
   return refusal_text([&] {
     parse_rank_request(R"({"query": "q", "query_features": )" + query +
                            R"(, "docs": [{"id": 1, "features": )" + features + "}]}",
-                       limits_of(kShop), request);
+                       limits_of(shop()), request);
   });
 }
 
@@ -185,7 +152,7 @@ name = "stock"
 kind = "vector"
 length = 2
 )";
-  RequestLimits limits = limits_of(kShop);
+  RequestLimits limits = limits_of(shop());
   limits.other_schema = [next = limits_of(other).schema] { return next; };
   RankRequest request;
   const auto rank = [&](const std::string& features) {

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <thread>
 
 #include "core/error.h"
 #include "core/feedback/feedback_record.h"
@@ -212,22 +211,18 @@ TEST(FileLog, GivesConcurrentWritersDistinctRounds) {
   FileLog log(folder / "log", 5);
   std::mutex mutex;
   std::set<std::uint64_t> rounds;
-  std::vector<std::thread> writers;
-  for (int writer = 0; writer < 8; ++writer) {
-    writers.emplace_back([&, writer] {
-      for (int number = 0; number < 25; ++number) {
-        const std::uint64_t round = log.append(record_of(100 * writer + number));
-        // An acknowledged round is already in the file.
-        FileLog::Reader reader(log, 0);
-        std::uint64_t found = 0;
-        for (std::string_view line; reader.next(line);) ++found;
-        EXPECT_GE(found, round);
-        const std::lock_guard lock(mutex);
-        EXPECT_TRUE(rounds.insert(round).second);
-      }
-    });
-  }
-  for (std::thread& writer : writers) writer.join();
+  in_threads(8, [&](int writer) {
+    for (int number = 0; number < 25; ++number) {
+      const std::uint64_t round = log.append(record_of(100 * writer + number));
+      // An acknowledged round is already in the file.
+      FileLog::Reader reader(log, 0);
+      std::uint64_t found = 0;
+      for (std::string_view line; reader.next(line);) ++found;
+      EXPECT_GE(found, round);
+      const std::lock_guard lock(mutex);
+      EXPECT_TRUE(rounds.insert(round).second);
+    }
+  });
   EXPECT_EQ(rounds.size(), 200U);
   EXPECT_EQ(*rounds.rbegin(), 200U);
   std::set<std::string> impressions;

@@ -288,7 +288,6 @@ struct NumberedSource : RankerSource {
   std::optional<std::string> failure() const override { return std::nullopt; }
   bool learns_from_unshown() const override { return false; }
   State state() override { return {}; }
-  State write_checkpoint() override { return {}; }
   Snapshot snapshot() override {
     ++made;
     return {round, fmt::format("round {}", round), made_in};
@@ -311,11 +310,9 @@ TEST(SharedSnapshotTest, FollowersShareOneUntilLearningHasRested) {
   const FeedbackLog log;
   NumberedSource source;
   source.made_in = std::chrono::hours(1);
-  Service service(small_parts(), nullptr, log, source);
-  std::vector<std::thread> followers;
-  for (int follower = 0; follower < 8; ++follower)
-    followers.emplace_back([&] { EXPECT_EQ(snapshot_answer(service).tag, "\"test-1\""); });
-  for (std::thread& follower : followers) follower.join();
+  NoLists lists;
+  Service service(small_parts(), lists, log, source);
+  in_threads(8, [&](int) { EXPECT_EQ(snapshot_answer(service).tag, "\"test-1\""); });
   source.round = 2;
   const Answer answer = snapshot_answer(service);
   EXPECT_EQ(answer.tag, "\"test-1\"");
@@ -327,7 +324,8 @@ TEST(SharedSnapshotTest, FollowersShareOneUntilLearningHasRested) {
 TEST(SharedSnapshotTest, IsMadeAgainOnceItsModelIsNotTheLatest) {
   const FeedbackLog log;
   NumberedSource source;
-  Service service(small_parts(), nullptr, log, source);
+  NoLists lists;
+  Service service(small_parts(), lists, log, source);
   const std::string first = snapshot_answer(service).tag;
   std::this_thread::sleep_for(milliseconds(110));
   EXPECT_EQ(snapshot_answer(service, first).status, 304);

@@ -40,10 +40,74 @@ Learner::State uninterrupted(int rounds) {
   return learner.state();
 }
 
+/// A served ranker behind calls that a test may change.
+class WrappedRanker : public OnlineRanker {
+ public:
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
+    return ranker_->rank(context, query, round);
+  }
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    return ranker_->learn(context, feedback);
+  }
+  void describe(const QueryDocs&, bool, RoundDetail&) override {}
+  void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override {
+    ranker_->score(context, docs, scores);
+  }
+  std::int64_t parameters() const override { return ranker_->parameters(); }
+  ModelTensors model() const override { return ranker_->model(); }
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override {
+    return ranker_->figures(context);
+  }
+  std::shared_ptr<const FrozenRanker> freeze() const override { return ranker_->freeze(); }
+  void save(StateWriter& state) const override { ranker_->save(state); }
+  void load(StateReader& state) override { ranker_->load(state); }
+
+ private:
+  std::unique_ptr<OnlineRanker> ranker_ = make_served();
+};
+
+/// Takes some time for each call, and may fail.
+class SlowRanker : public WrappedRanker {
+ public:
+  struct Times {
+    std::chrono::milliseconds figures{0}, freeze{0}, save{0}, learn{0};
+    std::atomic<int> saved = 0, measured = 0, frozen = 0;
+    std::atomic<bool> freeze_fails = false;
+    bool stumbles = false;  // every tenth round
+  };
+  explicit SlowRanker(Times& times) : times_(&times) {}
+
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    if (times_->stumbles && feedback.round % 10 == 0) throw NumericError("The loss is inf.");
+    std::this_thread::sleep_for(times_->learn);
+    return WrappedRanker::learn(context, feedback);
+  }
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override {
+    ++times_->measured;
+    std::this_thread::sleep_for(times_->figures);
+    return WrappedRanker::figures(context);
+  }
+  std::shared_ptr<const FrozenRanker> freeze() const override {
+    if (times_->freeze_fails) throw NumericError("The copy is inf.");
+    ++times_->frozen;
+    std::this_thread::sleep_for(times_->freeze);
+    return WrappedRanker::freeze();
+  }
+  void save(StateWriter& state) const override {
+    ++times_->saved;
+    std::this_thread::sleep_for(times_->save);
+    WrappedRanker::save(state);
+  }
+
+ private:
+  Times* times_;
+};
+
 class LearnerTest : public testing::Test {
  protected:
   const TemporaryFolder folder;
   FileLog log{folder / "log", 1};
+  SlowRanker::Times times;
 };
 
 TEST_F(LearnerTest, MatchesARankerFedDirectly) {
@@ -116,72 +180,8 @@ TEST(Learner, LearnsWhatClicksAreWorthTheSameLiveAndFromTheLog) {
   }
 }
 
-/// A served ranker behind calls that a test may change.
-class WrappedRanker : public OnlineRanker {
- public:
-  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
-    return ranker_->rank(context, query, round);
-  }
-  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-    return ranker_->learn(context, feedback);
-  }
-  void describe(const QueryDocs&, bool, RoundDetail&) override {}
-  void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override {
-    ranker_->score(context, docs, scores);
-  }
-  std::int64_t parameters() const override { return ranker_->parameters(); }
-  ModelTensors model() const override { return ranker_->model(); }
-  std::vector<RankerFigure> figures(ExecutionContext& context) const override {
-    return ranker_->figures(context);
-  }
-  std::shared_ptr<const FrozenRanker> freeze() const override { return ranker_->freeze(); }
-  void save(StateWriter& state) const override { ranker_->save(state); }
-  void load(StateReader& state) override { ranker_->load(state); }
-
- private:
-  std::unique_ptr<OnlineRanker> ranker_ = make_served();
-};
-
-/// Takes some time for each call, and may fail.
-class SlowRanker : public WrappedRanker {
- public:
-  struct Times {
-    std::chrono::milliseconds figures{0}, freeze{0}, save{0}, learn{0};
-    std::atomic<int> saved = 0, measured = 0, frozen = 0;
-    std::atomic<bool> freeze_fails = false;
-    bool stumbles = false;  // every tenth round
-  };
-  explicit SlowRanker(Times& times) : times_(&times) {}
-
-  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-    if (times_->stumbles && feedback.round % 10 == 0) throw NumericError("The loss is inf.");
-    std::this_thread::sleep_for(times_->learn);
-    return WrappedRanker::learn(context, feedback);
-  }
-  std::vector<RankerFigure> figures(ExecutionContext& context) const override {
-    ++times_->measured;
-    std::this_thread::sleep_for(times_->figures);
-    return WrappedRanker::figures(context);
-  }
-  std::shared_ptr<const FrozenRanker> freeze() const override {
-    if (times_->freeze_fails) throw NumericError("The copy is inf.");
-    ++times_->frozen;
-    std::this_thread::sleep_for(times_->freeze);
-    return WrappedRanker::freeze();
-  }
-  void save(StateWriter& state) const override {
-    ++times_->saved;
-    std::this_thread::sleep_for(times_->save);
-    WrappedRanker::save(state);
-  }
-
- private:
-  Times* times_;
-};
-
 TEST_F(LearnerTest, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
   constexpr std::chrono::milliseconds kTime{10};
-  SlowRanker::Times times;
   times.freeze = times.save = kTime;
   Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder, 1));
   times.frozen = times.saved = 0;
@@ -214,7 +214,6 @@ TEST_F(LearnerTest, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
 // It has published by 10 times 20 ms, its figures are due after 50 times 30 ms, the next copy 10 times 20
 // ms after the first.
 TEST_F(LearnerTest, WaitsForFiguresWithoutUsingAProcessor) {
-  SlowRanker::Times times;
   times.figures = std::chrono::milliseconds(30);
   times.freeze = std::chrono::milliseconds(20);
   Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
@@ -227,7 +226,6 @@ TEST_F(LearnerTest, WaitsForFiguresWithoutUsingAProcessor) {
 }
 
 TEST_F(LearnerTest, TakesAFiftiethOfTheTimeForFigures) {
-  SlowRanker::Times times;
   times.figures = std::chrono::milliseconds(4);
   const auto begin = std::chrono::steady_clock::now();
   Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
@@ -245,7 +243,6 @@ TEST_F(LearnerTest, TakesAFiftiethOfTheTimeForFigures) {
 
 TEST_F(LearnerTest, TakesATenthOfTheTimeForStatesThatAreAskedForWhileItLearns) {
   fill(log, 1, 150);
-  SlowRanker::Times times;
   times.learn = std::chrono::milliseconds(3);
   times.save = std::chrono::milliseconds(10);
   Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
@@ -262,7 +259,6 @@ TEST_F(LearnerTest, TakesATenthOfTheTimeForStatesThatAreAskedForWhileItLearns) {
 }
 
 TEST_F(LearnerTest, SavesADueCheckpointThoughNoFeedbackFollows) {
-  SlowRanker::Times times;
   times.save = std::chrono::milliseconds(20);
   Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder, 1));
   learner.start();
@@ -275,7 +271,6 @@ TEST_F(LearnerTest, SavesADueCheckpointThoughNoFeedbackFollows) {
 
 TEST_F(LearnerTest, SavesTheLastCheckpointThoughItCannotPublish) {
   const ExpectedWarnings warnings;
-  SlowRanker::Times times;
   times.freeze = std::chrono::milliseconds(500);  // the next one is due after 4.5 s
   {
     Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
@@ -384,7 +379,6 @@ TEST_F(LearnerTest, LearnsFeedbackAppendedJustBeforeStop) {
 TEST_F(LearnerTest, LeavesTheRestForTheNextStartAfterATimeout) {
   fill(log, 1, kRounds);
   {
-    SlowRanker::Times times;
     times.learn = std::chrono::milliseconds(50);
     Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
     learner.start();
@@ -584,7 +578,7 @@ TEST(Service, TellsTheCertaintyOfLongListsOnlyWhereItIsAskedFor) {
   SmallService small(RankerKind::kClickGp);
   Service::Parts parts = small_parts();
   parts.requests.docs = 200;
-  Service service(std::move(parts), &small.lists, small.log, small.learner);
+  Service service(std::move(parts), small.lists, small.log, small.learner);
   const auto answer = [&](int docs, bool asks) {
     nlohmann::json request = {{"query", "q"}, {"k", docs}, {"explore", false}};
     for (int doc = 0; doc < docs; ++doc) {

@@ -178,7 +178,7 @@ TEST(FeatureEffectsTest, TakeOneListASecond) {
 
 TEST(MetricsTest, SummarisesLatenciesByRoute) {
   Metrics metrics;
-  EXPECT_FALSE(metrics.knows_certainty());
+  EXPECT_FALSE(metrics.certain_share());
   // Evenly from 1 to 2 ms, which is one bucket, and one beyond the last bound.
   for (int number = 0; number < 99; ++number) metrics.count_request("/a", 200, 0.0015);
   metrics.count_request("/a", 500, 60.0);

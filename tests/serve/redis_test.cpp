@@ -82,14 +82,21 @@ class RedisTest : public testing::Test {
     client->call({"SET", "olrank:rounds", "0"});  // as a learner does at its start
   }
 
+  const TemporaryFolder folder;
+  const std::vector<Click> clicks = {{1, ""}};
   std::unique_ptr<RedisServer> server;
   std::unique_ptr<RedisClient> client;
   std::unique_ptr<RedisLog> log;
 };
 
+/// What fails here warns, which no other test of Redis may.
+class RedisFaultTest : public RedisTest {
+ protected:
+  const ExpectedWarnings warnings;
+};
+
 /// A file's store and this one give the same answers and the same records to the same calls.
 TEST_F(RedisTest, ListsBehaveAsThoseOfOneProcess) {
-  const TemporaryFolder folder;
   FileLog file(folder / "log", 100);
   FirstAnswers alone({ImpressionLimits{}, kStart}, file);
   RedisLists shared(*log, {}, kStart);
@@ -139,16 +146,12 @@ TEST_F(RedisTest, UnknownListsHoldAFewThreadsAtMost) {
   EXPECT_GT(calls() - before, 4);
   std::atomic<int> expired = 0;
   std::atomic<int> sent_away = 0;
-  std::vector<std::thread> threads;
   constexpr int kThreads = 40;
-  for (int thread = 0; thread < kThreads; ++thread) {
-    threads.emplace_back([&] {
-      const int status = status_of([&] { lists.add("ffffffffffffffff-2", {}, {}); });
-      expired += status == 410 ? 1 : 0;
-      sent_away += status == 503 ? 1 : 0;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  in_threads(kThreads, [&](int) {
+    const int status = status_of([&] { lists.add("ffffffffffffffff-2", {}, {}); });
+    expired += status == 410 ? 1 : 0;
+    sent_away += status == 503 ? 1 : 0;
+  });
   EXPECT_EQ(expired + sent_away, kThreads);
   EXPECT_GE(expired, 8);
   EXPECT_GT(sent_away, 0);
@@ -160,14 +163,9 @@ TEST_F(RedisTest, FeedbackGoesToAnyProcessAndCountsOnceEverywhere) {
   RedisLists second(*log, {}, "fedcba9876543210");
   const std::string id = first.open(list_of(1), 3);
   std::atomic<int> accepted = 0;
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 8; ++thread) {
-    threads.emplace_back([&, thread] {
-      const std::vector<Click> clicks = {{1, ""}};
-      accepted += (thread % 2 == 0 ? first : second).add(id, clicks, {}).duplicate ? 0 : 1;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  in_threads(8, [&](int thread) {
+    accepted += (thread % 2 == 0 ? first : second).add(id, clicks, {}).duplicate ? 0 : 1;
+  });
   EXPECT_EQ(accepted, 1);
   EXPECT_EQ(log->rounds(), 1U);  // without a poll
   EXPECT_EQ(log->read(0, 10, std::chrono::milliseconds(1)).size(), 1U);
@@ -216,10 +214,8 @@ TEST_F(RedisTest, WindowsCollectEventsOfAllProcessesAndCloseOnce) {
   RedisLists::require_types(*client, {});  // nothing is open any more
 }
 
-TEST_F(RedisTest, ListsWaitForAServerThatIsAway) {
-  const ExpectedWarnings warnings;
+TEST_F(RedisFaultTest, ListsWaitForAServerThatIsAway) {
   RedisLists lists(*log, {}, kStart);
-  const std::vector<Click> clicks = {{1, ""}};
   client->call({"PING"});
   server->kill();
   EXPECT_THROW(client->call({"PING"}), RedisAway);
@@ -254,11 +250,9 @@ TEST_F(RedisTest, ListsBeyondTheLimitAreDropped) {
   EXPECT_EQ(more.counts().open, 0U);
 }
 
-TEST_F(RedisTest, AServerWithoutMemoryLosesNoList) {
-  const ExpectedWarnings warnings;
+TEST_F(RedisFaultTest, AServerWithoutMemoryLosesNoList) {
   client->call({"CONFIG", "SET", "maxmemory", "1"});
   RedisLists lists(*log, {}, kStart);
-  const std::vector<Click> clicks = {{1, ""}};
   const std::string id = lists.open(list_of(1), 3);
   EXPECT_EQ(status_of([&] { lists.add(id, clicks, {}); }), 503);
   EXPECT_EQ(warnings.count("Lists wait in this process"), 1);
@@ -276,7 +270,6 @@ TEST_F(RedisTest, AServerThatLostItsDataAcknowledgesNothing) {
   client->call({"FLUSHALL"});
   const std::string other = lists.open(list_of(2), 3);
   lists.keep_open();
-  const std::vector<Click> clicks = {{1, ""}};
   EXPECT_EQ(status_of([&] { lists.add(id, clicks, {}); }), 410);
   EXPECT_TRUE(contains(message_of<RedisError>([&] { lists.add(other, clicks, {}); }), "has lost its data"));
   // Replicas keep what they have, so that this is not as if the settings were replaced.
@@ -435,7 +428,7 @@ std::uint64_t round_of_retried(RedisLists& lists, const std::string& id, int num
 }
 
 /// A log that has begun, with its lists and the folders of its learners.
-class ArchiveTest : public RedisTest {
+class ArchiveTest : public RedisFaultTest {
  protected:
   void SetUp() override {
     RedisTest::SetUp();
@@ -450,8 +443,6 @@ class ArchiveTest : public RedisTest {
     return ids;
   }
 
-  const ExpectedWarnings warnings;
-  const TemporaryFolder folder;
   std::optional<RedisLists> lists;
 };
 
@@ -685,8 +676,7 @@ TEST_F(RedisTest, TheStreamIsCutBehindWhatEveryLearnerHasArchived) {
   EXPECT_LE(first(), 381);
 }
 
-TEST_F(RedisTest, AServerThatMayLoseAnswersIsRefused) {
-  const ExpectedWarnings warnings;
+TEST_F(RedisFaultTest, AServerThatMayLoseAnswersIsRefused) {
   log->require_durable();
   client->call({"CONFIG", "SET", "appendfsync", "everysec"});
   EXPECT_TRUE(contains(message_of<IoError>([&] { log->require_durable(); }), "Set 'appendfsync always'"));
@@ -699,7 +689,6 @@ TEST_F(RedisTest, AServerThatMayLoseAnswersIsRefused) {
   RedisLog wanting(*client, {true, 1});
   RedisLists lists(wanting, {}, kStart);
   const std::string id = lists.open(list_of(1), 3);
-  const std::vector<Click> clicks = {{1, ""}};
   for (int time = 0; time < 2; ++time)
     EXPECT_TRUE(
         contains(message_of<IoError>([&] { lists.add(id, clicks, {}); }), "0 of the server's 1 replica"));
@@ -742,7 +731,6 @@ std::string text_of_lines(const std::filesystem::path& folder) {
 }
 
 TEST_F(RedisTest, DocumentsAreThoseOfAllProcesses) {
-  const TemporaryFolder folder;
   Documents one(*server);
   Documents other(*server);
   EXPECT_EQ(one.put("a", 0.5F), 1);
@@ -774,7 +762,6 @@ TEST_F(RedisTest, DocumentsAreThoseOfAllProcesses) {
 }
 
 TEST_F(RedisTest, ProcessesThatStoreAtOnceGetVersionsInOneOrder) {
-  const TemporaryFolder folder;
   std::optional<Documents> learner(std::in_place, *server, folder / "learner");
   Documents replica(*server);
   std::vector<std::int64_t> versions[2];
@@ -802,9 +789,7 @@ TEST_F(RedisTest, ProcessesThatStoreAtOnceGetVersionsInOneOrder) {
   EXPECT_EQ(text_of_lines(folder / "standby"), text_of_lines(folder / "learner"));
 }
 
-TEST_F(RedisTest, DocumentsThatTheServerLostAreSentAgain) {
-  const ExpectedWarnings warnings;
-  const TemporaryFolder folder;
+TEST_F(RedisFaultTest, DocumentsThatTheServerLostAreSentAgain) {
   std::optional<Documents> learner(std::in_place, *server, folder / "learner");
   Documents replica(*server);
   for (const char* id : {"a", "b", "c"}) learner->put(id, 1.0F);
@@ -832,21 +817,18 @@ TEST_F(RedisTest, DocumentsThatTheServerLostAreSentAgain) {
   EXPECT_EQ(text_of_lines(folder / "standby"), text_of_lines(folder / "learner"));
 }
 
-TEST_F(RedisTest, DocumentsWaitForALearnerToBegin) {
-  const TemporaryFolder folder;
+TEST_F(RedisFaultTest, DocumentsWaitForALearnerToBegin) {
   { Documents(*server, folder / "learner").put("a", 1.0F); }
   server = std::make_unique<RedisServer>();  // which a learner has not reached yet
   Documents replica(*server);
   EXPECT_EQ(status_of([&] { replica.put("a", 3.0F); }), 503);
-  const ExpectedWarnings warnings;
   Documents learner(*server, folder / "learner");
   learner.store.send_missing();
   learner.client.call({"SET", "olrank:rounds", "0"});
   EXPECT_EQ(replica.put("a", 3.0F), 2);
 }
 
-TEST_F(RedisTest, ReplicasGiveUpDocumentsThatNoLearnerHas) {
-  const ExpectedWarnings warnings;
+TEST_F(RedisFaultTest, ReplicasGiveUpDocumentsThatNoLearnerHas) {
   Documents replica(*server, {}, "schema", std::chrono::milliseconds(50));
   Documents patient(*server);
   replica.put("a", 1.0F);
@@ -866,10 +848,8 @@ TEST_F(RedisTest, ReplicasGiveUpDocumentsThatNoLearnerHas) {
   EXPECT_EQ(patient.known({"a"}), "a 2 2, ");
 }
 
-TEST_F(RedisTest, DocumentsBehindThoseOfAnotherSchemaHaveThePresentOne) {
-  const TemporaryFolder folder;
+TEST_F(RedisFaultTest, DocumentsBehindThoseOfAnotherSchemaHaveThePresentOne) {
   { Documents(*server, folder / "learner").put("a", 1.0F); }
-  const ExpectedWarnings warnings;
   server = std::make_unique<RedisServer>();
   Documents learner(*server, folder / "learner", "next");
   learner.store.send_missing();
@@ -889,7 +869,6 @@ TEST_F(RedisTest, DocumentsBehindThoseOfAnotherSchemaHaveThePresentOne) {
 }
 
 TEST_F(RedisTest, ALearnerKeepsALineThatIsNoDocumentOutOfItsLog) {
-  const TemporaryFolder folder;
   Documents learner(*server, folder / "learner");
   learner.put("a", 1.0F);
   StoredDocument wide = stored_document("b", 1, {1.0F});
@@ -927,7 +906,6 @@ TEST_F(RedisTest, OneRequestDoesNotHoldUpTheServer) {
 }
 
 TEST_F(RedisTest, ALearnerWithOtherDocumentsSaysSo) {
-  const TemporaryFolder folder;
   {
     Documents learner(*server, folder / "learner");
     learner.put("a", 1.0F);
@@ -947,7 +925,6 @@ TEST_F(RedisTest, ALearnerWithOtherDocumentsSaysSo) {
 }
 
 TEST_F(RedisTest, ReplicasOutliveAStreamThatWasTrimmed) {
-  const TemporaryFolder folder;
   Documents replica(*server);
   Documents other(*server);
   Documents learner(*server, folder / "learner");

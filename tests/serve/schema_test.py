@@ -102,29 +102,6 @@ class Names(ServiceTest):
                       self.refused(*RANKER, "--feature-names", "price,stock,new", "--arms", "today=50,learner=50", "--arm-model",
                                    f"today={model}"))
 
-    def test_a_line_whose_check_does_not_match_is_refused(self):
-        log = self.recorded("price", "age", "stock")
-        lines = log.read_text().splitlines(keepends=True)
-        place = lines[1].index(',"check":') + 10
-        for wrong, sentence in ((lines[1][:place] + "0" * 32 + lines[1][place + 32:], "its 'check' does not match"),
-                                (lines[1][:place] + "0" + lines[1][place + 32:], "is no checksum"),
-                                (lines[1][:place - 1] + "null}\n", "is no checksum")):
-            log.write_text(lines[0] + wrong + "".join(lines[2:]))
-            said = self.refused(*RANKER, "--features", "3", "--import-log", log, code=1)
-            self.assertIn(f"{log}:2:", said)
-            self.assertIn(sentence, said)
-        # A line of another program has no checksum.
-        log.write_text(lines[0] + lines[1][:place - 10] + "}\n")
-        self.assertEqual(self.learned(log)["rounds"], 2)
-
-    def test_a_log_without_names_has_the_bytes_of_before(self):
-        self.docs = {doc: {f"f{n}": value for n, value in enumerate(row.values(), 1)} for doc, row in self.docs.items()}
-        self.lists.write_text("".join(json.dumps({"query": "q", "docs": sorted(self.docs), "clicks": [0, 3]}) + "\n" for _ in range(3)))
-        log = self.recorded("f1", "f2", "f3")
-        self.assertNotIn("feature_names", log.read_text())
-        succeed("serve", "--state", self.state, *RANKER, "--features", "3", "--import-log", log, "--learn-only")
-        self.assertEqual((self.state / "feedback.jsonl").read_text(), log.read_text())
-
 
 class SchemaChange(ServiceTest):
     def schema(self, text):
@@ -291,17 +268,6 @@ class SchemaChange(ServiceTest):
                 (self.state / "checkpoint").unlink()
                 self.assertEqual(json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"], stats["fingerprint"])
 
-    def test_no_schema_follows_one_whose_documents_wait_for_the_disk(self):
-        service, _ = self.changing("pairrank")
-        with service.client() as client:
-            pair = json.dumps({"before": "[[feature]]\nname = \"older\"\n", "after": client.schema()["schema"]})
-            (self.state / "schemas.json").write_text(pair)  # as a full disk leaves it
-            with self.assertRaises(ServiceError) as refused:
-                client.put_schema(self.CHANGED)
-            self.assertEqual((refused.exception.status, refused.exception.code), (409, "schema_changing"))
-            self.assertIsNone(client.schema()["next"])
-        self.assertEqual((self.state / "schemas.json").read_text(), pair)
-
     def test_a_kill_leaves_one_of_the_schemas(self):
         for number in range(6):
             self.state = self.folder / f"killed-{number}"
@@ -319,24 +285,6 @@ class SchemaChange(ServiceTest):
             self.assertEqual((stats["rounds"], stats["documents"]), (45, 6))
             self.assertEqual(service.stop(), 0)
             self.assertEqual(self.learned_fresh("pairrank")["fingerprint"], stats["fingerprint"])
-
-    def test_a_log_without_names_takes_its_first_schema_by_position(self):
-        service = self.start(*RANKER, "--features", "3")
-        self.play(service, 15, features=3)
-        self.assertEqual(service.stop(), 0)
-        fingerprint = json.loads(succeed("serve", "--state", self.state, "--learn-only", "--json"))["fingerprint"]
-        self.assertNotIn("feature_names", (self.state / "feedback.jsonl").read_text())
-        two = self.schema("[[feature]]\nname = \"a\"\n[[feature]]\nname = \"b\"\n")
-        self.assertIn("must have its 3 columns in their order, not 2", self.refused("--schema", two))
-        three = "".join(f"[[feature]]\nname = \"{name}\"\n" for name in "abc")
-        named = json.loads(succeed("serve", "--state", self.state, "--schema", self.schema(three), "--learn-only", "--json"))
-        self.assertEqual(named["fingerprint"], fingerprint)
-        # The next change finds the features of these records by name.
-        swapped = self.schema("".join(f"[[feature]]\nname = \"{name}\"\n" for name in "cab"))
-        self.assertNotEqual(json.loads(succeed("serve", "--state", self.state, "--schema", swapped, "--learn-only", "--json"))["fingerprint"],
-                            fingerprint)
-        back = json.loads(succeed("serve", "--state", self.state, "--schema", self.schema(three), "--learn-only", "--json"))
-        self.assertEqual(back["fingerprint"], fingerprint)
 
 
 if __name__ == "__main__":

@@ -129,31 +129,6 @@ class ServeCommand(ServiceTest):
         self.assertIn("Port 80 is privileged: as an ordinary user, choose a --port from 1024 on", done.stderr)
         self.assertEqual(list(folder.iterdir()), [])
 
-    def test_settings_change_that_nothing_learned_depends_on(self):
-        """The state goes on from its checkpoint, as another folder that had them from the start learns it."""
-        changes = ["--cutoff", "3", "--memory-limit", "50", "--explore-floor", "0.1"]
-        service = self.start("--features", "3")
-        self.play(service, 30, features=3)
-        self.assertEqual(service.stop(), 0)
-        self.refused("--state", self.state, *changes, "--seed", "7")
-        self.assertIn("cutoff = 10", (self.state / "service.toml").read_text())
-        service = self.start(*changes, "--verbose")
-        for said in ("learning continues from round 30", "cutoff is 3, not 10", "memory_limit is 50.0, not 0.0", "explore_floor is 0.1, not 0.0"):
-            self.assertIn(said, service.messages())
-        with service.client() as client:
-            self.assertEqual(len(client.rank("q", [{"id": i, "features": [i, 1, 0]} for i in range(9)])["docs"]), 3)
-        self.play(service, 10, features=3)
-        self.assertEqual(service.stop(), 0)
-        told = self.start()  # without the flags it keeps them
-        with told.client() as client:
-            stats = client.wait_until_learned()
-            self.assertEqual(len(client.rank("q", [{"id": i, "features": [i, 1, 0]} for i in range(9)])["docs"]), 3)
-        self.assertEqual(told.stop(), 0)
-        other = self.folder / "other"
-        learned = json.loads(succeed("serve", "--state", other, "--features", "3", *changes, "--import-log", self.state / "feedback.jsonl",
-                                     "--learn-only", "--json"))
-        self.assertEqual(learned["fingerprint"], stats["fingerprint"])
-
     def test_metrics_describe_build_and_process(self):
         service = self.start("--features", "3")
         with service.client() as client:
@@ -360,20 +335,6 @@ class ServeCommand(ServiceTest):
                 # Scores of lists depend on the documents that were not shown.
                 reads_all = kind == "pdgd" or "attention" in more
                 self.assertEqual(all("unshown" in record for record in logged(state)), reads_all)
-
-    def test_a_folder_keeps_the_module_that_it_started_from(self):
-        run = self.path("run")
-        succeed("run", "--data", "synth:mslr-like?queries=20", "--ranker", "p2neurrank", "--members", "2", "--network", "module",
-                "--module", "residual", "--width", "4", "--activation", "silu", "--rounds", "5", "--clicks", "perfect", "--seeds", "1", "--out", run)
-        trained = next(run.rglob("model.safetensors"))
-        models = []
-        for arguments in (["--model", trained], []):
-            service = self.start(*arguments)
-            with service.client() as client:
-                models.append(client.model())
-            self.assertEqual(service.stop(), 0)
-            trained.unlink(missing_ok=True)
-        self.assertEqual(*models)
 
     def test_client_example_runs(self):
         service = self.start(*RANKER, "--token-file", self.token())

@@ -74,6 +74,14 @@ inline StoredDocument stored_document(const std::string& id, std::int64_t versio
   return one;
 }
 
+/// `act(thread)` in so many threads at once.
+template <class Act>
+void in_threads(int count, const Act& act) {
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < count; ++thread) threads.emplace_back(act, thread);
+  for (std::thread& thread : threads) thread.join();
+}
+
 /// Waits for what another thread does.
 template <class Condition>
 void wait_until(const Condition& holds) {
@@ -136,7 +144,7 @@ struct SmallService {
   FileLog log;
   Learner learner;
   FirstAnswers lists{{ImpressionLimits{}, small_parts().start}, log};
-  Service service{small_parts(), &lists, log, learner};
+  Service service{small_parts(), lists, log, learner};
 };
 
 }  // namespace olrank

@@ -15,45 +15,7 @@ from running_service import PROGRAM, free_port, wait_until
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/usr/local/sbin"])
-SETTINGS = """
-[data]
-source = "synth:small?queries=30"
-[protocol]
-rounds = 30
-eval_every = 10
-seeds = [1, 2]
-[clicks]
-models = ["perfect", "informational"]
-[[ranker]]
-kind = "pairrank"
-[[ranker]]
-kind = "pdgd"
-"""
-SLURM = """
-ClusterName=olrank
-SlurmctldHost=localhost(127.0.0.1)
-SlurmctldPort={controller}
-SlurmdPort={node}
-SlurmUser={user}
-SlurmdUser={user}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
-CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-ProctrackType=proctrack/pgid
-TaskPlugin=task/none
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=2
-SchedulerParameters=sched_interval=1
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-NodeName=localhost NodeAddr=127.0.0.1 NodeHostname={host} CPUs={cpus} State=UNKNOWN
-PartitionName=all Nodes=localhost Default=YES MaxTime=INFINITE State=UP
-"""
+SLURM = pathlib.Path("tests/serve/slurm.conf")
 
 
 def call(*arguments, **variables):
@@ -68,7 +30,7 @@ def slurm(folder):
     """Starts Slurm, and gives the environment in which its commands find it."""
     configuration = folder / "slurm.conf"
     configuration.write_text(
-        SLURM.format(controller=free_port(), node=free_port(), folder=folder, user=getpass.getuser(), host=socket.gethostname(), cpus=os.cpu_count())
+        SLURM.read_text().format(controller=free_port(), node=free_port(), folder=folder, user=getpass.getuser(), host=socket.gethostname(), cpus=os.cpu_count())
     )
     for name in ("state", "spool"):
         (folder / name).mkdir()
@@ -116,8 +78,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         folder.chmod(0o755)  # munged's folder
-        config, whole, out = folder / "experiment.toml", folder / "whole", folder / "out"
-        config.write_text(SETTINGS)
+        config, whole, out = pathlib.Path("tests/serve/experiment.toml").resolve(), folder / "whole", folder / "out"
         call(PROGRAM, "run", config, "--out", whole, "--quiet")
         call(PROGRAM, "report", whole)
         with slurm(folder) as variables:

@@ -1,13 +1,12 @@
-"""The state folder of `olrank serve`: a refused start changes no byte of it, `--accept-loss` cuts what it was said to cut, files
-are for their owner only, and a service whose lock or log is taken away stops."""
+"""The state folder of `olrank serve`: files are for their owner only, a backup is whole, a kill loses no event that was acknowledged, and a
+service whose lock or log is taken away stops. commands/service.test has refused starts, which change no byte of it."""
 
 import json
 import os
-import pathlib
 import random
-import re
 import stat
 import threading
+import time
 import unittest
 
 from running_service import ServiceError, ServiceTest, Users, learned_state, logged, resident_bytes, succeed, wait_until
@@ -28,15 +27,7 @@ def contents(folder):
 class StateTest(ServiceTest):
     def setUp(self):
         super().setUp()
-        self.log, self.checkpoint = self.state / "feedback.jsonl", self.state / "checkpoint"
-
-    def played(self, rounds, stop=True, state=None, arguments=RANKER, features=6):
-        service = self.start(*arguments, state=state)
-        self.play(service, rounds, features=features)
-        if stop:
-            self.assertEqual(service.stop(), 0)
-        else:
-            service.kill()
+        self.log = self.state / "feedback.jsonl"
 
     def refused(self, *arguments, code=1):
         """A start that has to be refused, in one sentence or a few on one line, without any change."""
@@ -49,27 +40,7 @@ class StateTest(ServiceTest):
         return self.log.read_bytes().splitlines(keepends=True)
 
 
-class Refusals(StateTest):
-    def damage(self, change):
-        lines = self.lines()
-        self.log.write_bytes(change(lines))
-        return lines
-
-    def test_a_loss_that_is_accepted_is_the_one_that_was_told(self):
-        self.played(5, stop=False)
-        lines = self.damage(lambda lines: lines[0] + lines[1].replace(b'"clicks":[', b'"clicks":[1,', 1) + b"".join(lines[2:]))
-        cut = b"".join(self.lines()[1:])
-        message = self.refused()
-        self.assertEqual(self.refused("--learn-only"), message)
-        told = re.search(rf"Record 2 is damaged.* cuts {len(cut)} bytes .* after record 1 and keeps them in (\S+)\.", message)
-        self.assertTrue(told, message)
-        service = self.start("--accept-loss")
-        self.assertIn(f"--accept-loss cut {len(cut)} bytes", service.messages())
-        self.assertEqual((self.lines(), pathlib.Path(told[1]).read_bytes()), (lines[:1], cut))
-        self.play(service, 2)
-        service.kill()
-        self.assertEqual([line["round"] for line in logged(self.state)], [1, 2, 3])
-
+class Backup(StateTest):
     def test_a_backup_under_load_is_a_service_that_learned_the_same_lists(self):
         """Three copies while clients send feedback; a service starts on the last one, with the state of a fresh learner of its log."""
         copy, users = self.folder / "copy", Users(4, 6, docs=8)
@@ -111,40 +82,6 @@ class Refusals(StateTest):
         self.assertEqual(restored.stop(), 0)
         self.assertEqual(stats["rounds"], told[-1]["records"])
         self.assertEqual(stats["fingerprint"], learned_state(copy)["fingerprint"])
-
-    def test_a_torn_end_is_cut_only_by_a_start_that_succeeds(self):
-        self.played(5)
-        lines = self.lines()
-        self.log.write_bytes(b"".join(lines[:4]) + lines[4][:-40])
-        self.assertIn("contains a service with other settings", self.refused("--seed", "7", code=2))
-        service = self.start()
-        self.assertIn("lacks 1 list that it has learned", service.messages())
-        self.assertEqual(service.stop(), 0)
-        self.assertEqual(self.lines(), lines[:4])
-
-    def test_a_return_to_an_earlier_round_takes_up_no_later_list(self):
-        service = self.start(*RANKER)
-        self.play(service, 5)
-        with service.client() as client:
-            later = client.rank("q", Users(2, 6).queries[0])["impression"]
-        service.kill()
-        with self.start("--to-round", 3).client() as client, self.assertRaises(ServiceError) as refused:
-            client.feedback(later, [])
-        self.assertEqual(refused.exception.status, 410)
-
-    def test_a_damaged_checkpoint_and_other_damaged_files(self):
-        self.played(5)
-        whole = {path: path.read_bytes() for path in (self.checkpoint, self.state / "service.toml")}
-        for path, change in ((self.checkpoint, lambda data: data[:-1]),
-                             (self.checkpoint, lambda data: data[:-9] + b"x" + data[-8:]),
-                             (self.checkpoint, lambda data: b""),
-                             (self.checkpoint, lambda data: b"\xff" * 8 + data[8:]),
-                             (self.state / "service.toml", lambda data: data[:data.index(b'"') + 1]),
-                             (self.state / "service.toml", lambda data: b"[thesis]\n")):
-            path.write_bytes(change(whole[path]))
-            self.refused(code=1 if path == self.checkpoint else 2)
-            path.write_bytes(whole[path])
-        self.assertEqual(self.start().stop(), 0)
 
 
 class Ownership(StateTest):
@@ -202,6 +139,66 @@ class Memory(StateTest):
                 client.rank("q", [{"id": doc, "features": {}} for doc in range(1000)])
             self.assertEqual((refused.exception.status, refused.exception.field), (413, "docs[0].features"))
             self.assertLess(resident_bytes(service.process) - before, 20_000_000)
+
+
+class Windows(ServiceTest):
+    TYPES = ["click", "cart", "purchase"]
+    EVENTS = ["--window", "1", "--events", "click=1,cart=3,purchase=10"]
+
+    def test_kills_under_load_lose_no_acknowledged_event(self):
+        """Ten kills while four clients send events; afterwards each acknowledged event is in the log once, or was late."""
+        draw = random.Random(3)
+        users = Users(2, 4, docs=8)
+        acknowledged = {}  # impression -> set of (rank, type), each told to be in time
+        lock = threading.Lock()
+        stop = threading.Event()
+
+        def client_thread(seed):
+            mine = random.Random(seed)
+            while not stop.is_set():
+                try:
+                    with service_of[0].client(timeout=5) as client:
+                        while not stop.is_set():
+                            impression = client.rank("q", users.queries[mine.randrange(50)])["impression"]
+                            for _ in range(mine.randrange(4)):
+                                event = mine.randrange(5), mine.choice(self.TYPES)
+                                answer = client.events(impression, [{"rank": event[0], "type": event[1]}])
+                                if not answer["late"]:
+                                    with lock:
+                                        acknowledged.setdefault(impression, set()).add(event)
+                except (OSError, ServiceError):
+                    time.sleep(0.05)
+
+        service_of = [self.start("--ranker", "pairrank", "--features", "4", "--cutoff", "5", *self.EVENTS)]
+        threads = [threading.Thread(target=client_thread, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            time.sleep(0.3 + draw.random())
+            service_of[0].kill()
+            service_of[0] = self.start(*self.EVENTS)
+        time.sleep(0.5)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        with service_of[0].client() as client:
+            wait_until(lambda: client.stats()["open_impressions"] == 0, "all windows close")
+            client.wait_until_learned()
+            fingerprint = client.stats()["fingerprint"]
+        self.assertEqual(service_of[0].stop(), 0)
+        lines = logged(self.state)
+        by_impression = {line["impression"]: line for line in lines}
+        self.assertEqual(len(by_impression), len(lines))
+        weights = dict(zip(self.TYPES, (1, 3, 10)))
+        self.assertGreater(len(acknowledged), 100)
+        for impression, events in acknowledged.items():
+            line = by_impression[impression]
+            rewards = line.get("rewards", line["clicks"])
+            for rank in range(5):
+                told = sum(weights[kind] for at, kind in events if at == rank)
+                # One event may have been written and killed before its answer.
+                self.assertGreaterEqual(rewards[rank], told, line)
+        self.assertEqual(learned_state(self.state)["fingerprint"], fingerprint)
 
 
 if __name__ == "__main__":

@@ -99,18 +99,6 @@ TEST(ClickTablesTest, RefusesGradesBeyondTheTable) {
   EXPECT_NE(message_of<InvalidArgument>([] { built_in_table("perfekt", 2); }), kNoError);
 }
 
-TEST(PositionUserTest, ExaminationEndsWithItsTableAndNeverWithZeroBias) {
-  const std::vector<std::uint8_t> grades(20, 1);
-  ClickLog log;
-  position_user({0.0, 1.0}, {1.0, 1.0}, 0.0, 0.0).click({grades}, in_order(20), user_key(), 1, log);
-  std::vector<std::uint8_t> two(20, 0);
-  two[0] = two[1] = 1;
-  EXPECT_EQ(log.examined, two);
-  EXPECT_EQ(log.clicks, two);
-  position_user({0.0, 1.0}, {}, 0.0, 0.0).click({grades}, in_order(20), user_key(), 1, log);
-  EXPECT_EQ(log.examined, std::vector<std::uint8_t>(20, 1));
-}
-
 const std::vector<double> kClick = {0.3, 0.8};
 
 /// P(pattern) as the product over ranks, with γ of the last click above.
@@ -166,7 +154,14 @@ TEST(ExaminingUserTest, LogsHaveExactProbabilities) {
   }
 }
 
-TEST(BrowsingUserTest, ExaminationEndsWithItsTable) {
+TEST(ExaminingUserTest, ExaminationEndsWithItsTableAndNeverWithZeroBias) {
+  const ExaminationTable by_rank{{}, {1.0, 0.5}, 0.0, false};
+  EXPECT_EQ(by_rank.examination(2, 0), 0.5);
+  EXPECT_EQ(by_rank.examination(3, 0), 0.0);
+  ClickLog log;
+  position_user({0.0, 1.0}, {}, 0.0, 0.0)
+      .click({std::vector<std::uint8_t>(20, 1)}, in_order(20), user_key(), 1, log);
+  EXPECT_EQ(log.examined, std::vector<std::uint8_t>(20, 1));
   const ExaminationTable by_distance{{}, {1.0, 0.5}, 1.0};
   EXPECT_EQ(by_distance.examination(7, 6), 1.0);
   EXPECT_EQ(by_distance.examination(7, 5), 0.5);
@@ -318,8 +313,8 @@ TEST(DependentUserTest, ReusesAndClearsLog) {
   EXPECT_TRUE(log.clicks.empty() && log.examined.empty());
 }
 
-UserSettings custom(const std::string& name, const ClickSettings& clicks = {}) {
-  UserSettings user = UserSettings::defaults(clicks);
+UserSettings custom(const std::string& name) {
+  UserSettings user;
   user.name = name;
   user.click = {0.1, 0.5, 0.9};
   return user;
@@ -352,24 +347,23 @@ void expect_same(const ClickModel& user, const ClickModel& other, int max_grade)
 TEST(UsersTest, BuiltInUsersFollowTheClickSettings) {
   ClickSettings clicks;
   const ClickTable table = built_in_table("informational", 5);
-  expect_same(*make_user("informational", clicks, {}, 4), dependent_user(table, StopDraw::kAfterClick, 0.0),
-              4);
+  const auto expect_like = [&](const ClickModel& other) {
+    expect_same(*make_user("informational", clicks, {}, 4), other, 4);
+  };
+  expect_like(dependent_user(table, StopDraw::kAfterClick, 0.0));
   clicks.stop = StopDraw::kEveryDoc;
   clicks.noise = 0.2;
-  expect_same(*make_user("informational", clicks, {}, 4), dependent_user(table, StopDraw::kEveryDoc, 0.2),
-              4);
+  expect_like(dependent_user(table, StopDraw::kEveryDoc, 0.2));
   clicks.kind = ClickKind::kCascade;
-  expect_same(*make_user("informational", clicks, {}, 4), cascade_user(table.click, 0.2), 4);
+  expect_like(cascade_user(table.click, 0.2));
   clicks.kind = ClickKind::kPosition;
   clicks.position_bias = 0.4;
-  expect_same(*make_user("informational", clicks, {}, 4), position_user(table.click, {}, 0.4, 0.2), 4);
+  expect_like(position_user(table.click, {}, 0.4, 0.2));
   clicks.kind = ClickKind::kUserBrowsing;
-  expect_same(*make_user("informational", clicks, {}, 4), ExaminingUser(table.click, {{}, {}, 0.4}, 0.2),
-              4);
+  expect_like(ExaminingUser(table.click, {{}, {}, 0.4}, 0.2));
   clicks.kind = ClickKind::kDynamicBayesian;
   clicks.perseverance = 0.7;
-  expect_same(*make_user("informational", clicks, {}, 4),
-              ScanningUser({table.click, table.stop, StopDraw::kAfterClick, 0.7}, 0.2), 4);
+  expect_like(ScanningUser({table.click, table.stop, StopDraw::kAfterClick, 0.7}, 0.2));
 }
 
 TEST(UsersTest, GradesAreMappedToThoseOfASmallerTable) {
@@ -379,11 +373,13 @@ TEST(UsersTest, GradesAreMappedToThoseOfASmallerTable) {
   const ClickTable mapped = {
       {three.click[0], three.click[0], three.click[1], three.click[1], three.click[2]},
       {three.stop[0], three.stop[0], three.stop[1], three.stop[1], three.stop[2]}};
-  expect_same(*make_user("navigational", clicks, {}, 4), dependent_user(mapped, StopDraw::kAfterClick, 0.0),
-              4);
+  const auto expect_mapped = [&](int max_grade) {
+    expect_same(*make_user("navigational", clicks, {}, max_grade),
+                dependent_user(mapped, StopDraw::kAfterClick, 0.0), max_grade);
+  };
+  expect_mapped(4);
   clicks.grades = 3;
-  expect_same(*make_user("navigational", clicks, {}, 3), dependent_user(mapped, StopDraw::kAfterClick, 0.0),
-              3);
+  expect_mapped(3);
   clicks.grades = 2;
   EXPECT_EQ(message_of<InvalidArgument>([&] {
               make_user("navigational", clicks, {}, 4);
@@ -393,65 +389,47 @@ TEST(UsersTest, GradesAreMappedToThoseOfASmallerTable) {
             "The data has grade 5, but clicks.grade_map ends at grade 4. Give it 6 grades of the tables.");
 }
 
-TEST(UsersTest, CustomUsersFollowTheirOwnTable) {
-  std::vector<UserSettings> users = {custom("mine"), custom("yours"), custom("ours")};
-  users[0].stop = {0.5, 0.4, 0.3};
-  users[0].stop_draw = StopDraw::kEveryDoc;
-  users[0].noise = 0.1;
-  users[1].kind = ClickKind::kCascade;
-  users[2].kind = ClickKind::kPosition;
-  users[2].examination = {0.9, 0.1};
-  const std::vector<double> click = {0.1, 0.5, 0.9};
+TEST(UsersTest, CustomUsersFollowTheirOwnSettings) {
+  std::vector<UserSettings> users;
+  const auto add = [&](const std::string& name, ClickKind kind) -> UserSettings& {
+    users.push_back(custom(name));
+    users.back().kind = kind;
+    return users.back();
+  };
+  add("mine", ClickKind::kDependent).stop = {0.5, 0.4, 0.3};
+  users.back().stop_draw = StopDraw::kEveryDoc;
+  users.back().noise = 0.1;
+  add("yours", ClickKind::kCascade);
+  add("ours", ClickKind::kPosition).examination = {0.9, 0.1};
+  add("satisfied", ClickKind::kDynamicBayesian).satisfaction = {0.1, 0.2, 0.3};
+  users.back().perseverance = 0.5;
+  add("browsing", ClickKind::kUserBrowsing).browsing = {0.9, 0.5, 0.7};
+  add("near", ClickKind::kUserBrowsing).examination = {0.9, 0.1};
+  add("fickle", ClickKind::kChanging).click.clear();
+  users.back().intents = {"near", "perfect"};
+  users.back().change_every = 7;
+  users.back().repeat = false;
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users({}, users); }), kNoError);
   // A custom user got what [clicks] says when it was read; the section has no second say.
   ClickSettings clicks;
   clicks.kind = ClickKind::kPosition;
   clicks.noise = 0.9;
-  expect_same(*make_user("mine", clicks, users, 2),
-              dependent_user({click, {0.5, 0.4, 0.3}}, StopDraw::kEveryDoc, 0.1), 2);
-  expect_same(*make_user("yours", clicks, users, 2), cascade_user(click, 0.0), 2);
-  expect_same(*make_user("ours", clicks, users, 2), position_user(click, {0.9, 0.1}, 1.0, 0.0), 2);
-  // A part whose largest grade is missing still goes by the whole table.
-  expect_same(*make_user("yours", clicks, users, 1), cascade_user(click, 0.0), 1);
-}
-
-TEST(UsersTest, CustomUsersFollowTheOtherModels) {
-  std::vector<UserSettings> users = {custom("satisfied"), custom("browsing"), custom("near"),
-                                     custom("fickle")};
-  users[0].kind = ClickKind::kDynamicBayesian;
-  users[0].satisfaction = {0.1, 0.2, 0.3};
-  users[0].perseverance = 0.5;
-  users[1].kind = ClickKind::kUserBrowsing;
-  users[1].browsing = {0.9, 0.5, 0.7};
-  users[2].kind = ClickKind::kUserBrowsing;
-  users[2].examination = {0.9, 0.1};
-  users[3].kind = ClickKind::kChanging;
-  users[3].click.clear();
-  users[3].intents = {"near", "perfect"};
-  users[3].change_every = 7;
-  users[3].repeat = false;
   const std::vector<double> click = {0.1, 0.5, 0.9};
-  expect_same(*make_user("satisfied", {}, users, 2),
-              ScanningUser({click, {0.1, 0.2, 0.3}, StopDraw::kAfterClick, 0.5}, 0.0), 2);
-  expect_same(*make_user("browsing", {}, users, 2), ExaminingUser(click, {{0.9, 0.5, 0.7}, {}, 1.0}, 0.0),
-              2);
-  expect_same(*make_user("near", {}, users, 2), ExaminingUser(click, {{}, {0.9, 0.1}, 1.0}, 0.0), 2);
+  const auto expect_like = [&](const std::string& name, const ClickModel& other, int max_grade = 2) {
+    expect_same(*make_user(name, clicks, users, max_grade), other, max_grade);
+  };
+  expect_like("mine", dependent_user({click, {0.5, 0.4, 0.3}}, StopDraw::kEveryDoc, 0.1));
+  expect_like("yours", cascade_user(click, 0.0));
+  expect_like("ours", position_user(click, {0.9, 0.1}, 1.0, 0.0));
+  // A part whose largest grade is missing still goes by the whole table.
+  expect_like("yours", cascade_user(click, 0.0), 1);
+  expect_like("satisfied", ScanningUser({click, {0.1, 0.2, 0.3}, StopDraw::kAfterClick, 0.5}, 0.0));
+  expect_like("browsing", ExaminingUser(click, {{0.9, 0.5, 0.7}, {}, 1.0}, 0.0));
+  expect_like("near", ExaminingUser(click, {{}, {0.9, 0.1}, 1.0}, 0.0));
   std::vector<std::unique_ptr<ClickModel>> intents;
-  intents.push_back(make_user("near", {}, users, 2));
-  intents.push_back(make_user("perfect", {}, users, 2));
-  expect_same(*make_user("fickle", {}, users, 2), ChangingUser(std::move(intents), 7, false), 2);
-  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users({}, users); }), kNoError);
-  EXPECT_EQ(describe_user("satisfied", {}, users, 2),
-            "satisfied: dbn, P(click | grade) 0.1 0.5 0.9, P(satisfied | grade) 0.1 0.2 0.3, perseverance "
-            "0.5, no noise");
-  EXPECT_EQ(
-      describe_user("browsing", {}, users, 2),
-      "browsing: ubm, P(click | grade) 0.1 0.5 0.9, P(examined) by rank and last click 0.9 0.5 0.7, no "
-      "noise");
-  EXPECT_EQ(
-      describe_user("fickle", {}, users, 2),
-      "fickle: changes every 7 rounds: near: ubm, P(click | grade) 0.1 0.5 0.9, P(examined) by "
-      "distance 0.9 0.1, no noise; then perfect: dependent, P(click | grade) 0 0.5 1, P(stop | grade) 0 "
-      "0 0 after-click, no noise");
+  intents.push_back(make_user("near", clicks, users, 2));
+  intents.push_back(make_user("perfect", clicks, users, 2));
+  expect_like("fickle", ChangingUser(std::move(intents), 7, false));
   // An intent's table covers the data, too.
   EXPECT_TRUE(
       contains(message_of<InvalidArgument>([&] { make_user("fickle", {}, users, 3); }), "user 'near'"));
@@ -478,27 +456,6 @@ TEST(UsersTest, RefusesNamesAndGradesThatItsTablesDoNotHave) {
   EXPECT_EQ(
       message_of<InvalidArgument>([&] { make_user("mine", {}, users, 3); }),
       "The data has grade 3, but the table of user 'mine' ends at grade 2. Give it 4 click probabilities.");
-}
-
-TEST(UsersTest, AreDescribedInOneLine) {
-  ClickSettings clicks;
-  EXPECT_EQ(describe_user("navigational", clicks, {}, 2),
-            "navigational: dependent, P(click | grade) 0.05 0.5 0.95, P(stop | grade) 0.2 0.5 0.9 "
-            "after-click, no noise");
-  std::vector<UserSettings> users = {custom("a"), custom("b"), custom("c"), custom("d")};
-  users[0].noise = 0.25;
-  users[1].kind = ClickKind::kCascade;
-  users[2].kind = ClickKind::kPosition;
-  users[3].kind = ClickKind::kPosition;
-  users[3].examination = {1.0, 0.5};
-  EXPECT_EQ(describe_user("a", clicks, users, 2),
-            "a: dependent, P(click | grade) 0.1 0.5 0.9, never stops, noise 0.25");
-  EXPECT_EQ(describe_user("b", clicks, users, 2),
-            "b: cascade, P(click | grade) 0.1 0.5 0.9, stops after the first click, no noise");
-  EXPECT_EQ(describe_user("c", clicks, users, 2),
-            "c: position, P(click | grade) 0.1 0.5 0.9, P(examined) 1/rank^1, no noise");
-  EXPECT_EQ(describe_user("d", clicks, users, 2),
-            "d: position, P(click | grade) 0.1 0.5 0.9, P(examined) by rank 1 0.5, no noise");
 }
 
 TEST(SimSettingsTest, ReferenceFollowsTheAuthorsCode) {

@@ -120,61 +120,33 @@ TEST(ExternalUserTest, SeveralThreadsPlayTheSameTrials) {
   EXPECT_EQ(calls, 4 * 60);
 }
 
-TEST(ExternalUserTest, SeesGradesListAndRound) {
-  const std::vector<std::uint8_t> grades = {2, 0, 1};
-  const std::vector<std::int32_t> shown = {2, 0};
-  int calls = 0;
-  const Registered user("mine", [&](const ShownToUser& list) -> std::vector<std::uint8_t> {
-    ++calls;
-    EXPECT_EQ(list.round, 5U);
-    EXPECT_TRUE(std::equal(list.grades.begin(), list.grades.end(), grades.begin(), grades.end()));
-    EXPECT_TRUE(std::equal(list.shown.begin(), list.shown.end(), shown.begin(), shown.end()));
-    return {0, 1};
-  });
-  ClickLog log;
-  make_user("mine", {}, {}, 31)->click({grades}, shown, user_key(), 5, log);
-  EXPECT_EQ(calls, 1);
-  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 1}));
-  EXPECT_EQ(log.examined, (std::vector<std::uint8_t>{1, 1}));
-}
-
-TEST(ExternalUserTest, SeesTheQueryAndItsDocuments) {
+TEST(ExternalUserTest, SeesTheRoundTheListAndTheQueryWithItsDocuments) {
   const std::vector<float> values = {1, 2, 3, 4};
   const std::vector<std::string> qids = {"", "", "jackets"};
   const std::string text = "xab";
   const std::vector<std::uint64_t> ends = {1, 2, 3};
   const PartNames names{qids, {text, ends}};
   const QueryDocs docs{.query = 2, .first_doc = 1, .features = {values.data(), 2, 2}, .names = &names};
-  const std::vector<std::uint8_t> grades = {1, 0};
+  const std::vector<std::uint8_t> grades = {31, 0};
+  const std::vector<std::int32_t> shown = {1, 0};
+  int calls = 0;
   const Registered user("mine", [&](const ShownToUser& list) -> std::vector<std::uint8_t> {
+    ++calls;
+    EXPECT_EQ(list.round, 5U);
+    EXPECT_TRUE(std::ranges::equal(list.grades, grades));
+    EXPECT_TRUE(std::ranges::equal(list.shown, shown));
     EXPECT_EQ(list.query, 2);
     EXPECT_EQ(list.qid, "jackets");
     EXPECT_EQ(list.ids, (std::vector<std::string_view>{"a", "b"}));
     EXPECT_EQ(list.features, 2);
     EXPECT_EQ(std::vector(list.inputs.begin(), list.inputs.end()), values);
-    return {0, 0};
+    return {0, 1};
   });
   ClickLog log;
-  make_user("mine", {}, {}, 2)->click({grades, &docs}, in_order(2), user_key(), 1, log);
-}
-
-TEST(ExternalUserTest, SaysWhatItHasExamined) {
-  std::vector<std::uint8_t> examined = {1, 0, 1};
-  const Registered user("mine", [&](const ShownToUser& list) -> std::vector<std::uint8_t> {
-    std::copy_n(examined.begin(), list.examined.size(), list.examined.begin());
-    return {1, 0, 0};
-  });
-  ClickLog log;
-  const std::vector<std::uint8_t> grades = {2, 0, 1};
-  const auto play = [&] { make_user("mine", {}, {}, 2)->click({grades}, in_order(3), user_key(), 9, log); };
-  play();
-  EXPECT_EQ(log.examined, examined);
-  examined = {0, 1, 1};
-  EXPECT_EQ(message_of<InvalidArgument>(play),
-            "User 'mine' examined rank 1 by 0 in round 9: it is 0 or 1, and 1 where there is a click.");
-  examined = {1, 1, 3};
-  EXPECT_EQ(message_of<InvalidArgument>(play),
-            "User 'mine' examined rank 3 by 3 in round 9: it is 0 or 1, and 1 where there is a click.");
+  make_user("mine", {}, {}, 31)->click({grades, &docs}, shown, user_key(), 5, log);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 1}));
+  EXPECT_EQ(log.examined, (std::vector<std::uint8_t>{1, 1}));
 }
 
 TEST(ExternalUserTest, ItsExaminationGivesTheExposureOfRanks) {
@@ -213,19 +185,29 @@ TEST(ExternalUserTest, TakesPartLikeABuiltInUser) {
   EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{0, 0}));
 }
 
-std::string refused_clicks(const std::vector<std::uint8_t>& clicks) {
-  const Registered user("mine", [&](const ShownToUser&) { return clicks; });
-  const std::vector<std::uint8_t> grades = {2, 0, 1};
-  ClickLog log;
-  return message_of<InvalidArgument>(
-      [&] { make_user("mine", {}, {}, 2)->click({grades}, in_order(3), user_key(), 9, log); });
-}
-
-TEST(ExternalUserTest, RefusesWhatIsNoClick) {
-  EXPECT_EQ(refused_clicks({0, 1, 0}), kNoError);
-  EXPECT_EQ(refused_clicks({0, 1}),
+TEST(ExternalUserTest, SaysWhatItHasClickedAndExamined) {
+  using Bytes = std::vector<std::uint8_t>;
+  const auto refused = [](const Bytes& clicks, const Bytes& examined) {
+    const Registered user("mine", [&](const ShownToUser& list) {
+      std::ranges::copy(examined, list.examined.begin());
+      return clicks;
+    });
+    const Bytes grades = {2, 0, 1};
+    ClickLog log;
+    const std::string message = message_of<InvalidArgument>(
+        [&] { make_user("mine", {}, {}, 2)->click({grades}, in_order(3), user_key(), 9, log); });
+    EXPECT_EQ(log.examined, examined);
+    return message;
+  };
+  EXPECT_EQ(refused({1, 0, 0}, {1, 0, 1}), kNoError);
+  EXPECT_EQ(refused({0, 1, 0}, {1, 1, 1}), kNoError);
+  EXPECT_EQ(refused({1, 0, 0}, {0, 1, 1}),
+            "User 'mine' examined rank 1 by 0 in round 9: it is 0 or 1, and 1 where there is a click.");
+  EXPECT_EQ(refused({1, 0, 0}, {1, 1, 3}),
+            "User 'mine' examined rank 3 by 3 in round 9: it is 0 or 1, and 1 where there is a click.");
+  EXPECT_EQ(refused({0, 1}, {1, 1, 1}),
             "User 'mine' returned 2 clicks in round 9, but was shown 3 documents: return 0 or 1 for each.");
-  EXPECT_EQ(refused_clicks({0, 2, 1}),
+  EXPECT_EQ(refused({0, 2, 1}, {1, 1, 1}),
             "User 'mine' returned 2 for document 1 in round 9: return 1 for a click and 0 for no click.");
 }
 

@@ -11,6 +11,7 @@
 #include "core/metrics/list_metrics.h"
 #include "sim/trial_figures.h"
 #include "sim/trial_settings.h"
+#include "tests/core/metrics/small_data.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
@@ -90,7 +91,7 @@ TEST(CosineTest, IsReportedWithAnOfflineModel) {
   EXPECT_FALSE(stage.trial.evaluate().cosine.has_value());  // θ is zero
   while (!stage.trial.finished()) stage.trial.play_round();
   const CurvePoint& point = stage.trial.evaluate();
-  EXPECT_EQ(point.cosine, cosine_of(ranker.model().tensors[0].values, with.offline->theta));
+  EXPECT_EQ(point.cosine, cosine_to_offline(ranker.model(), with.eval_set, {}, *with.offline));
   EXPECT_EQ(nlohmann::json::parse(curve_line(point, nullptr)).at("cosine").get<double>(), *point.cosine);
 }
 
@@ -251,15 +252,7 @@ TEST(ExaminationTest, IsTheMeanOverAllOrders) {
       examined *= law->goes_on[grades[order[rank]]];
     }
   } while (std::next_permutation(order.begin(), order.end()));
-  Dataset::Contents contents;
-  static const std::vector<float> values(4, 0.0F);
-  static const std::vector<std::int64_t> offsets = {0, 4};
-  contents.values = values;
-  contents.grades = grades;
-  contents.offsets = offsets;
-  contents.features = 1;
-  contents.qids = {"1"};
-  const Examination found = examination_of(*user, Dataset(std::move(contents)), 4, 1, 1, "u");
+  const Examination found = examination_of(*user, make_dataset({{"1", {0, 2, 4, 1}, {}}}), 4, 1, 1, "u");
   for (int rank = 0; rank < 4; ++rank) EXPECT_NEAR(found.by_rank[rank], sums[rank], 1e-12);
 }
 
@@ -329,31 +322,30 @@ TEST(TrialIdentityTest, PathsAreAsDocumented) {
 
 TEST(RecipeTest, DescribesFirstDifference) {
   const Recipe here = {{"version", "1.0"}, {"ranker", "alpha = 0.1\nlambda = 10\n"}, {"trial", "fold 1"}};
-  EXPECT_EQ(recipe_difference(here, here), "");
-  EXPECT_EQ(recipe_difference({}, {}), "");
-  Recipe there = here;
-  there[1].second = "alpha = 0.1\nlambda = 0.1\n";
-  EXPECT_EQ(recipe_difference(there, here), "the ranker: 'lambda = 0.1' there, 'lambda = 10' here");
-  EXPECT_EQ(recipe_difference(here, there), "the ranker: 'lambda = 10' there, 'lambda = 0.1' here");
-  // The first of several.
-  there[0].second = "0.9";
-  EXPECT_EQ(recipe_difference(there, here), "the version: '0.9' there, '1.0' here");
-  // A text that begins another one.
-  there = here;
-  there[1].second = "alpha = 0.1\n";
-  EXPECT_EQ(recipe_difference(there, here), "the ranker: '' there, 'lambda = 10' here");
-  EXPECT_EQ(recipe_difference(here, there), "the ranker: 'lambda = 10' there, '' here");
-  there[1].second = "";
-  EXPECT_EQ(recipe_difference(there, here), "the ranker: '' there, 'alpha = 0.1' here");
-  // Entries that one of them does not have.
-  there = here;
-  there.pop_back();
-  EXPECT_EQ(recipe_difference(there, here), "the trial: '' there, 'fold 1' here");
-  EXPECT_EQ(recipe_difference(here, there), "the trial, which is missing here");
+  const auto with = [&](std::size_t place, const char* text) {
+    Recipe changed = here;
+    changed[place].second = text;
+    return changed;
+  };
+  const Recipe other = with(1, "alpha = 0.1\nlambda = 0.1\n");
+  const Recipe shorter = with(1, "alpha = 0.1\n");  // a text that begins another one
+  const Recipe untried(here.begin(), here.end() - 1);
+  const struct {
+    Recipe there, here;
+    const char* difference;
+  } rows[] = {{here, here, ""},
+              {{}, {}, ""},
+              {other, here, "the ranker: 'lambda = 0.1' there, 'lambda = 10' here"},
+              {here, other, "the ranker: 'lambda = 10' there, 'lambda = 0.1' here"},
+              {{{"version", "0.9"}, other[1], here[2]}, here, "the version: '0.9' there, '1.0' here"},
+              {shorter, here, "the ranker: '' there, 'lambda = 10' here"},
+              {here, shorter, "the ranker: 'lambda = 10' there, '' here"},
+              {with(1, ""), here, "the ranker: '' there, 'alpha = 0.1' here"},
+              {untried, here, "the trial: '' there, 'fold 1' here"},
+              {here, untried, "the trial, which is missing here"}};
+  for (const auto& row : rows) EXPECT_EQ(recipe_difference(row.there, row.here), row.difference);
   // Texts that differ in nothing but the end of the last line still differ.
-  there = here;
-  there[2].second = "fold 1\n";
-  EXPECT_NE(recipe_difference(there, here), "");
+  EXPECT_NE(recipe_difference(with(2, "fold 1\n"), here), "");
 }
 
 TEST(RecipeTest, RoundTripsInOrder) {

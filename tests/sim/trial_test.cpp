@@ -7,13 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/io/atomic_file.h"
 #include "core/metrics/external_metric.h"
 #include "sim/curve.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
-#include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
@@ -287,42 +285,6 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
     }
     EXPECT_EQ(pairs > 20, cutoff > 1);  // one document has no neighbour
   }
-}
-
-/// Writes a trace of the whole trial; its last point.
-CurvePoint traced_trial(const std::filesystem::path& path, bool detail, StubRanker& ranker) {
-  TrialStage stage(settings(), data(), ranker, 5);
-  Trace trace(path, detail, R"({"ranker":"stub"})");
-  RoundDetail rested_on;
-  while (!stage.trial.finished()) {
-    const PlayedRound& round = stage.trial.play_round(&rested_on, detail);
-    trace.write(round, data().train.qid(round.query), rested_on);
-  }
-  EXPECT_FALSE(std::filesystem::exists(path));
-  trace.close();
-  return stage.trial.evaluate();
-}
-
-TEST(TrialTest, ReplayedTraceTrainsTheSameModel) {
-  const TemporaryFolder folder;
-  StubRanker taught(data().train.features());
-  const CurvePoint traced = traced_trial(folder / "trace.jsonl", false, taught);
-  const RecordedFeedback recorded = RecordedFeedback::read(folder / "trace.jsonl", data().train);
-  ASSERT_EQ(recorded.rounds(), 23);
-  StubRanker reader(data().train.features());
-  ExecutionContext execution;
-  Trial trial(settings(), data(), {.recorded = &recorded}, TrialKeys::of(9, 1, "recorded"), reader,
-              execution);
-  while (!trial.finished()) trial.play_round();
-  const CurvePoint point = trial.evaluate();
-  EXPECT_EQ(reader.model().tensors[0].values, taught.model().tensors[0].values);
-  EXPECT_EQ(point.pairs, traced.pairs);
-  EXPECT_EQ(point.offline_ndcg, traced.offline_ndcg);
-  EXPECT_EQ(point.online_ndcg, traced.online_ndcg);
-  EXPECT_EQ(point.discounted_ndcg, traced.discounted_ndcg);
-  EXPECT_FALSE(point.regret.has_value());  // what stood below the recorded ranks is not known
-  EXPECT_FALSE(point.examined_regret.has_value());
-  EXPECT_FALSE(point.certain_share.has_value());
 }
 
 TEST(CurveTest, LineHasEveryDocumentedField) {

@@ -4,6 +4,7 @@ exist, every olrank command in a fenced block is one that the program accepts, f
 in docs two."""
 
 import functools
+import itertools
 import os
 import pathlib
 import re
@@ -72,12 +73,8 @@ def olrank(*arguments):
 
 
 def check_command(line):
-    words = shlex.split(line, comments=True)
-    for end, word in enumerate(words):
-        if word in ("|", ">", "<", "&&", ";", "2>"):
-            words = words[:end]
-            break
-    arguments = words[1:]
+    words = itertools.takewhile(lambda word: word not in ("|", ">", "<", "&&", ";", "2>"), shlex.split(line, comments=True))
+    arguments = list(words)[1:]
     if "--start-from" in arguments:  # a model that a command before it has made
         place = arguments.index("--start-from")
         arguments = arguments[:place] + arguments[place + 2:]

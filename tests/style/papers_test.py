@@ -159,7 +159,7 @@ class Papers(unittest.TestCase):
         self.assertEqual(papers.judged("one", [0.75, 0.76], "size_1")[1], False)
 
     def test_limits_are_the_slopes_of_powers_of_logarithms(self):
-        """At round 500 the slope of log⁴ T on log axes, by a difference quotient."""
+        """The limit at round 500 is the slope of log⁴ T on log axes, by a difference quotient."""
         at = [4 * math.log(math.log(500 * factor)) for factor in (1.0001, 1)]
         self.assertAlmostEqual(papers.limit(4, 500), (at[0] - at[1]) / math.log(1.0001), places=4)
 

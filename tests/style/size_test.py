@@ -12,33 +12,33 @@ import sys
 # The goal of each folder stands beside its limit: limits only fall, and what a later change adds is paid for here. The goals are those
 # from before schemas, documents, windows, vectors and wheels, which were allowed 11,000 lines of product in sum.
 BUDGET = {
-    "core": 27_470,  # goal 26,000
-    "models": 21_708,  # goal 21,400
-    "serve": 17_696,  # goal 10,600
-    "cuda": 12_255,  # goal 13,000
-    "jobs": 9_657,  # goal 8,700
-    "report": 7_603,  # goal 7,700
-    "recommend": 7_448,  # goal 7,400
-    "bench": 6_125,  # goal 6,000
-    "apps": 5_099,  # goal 5,800
-    "python": 5_079,  # goal 4,100
-    "logs": 4_688,  # goal 3,200
-    "scripts": 2_343,  # goal 1,900
+    "core": 27_026,  # goal 26,000
+    "models": 21_335,  # goal 21,400
+    "serve": 17_437,  # goal 10,600
+    "cuda": 12_100,  # goal 13,000
+    "jobs": 9_482,  # goal 8,700
+    "report": 7_510,  # goal 7,700
+    "recommend": 7_267,  # goal 7,400
+    "bench": 5_970,  # goal 6,000
+    "apps": 4_972,  # goal 5,800
+    "python": 4_995,  # goal 4,100
+    "logs": 4_629,  # goal 3,200
+    "scripts": 2_334,  # goal 1,900
     "evidence": 2_562,  # goal 2,000
-    "sim": 3_070,
-    "library": 2_458,  # goal 2,200
-    "studies": 1_912,  # goal 1,700
+    "sim": 3_045,
+    "library": 2_439,  # goal 2,200
+    "studies": 1_884,  # goal 1,700
     "examples": 646,
-    "clients": 341,
+    "clients": 334,
     "(root)": 162,
     "third_party": 148,
     ".ci": 55,
     "deploy": 53,
 }
-PRODUCT_LINES = 138_578  # goal 126,000
-TEST_LINES = 65_788  # goal 64,000
-FILES = 1_382  # goal 1,500
-PRODUCT_CPP_FILES = 643  # goal 650
+PRODUCT_LINES = 136_385  # goal 126,000, with those 11,000
+TEST_LINES = 63_644  # goal 64,000
+FILES = 1_377  # goal 1,500
+PRODUCT_CPP_FILES = 641  # goal 650
 SETTINGS = 196
 PAIR_LINES = 500
 # Pairs of a header and a source that are longer. Each is one class or one algorithm, whose parts call each other.
@@ -80,7 +80,6 @@ LONG_PAIRS = {
     "serve/service": "one class",
     "serve/service_process": "one process: what starts, in which order it ends",
     "serve/service_setup": "the settings of a service and their checks",
-    "serve/state_folder": "the files of a service, checked and kept",
     "sim/trial": "one class",
 }
 

@@ -4,6 +4,7 @@ along the edges that docs/evidence/OPERATIONS.md lists, without a cycle; and bet
 folder are in the folder of the same name under tests/. The table of operations in docs/evidence/OPERATIONS.md is the tree's. Every
 place that states the version has that of CMakeLists.txt."""
 
+import graphlib
 import pathlib
 import re
 import sys
@@ -46,22 +47,6 @@ ALLOWED_IN_CORE = {part: set(re.findall(r"`([a-z_]+)`", others))
                    for part, others in re.findall(r"^\| `core/([a-z_]+)` \|.*\| ([^|]+) \|$", PARTS, re.MULTILINE)}
 
 
-def cycle(edges):
-    """The folders of a cycle, or None."""
-    done = set()
-
-    def visit(folder, path):
-        if folder in path:
-            return [*path[path.index(folder):], folder]
-        if folder in done:
-            return None
-        found = next(filter(None, (visit(other, [*path, folder]) for other in sorted(edges[folder]))), None)
-        done.add(folder)
-        return found
-
-    return next(filter(None, (visit(folder, []) for folder in sorted(edges))), None)
-
-
 def complaint_within(parent, folder, included):
     """About a file in parent/folder that includes parent/included, where the parent is core or models."""
     other = included.split("/")[0]
@@ -76,8 +61,10 @@ def complaint_within(parent, folder, included):
 
 def includes():
     """Includes point one way, and core's folders have no circle."""
-    if found := cycle(ALLOWED_IN_CORE):
-        yield f"core's folders may include each other in a circle: {' → '.join(found)}"
+    try:
+        graphlib.TopologicalSorter(ALLOWED_IN_CORE).prepare()
+    except graphlib.CycleError as error:
+        yield f"core's folders may include each other in a circle: {' → '.join(reversed(error.args[1]))}"
     for path in SOURCES:
         folder = path.parts[0]
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -174,7 +161,6 @@ PLACES = (
     ("examples/*/CMakeLists.txt", r"find_package\(olrank ([\d.]+)", MINOR, 3),
     ("docs/*.md", r"find_package\(olrank ([\d.]+)", MINOR, 1),
 )
-
 
 
 def versions():

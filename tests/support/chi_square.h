@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -81,6 +84,28 @@ inline testing::AssertionResult counts_are_even(std::span<const std::int64_t> co
                                                 double tail = kMillionth) {
   const std::vector<double> even(counts.size(), 1.0 / static_cast<double>(counts.size()));
   return counts_follow(counts, even, tail);
+}
+
+/// Whether `draw(round, order)` gives each order of 0, 1, … as often as `probability_of(order)` says.
+template <class ProbabilityOf, class Draw>
+testing::AssertionResult orders_follow(std::size_t docs, std::uint32_t rounds,
+                                       const ProbabilityOf& probability_of, const Draw& draw) {
+  std::vector<std::int32_t> order(docs);
+  std::iota(order.begin(), order.end(), 0);
+  std::map<std::vector<std::int32_t>, std::int64_t> seen;
+  std::vector<double> probabilities;
+  do {
+    seen[order] = 0;
+    probabilities.push_back(probability_of(order));
+  } while (std::next_permutation(order.begin(), order.end()));
+  EXPECT_NEAR(std::accumulate(probabilities.begin(), probabilities.end(), 0.0), 1.0, 1e-12);
+  for (std::uint32_t round = 1; round <= rounds; ++round) {
+    draw(round, order);
+    ++seen.at(order);
+  }
+  std::vector<std::int64_t> counts;
+  for (const auto& [list, count] : seen) counts.push_back(count);
+  return counts_follow(counts, probabilities);
 }
 
 }  // namespace olrank

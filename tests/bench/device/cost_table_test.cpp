@@ -44,9 +44,7 @@ double least_seconds(const DeviceCase& one) {
 }
 
 std::int64_t pairs_of(const DeviceCase& one) {
-  for (const auto& [key, value] : one.parameters)
-    if (key == "n") return value;
-  return 0;
+  return parameter_of(one.parameters, "n");
 }
 
 /// Writes it with two digits, or all that are before the point.

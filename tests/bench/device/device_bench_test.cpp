@@ -18,19 +18,15 @@ namespace {
 // The cases of the device bench, with the kernels' own source on the CPU: each runs, and its form in
 // LibTorch calls computes the same.
 
-std::string identity_of(const DeviceCase& one) {
-  std::string text = one.name;
-  for (const auto& [key, value] : one.parameters) text += " " + key + "=" + std::to_string(value);
-  return text;
+std::vector<DeviceCase> rehearsed_cases() {
+  std::string absence;
+  return device_cases(find_bench_device(absence).value().sizes);
 }
 
 TEST(DeviceBenchTest, EveryCaseRunsAndMatchesLibtorch) {
-  std::string absence;
-  const std::optional<BenchDevice> device = find_bench_device(absence);
-  ASSERT_TRUE(device);
   int compared = 0;
-  for (const DeviceCase& one : device_cases(device->sizes)) {
-    SCOPED_TRACE(identity_of(one));
+  for (const DeviceCase& one : rehearsed_cases()) {
+    SCOPED_TRACE(one.identity());
     at::manual_seed(1);
     const DeviceWork work = one.prepare(nullptr);
     const auto refresh = [&] {
@@ -66,22 +62,19 @@ TEST(DeviceBenchTest, InputsAreRefreshedBeforeEachTimedCall) {
 
 // A round's widths in the primal form: G, G times the inverse, two products that correct it, and M.
 TEST(DeviceBenchTest, WidthsOfThePrimalFormCorrectTheInverse) {
-  std::string absence;
-  const std::optional<BenchDevice> device = find_bench_device(absence);
-  ASSERT_TRUE(device);
-  for (const DeviceCase& one : device_cases(device->sizes)) {
+  for (const DeviceCase& one : rehearsed_cases()) {
     if (one.name != "inverse_covariance/inverse_covariance_gram") continue;
     const DeviceWork work = one.prepare(nullptr);
-    const std::int64_t before = emulation::starts();
+    const std::int64_t before = emulation::counts.starts;
     work.own(nullptr);
-    EXPECT_EQ(emulation::starts() - before, 5);
+    EXPECT_EQ(emulation::counts.starts - before, 5);
   }
 }
 
 TEST(DeviceBenchTest, CasesHaveCountsAndDistinctNames) {
   std::set<std::string> seen;
   for (const DeviceCase& one : device_cases({})) {
-    EXPECT_TRUE(seen.insert(identity_of(one)).second) << identity_of(one);
+    EXPECT_TRUE(seen.insert(one.identity()).second) << one.identity();
     EXPECT_GT(one.least.operations + one.least.bytes, 0.0) << one.name;
     EXPECT_EQ(one.name.find(','), std::string::npos) << one.name;
   }
@@ -92,16 +85,16 @@ TEST(DeviceBenchTest, CasesHaveCountsAndDistinctNames) {
 TEST(DeviceBenchTest, AStepsOperationsMatchItsProducts) {
   int wide = 0;
   for (const DeviceCase& one : device_cases({})) {
-    if (identity_of(one) == "training/step n=10000 N=1 m=100 d=136") {
+    if (one.identity() == "training/step n=10000 N=1 m=100 d=136") {
       EXPECT_EQ(one.least.operations, 4.0 * 20'000 * 13'700);
       EXPECT_EQ(one.wanted.share, 0.7);
       EXPECT_EQ(one.wanted.ratio, 2.0);
     }
-    if (identity_of(one) == "training/step n=10000 N=1 m=512 d=136") {
+    if (one.identity() == "training/step n=10000 N=1 m=512 d=136") {
       EXPECT_EQ(one.least.operations, 4.0 * 20'000 * (512 * 136 + 512));
       ++wide;
     }
-    if (identity_of(one) == "inverse_factor/apply_factor n=10000 V=125") {
+    if (one.identity() == "inverse_factor/apply_factor n=10000 V=125") {
       EXPECT_EQ(one.least.operations, 1e4 * (1e4 + 1.0) * 125.0);
     }
   }

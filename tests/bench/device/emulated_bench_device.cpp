@@ -36,7 +36,7 @@ DeviceSizes rehearsed_sizes() {
 }  // namespace
 
 std::optional<BenchDevice> find_bench_device(std::string& /*absence*/) {
-  emulation::share_host_memory();  // LibTorch's tensors
+  emulation::machine.shares_host_memory = true;  // LibTorch's tensors
   return BenchDevice{"no GPU: a rehearsal on the CPU", rehearsed_sizes()};
 }
 

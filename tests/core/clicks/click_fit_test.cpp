@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -92,9 +93,9 @@ struct World {
 };
 
 double mean_error(const std::vector<double>& truth, const std::vector<double>& found) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < truth.size(); ++i) sum += std::fabs(truth[i] - found[i]);
-  return sum / static_cast<double>(truth.size());
+  const auto distance = [](double a, double b) { return std::fabs(a - b); };
+  return std::inner_product(truth.begin(), truth.end(), found.begin(), 0.0, std::plus<>(), distance) /
+         static_cast<double>(truth.size());
 }
 
 /// Parameters of reading, true and found.
@@ -235,11 +236,27 @@ constexpr int kPatterns = 1 << kShown;
 
 using Clicks = std::vector<std::uint8_t>;
 
-/// Holds what a model's coins counted, by name, and the posterior of examination.
+/// What a model's coins counted, by name, and the posterior of examination: sums over all hidden states. A
+/// state is what add() is given: how likely it is with these clicks, which ranks it examines and what its
+/// coins show.
 struct SlowResult {
   double probability = 0.0;  // of the clicks
   std::vector<double> examined = std::vector<double>(kShown, 0.0);
   std::map<std::string, std::pair<double, double>> counts;  // of yes and no
+
+  void add(double joint, const std::vector<bool>& looked,
+           const std::vector<std::pair<std::string, bool>>& coins) {
+    probability += joint;
+    for (std::size_t rank = 0; rank < kShown; ++rank) examined[rank] += looked[rank] ? joint : 0.0;
+    for (const auto& [name, shows] : coins) (shows ? counts[name].first : counts[name].second) += joint;
+  }
+  void normalise() {
+    for (double& one : examined) one /= probability;
+    for (auto& [name, count] : counts) {
+      count.first /= probability;
+      count.second /= probability;
+    }
+  }
 };
 
 struct List {
@@ -253,39 +270,10 @@ Clicks clicks_of(int pattern, std::size_t ranks = kShown) {
   return clicks;
 }
 
-std::string coin(const char* name, std::size_t number) {
-  return name + std::to_string(number);
-}
-
-/// Sums over all hidden states. A state is what `visit` is given: how likely it is with these clicks, which
-/// ranks it examines and what its coins show.
-class Enumeration {
- public:
-  void visit(double joint, const std::vector<bool>& examined,
-             const std::vector<std::pair<std::string, bool>>& coins) {
-    result_.probability += joint;
-    for (std::size_t rank = 0; rank < examined.size(); ++rank)
-      result_.examined[rank] += examined[rank] ? joint : 0.0;
-    for (const auto& [name, shows] : coins)
-      (shows ? result_.counts[name].first : result_.counts[name].second) += joint;
-  }
-  SlowResult finish() {
-    for (double& examined : result_.examined) examined /= result_.probability;
-    for (auto& [name, counts] : result_.counts) {
-      counts.first /= result_.probability;
-      counts.second /= result_.probability;
-    }
-    return result_;
-  }
-
- private:
-  SlowResult result_;
-};
-
 /// Every subset of ranks may be the examined ones.
 SlowResult enumerate_looks(const List& list, const Clicks& clicks, bool by_last_click,
                            const std::vector<double>& looks) {
-  Enumeration all;
+  SlowResult all;
   for (int state = 0; state < kPatterns; ++state) {
     double joint = 1.0;
     std::vector<bool> examined;
@@ -298,12 +286,13 @@ SlowResult enumerate_looks(const List& list, const Clicks& clicks, bool by_last_
       const double click = looked ? list.attraction[rank] : 0.0;
       joint *= clicks[rank] != 0 ? click : 1.0 - click;
       examined.push_back(looked);
-      coins.emplace_back(coin("look", place), looked);
+      coins.emplace_back("look" + std::to_string(place), looked);
       if (clicks[rank] != 0) last = rank + 1;
     }
-    all.visit(joint, examined, coins);
+    all.add(joint, examined, coins);
   }
-  return all.finish();
+  all.normalise();
+  return all;
 }
 
 /// Users leave after any rank; where they clicked there, because they were satisfied or without that.
@@ -311,7 +300,7 @@ SlowResult enumerate_scans(const List& list, const Clicks& clicks, const Reading
   const ReadingParameters parameters = model.parameters();
   const bool dbn = parameters.perseverance.has_value();
   const double perseverance = parameters.perseverance.value_or(1.0);
-  Enumeration all;
+  SlowResult all;
   for (std::size_t reached = 1; reached <= kShown; ++reached) {
     for (const bool leaves_satisfied : {false, true}) {
       double joint = 1.0;
@@ -331,14 +320,14 @@ SlowResult enumerate_scans(const List& list, const Clicks& clicks, const Reading
                                                                    : parameters.continuation[rank];
           joint *= on ? goes_on : 1.0 - goes_on;
           if (clicked && !parameters.continuation.empty())
-            coins.emplace_back(coin("continuation", rank), on);
+            coins.emplace_back("continuation" + std::to_string(rank), on);
           continue;
         }
         const bool satisfied = !on && leaves_satisfied;
         if (clicked) {
           const double satisfaction = model.satisfaction(list.docs[rank]);
           joint *= satisfied ? satisfaction : 1.0 - satisfaction;
-          coins.emplace_back(coin("satisfaction", list.docs[rank]), satisfied);
+          coins.emplace_back("satisfaction" + std::to_string(list.docs[rank]), satisfied);
         }
         if (satisfied) continue;
         joint *= on ? perseverance : 1.0 - perseverance;
@@ -346,45 +335,45 @@ SlowResult enumerate_scans(const List& list, const Clicks& clicks, const Reading
       }
       // With all ranks reached, nothing is known of leaving.
       if (reached == kShown && leaves_satisfied) joint = 0.0;
-      all.visit(joint, examined, coins);
+      all.add(joint, examined, coins);
     }
   }
-  return all.finish();
+  all.normalise();
+  return all;
 }
 
 struct Case {
-  const char* name;
-  std::function<std::unique_ptr<ReadingModel>()> make;
+  FittedModel model;
   std::function<SlowResult(const List&, const Clicks&, const ReadingModel&)> enumerate;
   bool one_click = false;
+
+  bool excludes(int pattern) const {
+    return one_click && std::popcount(static_cast<unsigned>(pattern)) > 1;
+  }
 };
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> cases = {
-      {"pbm", [] { return make_look_model(LooksBy::kRank, kShown); },
+      {FittedModel::kPosition,
        [](const List& list, const Clicks& clicks, const ReadingModel& model) {
          return enumerate_looks(list, clicks, false, model.parameters().by_rank);
        }},
-      {"ubm", [] { return make_look_model(LooksBy::kRankAndLastClick, kShown); },
+      {FittedModel::kUserBrowsing,
        [](const List& list, const Clicks& clicks, const ReadingModel& model) {
          return enumerate_looks(list, clicks, true, model.parameters().by_last_click);
        }},
-      {"cascade", [] { return make_cascade_model(); }, enumerate_scans, true},
-      {"dcm", [] { return make_dependent_model(kShown); }, enumerate_scans},
-      {"dbn", [] { return make_dynamic_bayesian_model(kShown); }, enumerate_scans}};
+      {FittedModel::kCascade, enumerate_scans, true},
+      {FittedModel::kDependent, enumerate_scans},
+      {FittedModel::kDynamicBayesian, enumerate_scans}};
   return cases;
 }
 
-int clicks_in(int pattern) {
-  return __builtin_popcount(static_cast<unsigned>(pattern));
-}
-
 /// Parameters that differ from each other, learned from some lists.
-void teach(ReadingModel& model, bool one_click) {
+void teach(ReadingModel& model, const Case& tested) {
   const List list;
   std::vector<double> examined(kShown);
   for (int pattern = 0; pattern < kPatterns; ++pattern) {
-    if (one_click && clicks_in(pattern) > 1) continue;
+    if (tested.excludes(pattern)) continue;
     const Clicks clicks = clicks_of(pattern);
     for (int times = 0; times < 1 + pattern * 7 % 5; ++times)
       model.expect({list.docs, clicks}, list.attraction, examined);
@@ -406,10 +395,10 @@ TEST(ReadingModelTest, ExpectationsAreSumsOverAllHiddenStates) {
   const List list;
   for (const Case& tested : cases()) {
     for (int pattern = 0; pattern < kPatterns; ++pattern) {
-      if (tested.one_click && clicks_in(pattern) > 1) continue;
-      SCOPED_TRACE(std::string(tested.name) + ", clicks " + std::to_string(pattern));
-      const auto model = tested.make();
-      teach(*model, tested.one_click);
+      if (tested.excludes(pattern)) continue;
+      SCOPED_TRACE(std::string(name_of(tested.model)) + ", clicks " + std::to_string(pattern));
+      const auto model = make_reading_model(tested.model, kShown, kShown);
+      teach(*model, tested);
       const Clicks clicks = clicks_of(pattern);
       const SlowResult slow = tested.enumerate(list, clicks, *model);
       std::vector<double> examined(kShown, -1.0);
@@ -437,12 +426,12 @@ TEST(ReadingModelTest, ExpectationsAreSumsOverAllHiddenStates) {
 TEST(ReadingModelTest, ForecastsAreSumsOverAllClicks) {
   const List list;
   for (const Case& tested : cases()) {
-    SCOPED_TRACE(tested.name);
-    const auto model = tested.make();
-    teach(*model, tested.one_click);
+    SCOPED_TRACE(name_of(tested.model));
+    const auto model = make_reading_model(tested.model, kShown, kShown);
+    teach(*model, tested);
     std::vector<double> examined(kShown);
     const auto probability = [&](int pattern, std::size_t ranks) {
-      if (tested.one_click && clicks_in(pattern) > 1) return 0.0;
+      if (tested.excludes(pattern)) return 0.0;
       const Clicks clicks = clicks_of(pattern, ranks);
       return std::exp(model->expect({std::span(list.docs).first(ranks), clicks},
                                     std::span(list.attraction).first(ranks),
@@ -461,7 +450,7 @@ TEST(ReadingModelTest, ForecastsAreSumsOverAllClicks) {
     }
     EXPECT_NEAR(total, 1.0, 1e-13);
     for (int pattern = 0; pattern < kPatterns; ++pattern) {
-      if (tested.one_click && clicks_in(pattern) > 1) continue;
+      if (tested.excludes(pattern)) continue;
       ListForecast forecast;
       const Clicks clicks = clicks_of(pattern);
       model->forecast({list.docs, clicks}, list.attraction, forecast);
@@ -482,11 +471,12 @@ TEST(ReadingModelTest, LongListsWithoutClicksStayFinite) {
   const Clicks clicks(ranks, 0);
   const std::vector<double> attraction(ranks, 0.9);
   std::vector<double> examined(ranks);
-  for (const auto& model : {make_cascade_model(), make_dependent_model(ranks)}) {
+  for (const FittedModel kind : {FittedModel::kCascade, FittedModel::kDependent}) {
+    const auto model = make_reading_model(kind, ranks, 1);
     EXPECT_NEAR(model->expect({docs, clicks}, attraction, examined), ranks * std::log(0.1), 1e-6);
     EXPECT_EQ(examined.back(), 1.0);
   }
-  const auto dbn = make_dynamic_bayesian_model(1);
+  const auto dbn = make_reading_model(FittedModel::kDynamicBayesian, ranks, 1);
   EXPECT_TRUE(std::isfinite(dbn->expect({docs, clicks}, attraction, examined)));
   EXPECT_GT(examined[1], 0.0);
   EXPECT_EQ(examined.back(), 0.0);

@@ -15,6 +15,7 @@
 #include "core/covariance/dictionary_policy.h"
 #include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "tests/support/chi_square.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/special_numbers.h"
@@ -38,13 +39,10 @@ TEST(CovarianceChecksTest, WidthErrorIsInfiniteOrNanWithoutACorrectDigit) {
   EXPECT_TRUE(std::isnan(width_error(kNan, 1.0, 1.0)));
 }
 
-TEST(CovarianceChecksTest, QuadraticFormIsOfTheWrittenOutMatrix) {
+TEST(CovarianceChecksTest, QuadraticFormAndUnitVectorAreThoseWrittenOut) {
   // λ ‖(1, 2)‖² + s (3² + 4²)
   EXPECT_DOUBLE_EQ(quadratic_form(2.0, 0.5, std::vector<double>{1.0, 2.0}, std::vector<double>{3.0, 4.0}),
                    10.0 + 12.5);
-}
-
-TEST(CovarianceChecksTest, UnitVectorAtTheLargestEntry) {
   EXPECT_EQ(unit_at_largest(std::vector<double>{1.0, -3.0, 2.0}), (std::vector<double>{0.0, 1.0, 0.0}));
 }
 
@@ -58,9 +56,7 @@ double drift_of(const std::vector<double>& along_vectors, const std::vector<doub
   return measure_drift(
       checks, 3, 7,
       [&](std::span<const double> probe) {
-        double norm_sq = 0.0;
-        for (const double number : probe) norm_sq += number * number;
-        EXPECT_NEAR(norm_sq, 1.0, 1e-12);
+        EXPECT_NEAR(std::inner_product(probe.begin(), probe.end(), probe.begin(), 0.0), 1.0, 1e-12);
         return along_vectors[vector++];
       },
       [&](std::int64_t number) {
@@ -216,19 +212,14 @@ TEST(DictionaryPolicyTest, ChoosesAUniformSampleOfAllPairs) {
   ASSERT_EQ(chosen.size(), 500U);
   EXPECT_TRUE(std::is_sorted(chosen.begin(), chosen.end()));
   // χ² of ten equal parts with 9 degrees of freedom: above 50 once in 10⁷ samples.
-  std::vector<double> counts(10);
-  for (const std::int64_t number : chosen) counts[number / 2000] += 1.0;
-  double chi_squared = 0.0;
-  for (const double count : counts) chi_squared += (count - 50.0) * (count - 50.0) / 50.0;
-  EXPECT_LT(chi_squared, 50.0);
+  std::vector<std::int64_t> counts(10);
+  for (const std::int64_t number : chosen) ++counts[number / 2000];
+  EXPECT_LT(chi_square(counts, std::vector<double>(10, 0.1)).statistic, 50.0);
   // A pair chosen of all pairs is chosen of any part of them that has it.
   const std::vector<std::int64_t> of_half =
       policy.choose(std::span<const double>(priorities).first(10'000));
-  for (const std::int64_t number : chosen) {
-    if (number < 10'000) {
-      EXPECT_TRUE(std::binary_search(of_half.begin(), of_half.end(), number));
-    }
-  }
+  const auto in_half = std::span(chosen.begin(), std::ranges::lower_bound(chosen, 10'000));
+  EXPECT_TRUE(std::ranges::includes(of_half, in_half));
 }
 
 TEST(DictionaryPolicyTest, AdmitsPairsByElimination) {

@@ -37,6 +37,18 @@ void write_parts(const std::filesystem::path& folder, std::string_view train, st
   write_file(folder / "test.txt", test);
 }
 
+class DataLoaderTest : public testing::Test {
+ protected:
+  DataParts load(std::int64_t fold = 1) { return load_parts(settings_, fold, context_); }
+  std::string refusal_of_data() {
+    return message_of<DataError>([&] { load(); });
+  }
+
+  const TemporaryFolder folder_;
+  DataSettings settings_ = settings_of(folder_.path());
+  ExecutionContext context_{2};
+};
+
 TEST(DataFolder, RotatesNumberedParts) {
   const TemporaryFolder folder;
   for (const char* name : {"S1.txt", "S2.txt.gz", "S3.txt.zst", "S4.olrank", "S5.txt"})
@@ -69,13 +81,10 @@ TEST(DataFolder, FindsNamedPartsAndFolds) {
                        "Remove or rename all but one"));
 }
 
-TEST(DataFolder, RefusesAPartThatIsALinkToNothing) {
-  const TemporaryFolder folder;
-  ExecutionContext context;
-  write_parts(folder.path(), "1 qid:1 1:1\n0 qid:1 1:2\n", "", "1 qid:2 1:1\n0 qid:2 1:2\n");
-  std::filesystem::create_symlink("nowhere", folder / "vali.txt");
-  const std::string said = message_of<IoError>([&] { load_parts(settings_of(folder.path()), 1, context); });
-  EXPECT_TRUE(contains(said, (folder / "vali.txt").string()));
+TEST_F(DataLoaderTest, RefusesAPartThatIsALinkToNothing) {
+  write_parts(folder_.path(), "1 qid:1 1:1\n0 qid:1 1:2\n", "", "1 qid:2 1:1\n0 qid:2 1:2\n");
+  std::filesystem::create_symlink("nowhere", folder_ / "vali.txt");
+  EXPECT_TRUE(contains(message_of<IoError>([&] { load(); }), (folder_ / "vali.txt").string()));
 }
 
 TEST(DataFolder, ErrorListsKnownLayouts) {
@@ -87,69 +96,58 @@ TEST(DataFolder, ErrorListsKnownLayouts) {
   EXPECT_THROW(find_part_files(folder / "absent", 1), IoError);
 }
 
-TEST(DataLoader, TrainingPartDeterminesFeatureCount) {
-  const TemporaryFolder folder;
-  ExecutionContext context(2);
-  write_parts(folder.path(), "1 qid:1 5:1\n0 qid:1 1:1\n", "1 qid:2 1:1\n0 qid:2 2:3\n",
+TEST_F(DataLoaderTest, TrainingPartDeterminesFeatureCount) {
+  write_parts(folder_.path(), "1 qid:1 5:1\n0 qid:1 1:1\n", "1 qid:2 1:1\n0 qid:2 2:3\n",
               "1 qid:3 5:1\n0 qid:3 1:1\n");
-  const DataParts parts = load_parts(settings_of(folder.path()), 1, context);
+  const DataParts parts = load();
   EXPECT_EQ(parts.vali->features(), 5);
   EXPECT_EQ(parts.vali->all_features().doc(1)[1], 3.0F);
   EXPECT_EQ(parts.vali->fingerprint(), read_text("1 qid:2 1:1 5:0\n0 qid:2 2:3\n").fingerprint());
-  write_file(folder / "test.txt", "1 qid:3 8:1\n0 qid:3 1:1\n");
-  const std::string said =
-      message_of<DataError>([&] { load_parts(settings_of(folder.path()), 1, context); });
-  EXPECT_TRUE(contains(said, "test part has 8 features, but the training part has only 5"));
+  write_file(folder_ / "test.txt", "1 qid:3 8:1\n0 qid:3 1:1\n");
+  EXPECT_TRUE(contains(refusal_of_data(), "test part has 8 features, but the training part has only 5"));
 }
 
-TEST(DataLoader, WarnsAboutSharedQueriesAndConstantGrades) {
-  const TemporaryFolder folder;
-  ExecutionContext context;
-  write_parts(folder.path(), "1 qid:1 1:1\n1 qid:2 1:1\n", "", "1 qid:2 1:1\n0 qid:1 1:1\n0 qid:4 1:1\n");
+TEST_F(DataLoaderTest, WarnsAboutSharedQueriesAndConstantGrades) {
+  write_parts(folder_.path(), "1 qid:1 1:1\n1 qid:2 1:1\n", "", "1 qid:2 1:1\n0 qid:1 1:1\n0 qid:4 1:1\n");
   const ExpectedWarnings warnings;
-  load_parts(settings_of(folder.path()), 1, context);
+  load();
   ASSERT_EQ(warnings.messages().size(), 2U);
   EXPECT_TRUE(contains(warnings.messages()[0], "2 of the test part's 3 queries"));
   EXPECT_TRUE(contains(warnings.messages()[1], "All 2 documents of the training part have grade 1"));
 }
 
-TEST(DataLoader, LoadsSingleFilesAndRefusesContradictorySettings) {
-  const TemporaryFolder folder;
-  ExecutionContext context;
-  write_parts(folder.path(), "1 qid:1 1:1\n0 qid:1 1:1\n", "", "1 qid:2 1:1\n0 qid:3 1:1\n");
-  DataSettings settings;
-  settings.cache = "none";
-  EXPECT_THROW(load_parts(settings, 1, context), InvalidArgument);
-  settings.train = (folder / "train.txt").string();
-  EXPECT_THROW(load_parts(settings, 1, context), InvalidArgument);
-  settings.test = (folder / "test.txt").string();
-  EXPECT_EQ(load_parts(settings, 1, context).test.queries(), 2);
-  EXPECT_THROW(load_parts(settings, 2, context), InvalidArgument);
-  settings.max_memory = "7";
-  EXPECT_THROW(load_parts(settings, 1, context), DataError);
-  settings.max_memory = "much";
-  EXPECT_THROW(load_parts(settings, 1, context), InvalidArgument);
-  settings.max_memory = "1 GiB";
-  EXPECT_EQ(allowed_bytes(settings), std::int64_t{1} << 30);
+TEST_F(DataLoaderTest, LoadsSingleFilesAndRefusesContradictorySettings) {
+  write_parts(folder_.path(), "1 qid:1 1:1\n0 qid:1 1:1\n", "", "1 qid:2 1:1\n0 qid:3 1:1\n");
+  settings_.source.clear();
+  EXPECT_THROW(load(), InvalidArgument);
+  settings_.train = (folder_ / "train.txt").string();
+  EXPECT_THROW(load(), InvalidArgument);
+  settings_.test = (folder_ / "test.txt").string();
+  EXPECT_EQ(load().test.queries(), 2);
+  EXPECT_THROW(load(2), InvalidArgument);
+  settings_.max_memory = "7";
+  EXPECT_THROW(load(), DataError);
+  settings_.max_memory = "much";
+  EXPECT_THROW(load(), InvalidArgument);
+  settings_.max_memory = "1 GiB";
+  EXPECT_EQ(allowed_bytes(settings_), std::int64_t{1} << 30);
 }
 
-TEST(DataLoader, RefusesPartsThatAreTooLargeAtTheWidthOfAnother) {
-  const TemporaryFolder folder;
-  ExecutionContext context;
+TEST_F(DataLoaderTest, RefusesPartsThatAreTooLargeAtTheWidthOfAnother) {
   const std::string narrow = "1 qid:2 1:1\n0 qid:3 1:1\n1 qid:3 1:2\n0 qid:3 1:3\n";
-  write_parts(folder.path(), "1 qid:1 1000:1\n0 qid:1 1:1\n", "", narrow);
-  DataSettings settings = settings_of(folder.path());
-  EXPECT_EQ(load_parts(settings, 1, context).test.features(), 1000);
-  settings.max_memory = "9kB";
-  const std::string said = message_of<DataError>([&] { load_parts(settings, 1, context); });
-  EXPECT_TRUE(contains(
-      said, "train.txt, 4 documents become a dense matrix of 16.0 kB, more than --max-memory allows."));
+  write_parts(folder_.path(), "1 qid:1 1000:1\n0 qid:1 1:1\n", "", narrow);
+  EXPECT_EQ(load().test.features(), 1000);
+  settings_.max_memory = "9kB";
+  EXPECT_TRUE(
+      contains(refusal_of_data(),
+               "train.txt, 4 documents become a dense matrix of 16.0 kB, more than --max-memory allows."));
   // Parts that are joined.
-  std::filesystem::remove(folder / "train.txt");
-  std::filesystem::remove(folder / "test.txt");
+  std::filesystem::remove(folder_ / "train.txt");
+  std::filesystem::remove(folder_ / "test.txt");
   for (int part = 1; part <= 5; ++part)
-    write_file(folder / fmt::format("S{}.txt", part), part == 2 ? "1 qid:a 1000:1\n0 qid:a 1:1\n" : narrow);
-  const std::string joined = message_of<DataError>([&] { load_parts(settings, 1, context); });
+    write_file(folder_ / fmt::format("S{}.txt", part),
+               part == 2 ? "1 qid:a 1000:1\n0 qid:a 1:1\n" : narrow);
+  const std::string joined = refusal_of_data();
   EXPECT_TRUE(contains(joined, "With feature 1000 of "));
   EXPECT_TRUE(contains(joined, "S2.txt, 10 documents become a dense matrix of 40.0 kB"));
 }
@@ -163,9 +161,7 @@ std::ptrdiff_t unnamed_files() {
   return count;
 }
 
-TEST(DataLoader, GivesTheSameBitsInMemoryAndInFiles) {
-  const TemporaryFolder folder;
-  ExecutionContext context(2);
+TEST_F(DataLoaderTest, GivesTheSameBitsInMemoryAndInFiles) {
   for (int part = 1; part <= 5; ++part) {
     std::string text;
     std::string weights;
@@ -176,86 +172,87 @@ TEST(DataLoader, GivesTheSameBitsInMemoryAndInFiles) {
         text += fmt::format(" {}:{}.5", feature, doc * feature % 11);
       text += fmt::format(" # docid = d{}\n", doc);
     }
-    write_file(folder / fmt::format("S{}.txt", part), text);
-    write_file(folder / fmt::format("S{}.txt.weight", part), weights);
+    write_file(folder_ / fmt::format("S{}.txt", part), text);
+    write_file(folder_ / fmt::format("S{}.txt.weight", part), weights);
   }
-  DataSettings settings = settings_of(folder.path());
-  settings.weights = true;
+  settings_.weights = true;
   const auto fingerprints = [&](std::ptrdiff_t files) {
     std::vector<std::string> all;
-    const DataParts raw = load_parts(settings, 1, context);
-    const FittedNormaliser fitted = fit_normaliser(Normalisation::kZscore, raw.train, false, context);
-    const Dataset train = fitted.apply(raw.train, context);
+    const DataParts raw = load();
+    const FittedNormaliser fitted = fit_normaliser(Normalisation::kZscore, raw.train, false, context_);
+    const Dataset train = fitted.apply(raw.train, context_);
     EXPECT_EQ(unnamed_files(), files);
     for (const Dataset* data : {&raw.train, &*raw.vali, &raw.test, &train})
       all.push_back(data->fingerprint().hex());
-    all.push_back(select_queries(raw.train, {3, 1}, context).fingerprint().hex());
+    all.push_back(select_queries(raw.train, {3, 1}, context_).fingerprint().hex());
     return all;
   };
   const std::vector<std::string> dense = fingerprints(0);
-  settings.max_memory = "3kB";
+  settings_.max_memory = "3kB";
   EXPECT_EQ(fingerprints(4), dense);
-  settings.cache = (folder / "copies").string();
+  settings_.cache = (folder_ / "copies").string();
   EXPECT_EQ(fingerprints(4), dense);
   EXPECT_EQ(fingerprints(3), dense);  // the copy of the test part is memory of its own file
-  settings.source = "synth:small";
-  settings.max_memory = "auto";
-  EXPECT_THROW(load_parts(settings, 2, context), InvalidArgument);
+  settings_.source = "synth:small";
+  settings_.max_memory = "auto";
+  EXPECT_THROW(load(2), InvalidArgument);
   const std::vector<std::string> generated = fingerprints(0);
-  settings.max_memory = "3kB";
+  settings_.max_memory = "3kB";
   EXPECT_EQ(fingerprints(4), generated);
 }
 
-TEST(DataLoader, ReadsTheWeightsOfTheTrainingPartWhereTheyAreAskedFor) {
-  const TemporaryFolder folder;
+TEST_F(DataLoaderTest, ReadsTheWeightsOfTheTrainingPartWhereTheyAreAskedFor) {
   for (int part = 1; part <= 5; ++part)
-    write_file(folder / fmt::format("S{}.txt", part), fmt::format("0 qid:{0} 1:1\n1 qid:{0} 1:2\n", part));
-  write_file(folder / "S2.txt.weight", "3\n3\n");
-  write_file(folder / "S5.txt.weight", "of the test part\n");
-  ExecutionContext context;
-  DataSettings settings = settings_of(folder.path());
-  settings.cache = (folder / "copies").string();
-  EXPECT_TRUE(load_parts(settings, 1, context).train.contents().weights.empty());
-  settings.weights = true;
+    write_file(folder_ / fmt::format("S{}.txt", part), fmt::format("0 qid:{0} 1:1\n1 qid:{0} 1:2\n", part));
+  write_file(folder_ / "S2.txt.weight", "3\n3\n");
+  write_file(folder_ / "S5.txt.weight", "of the test part\n");
+  settings_.cache = (folder_ / "copies").string();
+  EXPECT_TRUE(load().train.contents().weights.empty());
+  settings_.weights = true;
   for (int turn = 0; turn < 2; ++turn) {  // from the texts, and from their copies
     const ExpectedWarnings warnings;
-    const DataParts parts = load_parts(settings, 1, context);
+    const DataParts parts = load();
     EXPECT_EQ(parts.train.contents().weights, (std::vector<float>{1.0F, 3.0F, 1.0F}));
     EXPECT_TRUE(parts.test.contents().weights.empty());
     ASSERT_EQ(warnings.messages().size(), 1U);
     EXPECT_TRUE(contains(warnings.messages()[0], "S1.txt.weight', and other files of its part have one"));
   }
-  settings.weights = false;
-  EXPECT_TRUE(load_parts(settings, 1, context).train.contents().weights.empty());
+  settings_.weights = false;
+  EXPECT_TRUE(load().train.contents().weights.empty());
+}
+
+TEST_F(DataLoaderTest, ASparsePartMakesTheOthersSparse) {
+  write_parts(folder_.path(), "1 qid:1 2:1 20000:4\n0 qid:1 5:1\n", "1 qid:1 2:1\n0 qid:1 5:1\n",
+              "1 qid:2 3:1\n0 qid:2 5:1\n");
+  const DataParts parts = load();
+  for (const Dataset* part : {&parts.train, &*parts.vali, &parts.test}) {
+    EXPECT_TRUE(part->is_sparse());
+    EXPECT_EQ(part->features(), 20'000);
+  }
 }
 
 TEST(Join, EqualsReadingConcatenatedTexts) {
   ExecutionContext context(2);
   const std::string a = "1 qid:1 1:1 # docid = x\n0 qid:2 3:1\n";
   const std::string b = "2 qid:3 1:2 2:5\n1 qid:1 1:3\n";
-  std::vector<Dataset> parts;
-  parts.push_back(read_text(a));
-  parts.push_back(read_text(b));
-  EXPECT_TRUE(same_content(join_parts(std::move(parts), context), read_text(a + b)));
+  EXPECT_TRUE(same_content(join_parts({read_text(a), read_text(b)}, context), read_text(a + b)));
   EXPECT_TRUE(same_content(select_queries(read_text(a + b), {2, 1}, context),
                            read_text("2 qid:3 1:2 2:5 3:0\n0 qid:2 3:1\n")));
 }
 
-struct RealSet {
-  const char* name;
-  std::int64_t queries;
-  std::int64_t docs;
-  std::int64_t features;
-  int max_grade;
-};
-
 TEST(RealData, FoldsHavePublishedCounts) {
   OLRANK_NEED_REAL_DATA();
   ExecutionContext context(2);
-  const RealSet sets[] = {{"mq2008", 784, 15'211, 46, 2},
-                          {"clueweb09-webis", 61, 26'646, 42, 4},
-                          {"mslr-sample", 90, 5'555 + 1'734 + 1'900, 136, 4}};
-  for (const RealSet& set : sets) {
+  const struct {
+    const char* name;
+    std::int64_t queries;
+    std::int64_t docs;
+    std::int64_t features;
+    int max_grade;
+  } sets[] = {{"mq2008", 784, 15'211, 46, 2},
+              {"clueweb09-webis", 61, 26'646, 42, 4},
+              {"mslr-sample", 90, 5'555 + 1'734 + 1'900, 136, 4}};
+  for (const auto& set : sets) {
     const std::string folder = real_data_folder() + "/" + set.name;
     for (std::int64_t fold = 1; fold <= count_folds(folder); ++fold) {
       const DataParts parts = load_parts(settings_of(folder), fold, context);

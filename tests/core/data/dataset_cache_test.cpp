@@ -28,12 +28,6 @@ std::int64_t files_in(const std::filesystem::path& folder) {
   return std::distance(std::filesystem::directory_iterator(folder, absent), {});
 }
 
-Dataset read_binary(std::string_view bytes, ThreadPool& pool) {
-  MappedMemory memory = MappedMemory::anonymous(bytes.size());
-  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(memory.data()));
-  return read_dataset_memory(std::move(memory), "data.olrank", pool);
-}
-
 /// kText with a weight for each of its three queries.
 Dataset weighted_text() {
   Dataset::Contents contents = read_text(kText).contents();
@@ -46,21 +40,16 @@ Dataset weighted_text() {
 TEST(DatasetFile, RoundTripIsExact) {
   const TemporaryFolder folder;
   ThreadPool pool(2);
-  const Dataset data = read_text(kText);
-  write_dataset_file(data, {}, folder / "a.olrank");
-  const Dataset back = read_dataset_file(folder / "a.olrank", pool);
-  EXPECT_TRUE(same_content(back, data));
+  const auto written = [&](const Dataset& data) {
+    write_dataset_file(data, {}, folder / "a.olrank");
+    return read_dataset_file(folder / "a.olrank", pool);
+  };
+  const Dataset back = written(read_text(kText));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(back.all_features().values) % 64, 0U);
   EXPECT_FALSE(back.reordered());
-  const Dataset moved = read_text("1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n");
-  write_dataset_file(moved, {}, folder / "moved.olrank");
-  EXPECT_TRUE(read_dataset_file(folder / "moved.olrank", pool).reordered());
-  const Dataset nameless = read_text("0 qid:1 1:1\n");
-  write_dataset_file(nameless, {}, folder / "b.olrank");
-  EXPECT_TRUE(same_content(read_dataset_file(folder / "b.olrank", pool), nameless));
-  const Dataset weighted = weighted_text();
-  write_dataset_file(weighted, {}, folder / "w.olrank");
-  EXPECT_TRUE(same_content(read_dataset_file(folder / "w.olrank", pool), weighted));
+  EXPECT_TRUE(written(read_text("1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n")).reordered());
+  for (const Dataset& data : {read_text(kText), read_text("0 qid:1 1:1\n"), weighted_text()})
+    EXPECT_TRUE(same_content(written(data), data));
 }
 
 TEST(DatasetFile, RefusesWhatIsNoWeight) {
@@ -69,19 +58,15 @@ TEST(DatasetFile, RefusesWhatIsNoWeight) {
     Dataset::Contents contents = read_text(kText).contents();
     contents.weights = {2.0F, weight, 0.5F};
     contents.fingerprint = content_fingerprint(contents, pool);
-    std::string bytes;
-    write_dataset(Dataset(std::move(contents)), {}, [&](std::string_view piece) { bytes += piece; });
-    EXPECT_EQ(message_of<DataError>([&] { read_binary(bytes, pool); }),
+    const std::string bytes = binary_of(Dataset(std::move(contents)));
+    EXPECT_EQ(message_of<DataError>([&] { read_binary(bytes); }),
               "data.olrank: This is not a valid olrank data file: a weight is below 0 or not finite.");
   }
 }
 
 TEST(DatasetFile, DetectsEveryDamagedByte) {
-  const TemporaryFolder folder;
-  ThreadPool pool(1);
   const Dataset data = weighted_text();
-  write_dataset_file(data, {}, folder / "a.olrank");
-  const std::string whole = read_file(folder / "a.olrank");
+  const std::string whole = binary_of(data);
   std::int64_t unharmed = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (const int flip : {0x01, 0x80, 0xFF}) {
@@ -89,7 +74,7 @@ TEST(DatasetFile, DetectsEveryDamagedByte) {
       bytes[at] = static_cast<char>(bytes[at] ^ flip);
       try {
         // Only the padding between sections may change unnoticed, and then nothing else has changed.
-        EXPECT_TRUE(same_content(read_binary(bytes, pool), data)) << at;
+        EXPECT_TRUE(same_content(read_binary(bytes), data)) << at;
         EXPECT_GE(at, 256U);
         EXPECT_EQ(whole[at], '\0');
         ++unharmed;
@@ -99,16 +84,13 @@ TEST(DatasetFile, DetectsEveryDamagedByte) {
   }
   EXPECT_LT(unharmed, 3 * 64 * 7);
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_THROW(read_binary(whole.substr(0, size), pool), DataError) << size;
+    EXPECT_THROW(read_binary(whole.substr(0, size)), DataError) << size;
   }
-  EXPECT_THROW(read_binary(whole + std::string(1, '\0'), pool), DataError);
+  EXPECT_THROW(read_binary(whole + std::string(1, '\0')), DataError);
 }
 
 TEST(DatasetFile, RefusesHostileSizes) {
-  const TemporaryFolder folder;
-  ThreadPool pool(1);
-  write_dataset_file(read_text(kText), {}, folder / "a.olrank");
-  const std::string whole = read_file(folder / "a.olrank");
+  const std::string whole = binary_of(read_text(kText));
   for (std::size_t field = 16; field < 96; field += 8) {
     for (const std::uint64_t number :
          {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{3}, std::uint64_t{5}, std::uint64_t{1} << 32,
@@ -121,113 +103,104 @@ TEST(DatasetFile, RefusesHostileSizes) {
       const std::uint64_t checksum = fingerprint_of(std::string_view(bytes).substr(0, 256)).low;
       std::memcpy(bytes.data() + 248, &checksum, 8);
       if (field > 72) {  // where the first missing value was says nothing about sizes
-        EXPECT_NO_THROW(read_binary(bytes, pool)) << field << " " << number;
+        EXPECT_NO_THROW(read_binary(bytes)) << field << " " << number;
       } else {
-        EXPECT_THROW(read_binary(bytes, pool), DataError) << field << " " << number;
+        EXPECT_THROW(read_binary(bytes), DataError) << field << " " << number;
       }
     }
   }
 }
 
-TEST(DatasetCache, StoresAndUsesCopy) {
-  const TemporaryFolder folder;
-  ThreadPool pool(1);
-  const std::string path = (folder / "a.txt").string();
-  write_file(path, kText);
-  const DatasetCache cache(folder / "cache");
-  const Dataset first = cache.read(path, {}, pool);
-  const std::filesystem::path copy = cache.copy_of(path);
+/// A cache beside a file a.txt.
+class DatasetCacheTest : public testing::Test {
+ protected:
+  Dataset read() { return cache_.read(path_, {}, pool_); }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_ / "a.txt";
+  const DatasetCache cache_{folder_ / "cache"};
+  ThreadPool pool_{1};
+};
+
+TEST_F(DatasetCacheTest, StoresAndUsesCopy) {
+  write_file(path_, kText);
+  const Dataset first = read();
+  const std::filesystem::path copy = cache_.copy_of(path_);
   ASSERT_TRUE(std::filesystem::exists(copy));
   const auto written = std::filesystem::last_write_time(copy);
-  const Dataset second = cache.read(path, {}, pool);
+  const Dataset second = read();
   EXPECT_TRUE(same_content(first, second));
   EXPECT_EQ(std::filesystem::last_write_time(copy), written);
-  EXPECT_EQ(files_in(folder / "cache"), 1);
-  EXPECT_THROW(cache.read(path, {.max_bytes = 10}, pool), DataError);
+  EXPECT_EQ(files_in(folder_ / "cache"), 1);
+  EXPECT_THROW(cache_.read(path_, {.max_bytes = 10}, pool_), DataError);
 }
 
-TEST(DatasetCache, RebuildsStaleOrDamagedCopies) {
-  const TemporaryFolder folder;
-  ThreadPool pool(1);
-  const std::string path = (folder / "a.txt").string();
-  const DatasetCache cache(folder / "cache");
-  write_file(path, "1 qid:1 1:1\n");
-  EXPECT_EQ(cache.read(path, {}, pool).all_grades()[0], 1);
+TEST_F(DatasetCacheTest, RebuildsStaleOrDamagedCopies) {
+  write_file(path_, "1 qid:1 1:1\n");
+  EXPECT_EQ(read().all_grades()[0], 1);
   // Same size, and the time of modification set back: the time of change tells.
-  const auto time = std::filesystem::last_write_time(path);
+  const auto time = std::filesystem::last_write_time(path_);
   ::usleep(20'000);
-  write_file(path, "2 qid:1 1:1\n");
-  std::filesystem::last_write_time(path, time);
-  EXPECT_EQ(cache.read(path, {}, pool).all_grades()[0], 2);
-  const std::string whole = read_file(cache.copy_of(path));
+  write_file(path_, "2 qid:1 1:1\n");
+  std::filesystem::last_write_time(path_, time);
+  EXPECT_EQ(read().all_grades()[0], 2);
+  const std::string whole = read_file(cache_.copy_of(path_));
   for (std::size_t at = 0; at < whole.size(); at += 23) {
     std::string bytes = whole;
     bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
-    write_file(cache.copy_of(path), bytes);
-    EXPECT_EQ(cache.read(path, {}, pool).all_grades()[0], 2);
-    write_file(cache.copy_of(path), whole.substr(0, at));
-    EXPECT_EQ(cache.read(path, {}, pool).all_grades()[0], 2);
-    EXPECT_EQ(read_file(cache.copy_of(path)), whole);
+    write_file(cache_.copy_of(path_), bytes);
+    EXPECT_EQ(read().all_grades()[0], 2);
+    write_file(cache_.copy_of(path_), whole.substr(0, at));
+    EXPECT_EQ(read().all_grades()[0], 2);
+    EXPECT_EQ(read_file(cache_.copy_of(path_)), whole);
   }
   // A copy that belongs to another text.
-  write_file(folder / "b.txt", "3 qid:1 1:1\n");
-  std::filesystem::copy_file(cache.copy_of(path), cache.copy_of((folder / "b.txt").string()));
-  EXPECT_EQ(cache.read((folder / "b.txt").string(), {}, pool).all_grades()[0], 3);
+  write_file(folder_ / "b.txt", "3 qid:1 1:1\n");
+  std::filesystem::copy_file(cache_.copy_of(path_), cache_.copy_of((folder_ / "b.txt").string()));
+  EXPECT_EQ(cache_.read((folder_ / "b.txt").string(), {}, pool_).all_grades()[0], 3);
 }
 
-TEST(DatasetCache, LeavesNoCopyOfBadData) {
-  const TemporaryFolder folder;
-  ThreadPool pool(1);
-  write_file(folder / "a.txt", "1 qid:1 0:1\n");
-  const DatasetCache cache(folder / "cache");
-  EXPECT_THROW(cache.read((folder / "a.txt").string(), {}, pool), DataError);
-  EXPECT_EQ(files_in(folder / "cache"), 0);
+TEST_F(DatasetCacheTest, LeavesNoCopyOfBadData) {
+  write_file(path_, "1 qid:1 0:1\n");
+  EXPECT_THROW(read(), DataError);
+  EXPECT_EQ(files_in(folder_ / "cache"), 0);
 }
 
-TEST(DatasetCache, RepeatsMissingValueWarningFromCopy) {
-  const TemporaryFolder folder;
-  ThreadPool pool(1);
-  write_file(folder / "a.txt", "1 qid:1 1:NULL 2:1\n");
-  const DatasetCache cache(folder / "cache");
+TEST_F(DatasetCacheTest, RepeatsMissingValueWarningFromCopy) {
+  write_file(path_, "1 qid:1 1:NULL 2:1\n");
   const ExpectedWarnings warnings;
-  for (int i = 0; i < 2; ++i) cache.read((folder / "a.txt").string(), {}, pool);
+  for (int i = 0; i < 2; ++i) read();
   ASSERT_EQ(warnings.messages().size(), 2U);
   EXPECT_EQ(warnings.messages()[0], warnings.messages()[1]);
 }
 
-TEST(DatasetCache, WorksWhenCopyCannotBeWritten) {
-  const TemporaryFolder folder;
-  ThreadPool pool(1);
-  write_file(folder / "a.txt", kText);
-  write_file(folder / "file", "");
+TEST_F(DatasetCacheTest, WorksWhenCopyCannotBeWritten) {
+  write_file(path_, kText);
+  write_file(folder_ / "file", "");
   const ExpectedWarnings warnings;
-  EXPECT_EQ(DatasetCache(folder / "file").read((folder / "a.txt").string(), {}, pool).docs(), 4);
+  EXPECT_EQ(DatasetCache(folder_ / "file").read(path_, {}, pool_).docs(), 4);
   ASSERT_EQ(warnings.messages().size(), 1U);
   EXPECT_TRUE(contains(warnings.messages()[0], "Could not cache"));
-  EXPECT_EQ(DatasetCache::of_setting("none").read((folder / "a.txt").string(), {}, pool).docs(), 4);
-  EXPECT_EQ(files_in(folder.path()), 2);
+  EXPECT_EQ(DatasetCache::of_setting("none").read(path_, {}, pool_).docs(), 4);
+  EXPECT_EQ(files_in(folder_.path()), 2);
 }
 
-TEST(DatasetCache, SupportsConcurrentProcesses) {
-  const TemporaryFolder folder;
-  const std::string path = (folder / "a.txt").string();
+TEST_F(DatasetCacheTest, SupportsConcurrentProcesses) {
   std::string text;
   for (int doc = 0; doc < 5000; ++doc)
     text += "1 qid:" + std::to_string(doc / 10) + " 1:0.5 40:" + std::to_string(doc) + "\n";
-  write_file(path, text);
+  write_file(path_, text);
   const Dataset expected = read_text(text);
-  const DatasetCache cache(folder / "cache");
   std::vector<pid_t> children;
   for (int child = 0; child < 4; ++child) {
     const pid_t pid = ::fork();
     ASSERT_GE(pid, 0);
     if (pid == 0) {
-      ThreadPool pool(1);
       bool same = true;
       for (int i = 0; i < 5; ++i) {
-        same = same && same_content(cache.read(path, {}, pool), expected);
+        same = same && same_content(read(), expected);
         std::error_code ignored;
-        if (child == 0) std::filesystem::remove(cache.copy_of(path), ignored);
+        if (child == 0) std::filesystem::remove(cache_.copy_of(path_), ignored);
       }
       ::_exit(same ? 0 : 1);
     }
@@ -238,24 +211,22 @@ TEST(DatasetCache, SupportsConcurrentProcesses) {
     ::waitpid(pid, &status, 0);
     EXPECT_EQ(status, 0);
   }
-  EXPECT_LE(files_in(folder / "cache"), 1);
+  EXPECT_LE(files_in(folder_ / "cache"), 1);
 }
 
-TEST(DatasetCache, ReadsBinaryFilesDirectly) {
-  const TemporaryFolder folder;
-  ThreadPool pool(1);
+TEST_F(DatasetCacheTest, ReadsBinaryFilesDirectly) {
   const Dataset data = read_text(kText);
-  write_dataset_file(data, {}, folder / "a.olrank");
-  const DatasetCache cache(folder / "cache");
-  EXPECT_TRUE(same_content(cache.read((folder / "a.olrank").string(), {}, pool), data));
-  EXPECT_EQ(files_in(folder / "cache"), 0);
-  EXPECT_THROW(cache.read((folder / "a.olrank").string(), {.max_bytes = 10}, pool), DataError);
+  const std::string path = folder_ / "a.olrank";
+  write_dataset_file(data, {}, path);
+  EXPECT_TRUE(same_content(cache_.read(path, {}, pool_), data));
+  EXPECT_EQ(files_in(folder_ / "cache"), 0);
+  EXPECT_THROW(cache_.read(path, {.max_bytes = 10}, pool_), DataError);
 }
 
 using Weights = std::vector<float>;
 
-/// A file of a.txt in a folder, with weights beside it.
-class QueryWeightsTest : public testing::Test {
+/// The file a.txt with weights beside it.
+class QueryWeightsTest : public DatasetCacheTest {
  protected:
   Dataset read(std::string_view text, std::string_view weights, const LetorOptions& options = {}) const {
     write_file(path_, text);
@@ -263,8 +234,6 @@ class QueryWeightsTest : public testing::Test {
     return read_letor(path_, options, context_.pool());
   }
 
-  const TemporaryFolder folder_;
-  const std::string path_ = (folder_ / "a.txt").string();
   mutable ExecutionContext context_;
 };
 
@@ -321,11 +290,10 @@ TEST_F(QueryWeightsTest, GoWithTheirQueries) {
 }
 
 TEST_F(QueryWeightsTest, ACopyIsThatOfTheTextAndItsWeights) {
-  const DatasetCache cache(folder_ / "cache");
-  const auto weights_now = [&] { return cache.read(path_, {}, context_.pool()).contents().weights; };
+  const auto weights_now = [&] { return DatasetCacheTest::read().contents().weights; };
   read(kDocs, "2\n3\n2\n3\n");
   EXPECT_EQ(weights_now(), (Weights{2.0F, 3.0F}));
-  ASSERT_TRUE(cache.find(path_, {}, context_.pool()).has_value());
+  ASSERT_TRUE(cache_.find(path_, {}, pool_).has_value());
   EXPECT_EQ(weights_now(), (Weights{2.0F, 3.0F}));
   write_file(path_ + ".weight", "2\n4\n2\n4\n");
   EXPECT_EQ(weights_now(), (Weights{2.0F, 4.0F}));

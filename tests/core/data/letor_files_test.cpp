@@ -4,7 +4,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <string>
 
 #include "core/data/join.h"
@@ -86,9 +85,8 @@ class RandomTexts {
     const double middle = (static_cast<double>(rng_.next_bits() >> 8 | 1U << 23) + 0.5) *
                           std::ldexp(1.0, static_cast<int>(rng_.index(60)) - 40);
     std::string text = fmt::format("{:.{}g}", middle, 15 + rng_.index(30));
-    if (text.find('e') == std::string::npos && text.find('.') != std::string::npos) {
-      if (rng_.index(2) == 0) text += digits(rng_.index(4));
-    }
+    const bool is_plain = text.find('e') == std::string::npos && text.find('.') != std::string::npos;
+    if (is_plain && rng_.index(2) == 0) text += digits(rng_.index(4));
     return text;
   }
 
@@ -289,16 +287,10 @@ TEST_F(LetorStreamTest, ErrorsHaveLineAndColumn) {
   EXPECT_TRUE(contains(refusal_of("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:1\n", tight), "--max-memory"));
 }
 
-std::string written(const Dataset& data, bool sparse) {
-  std::string text;
-  write_letor(data, {.sparse = sparse}, [&](std::string_view piece) { text += piece; });
-  return text;
-}
-
 TEST(LetorWriter, WritesUsualLine) {
   const Dataset data = read_text("2.0 qid:a 3:1e-7 1:0.10 # docid = x\n0 qid:a 1:-0\n");
-  EXPECT_EQ(written(data, false), "2 qid:a 1:0.1 2:0 3:1e-07 # docid = x\n0 qid:a 1:-0 2:0 3:0\n");
-  EXPECT_EQ(written(data, true), "2 qid:a 1:0.1 3:1e-07 # docid = x\n0 qid:a 1:-0\n");
+  EXPECT_EQ(letor_text(data, false), "2 qid:a 1:0.1 2:0 3:1e-07 # docid = x\n0 qid:a 1:-0 2:0 3:0\n");
+  EXPECT_EQ(letor_text(data, true), "2 qid:a 1:0.1 3:1e-07 # docid = x\n0 qid:a 1:-0\n");
 }
 
 TEST(LetorWriter, RoundTripKeepsEveryBit) {
@@ -309,9 +301,7 @@ TEST(LetorWriter, RoundTripKeepsEveryBit) {
     for (int feature = 1; feature <= 30; ++feature) {
       const std::uint32_t bits = rng.next_bits();
       if ((bits >> 23 & 0xFF) == 0xFF || rng.index(3) == 0) continue;
-      char number[64];
-      std::snprintf(number, sizeof number, " %d:%.9g", feature, double{std::bit_cast<float>(bits)});
-      text += number;
+      text += fmt::format(" {}:{:.9g}", feature, double{std::bit_cast<float>(bits)});
     }
     text += "\n";
   }
@@ -319,14 +309,14 @@ TEST(LetorWriter, RoundTripKeepsEveryBit) {
   for (const std::string& one : {text, std::string("1 qid:1 1:1 9:0\n0 qid:1 2:2\n")}) {
     const Dataset data = read_text(one);
     for (const bool sparse : {false, true})
-      EXPECT_TRUE(same_content(read_text(written(data, sparse)), data));
+      EXPECT_TRUE(same_content(read_text(letor_text(data, sparse)), data));
   }
 }
 
 TEST(LetorWriter, WrittenDataKeepsLineOrder) {
   const Dataset moved = read_text("1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n");
   EXPECT_TRUE(moved.reordered());
-  EXPECT_FALSE(read_text(written(moved, false)).reordered());
+  EXPECT_FALSE(read_text(letor_text(moved, false)).reordered());
 }
 
 }  // namespace

@@ -59,13 +59,9 @@ TEST(LetorReader, ReportsFirstErrorOnAnyThreads) {
   for (const int threads : {1, 2, 4}) {
     for (const std::size_t block : {std::size_t{100}, std::size_t{10'000}}) {
       for (const std::string& bytes : {text, compressed(text, Compression::kGzip)}) {
-        try {
-          read_text(bytes, {.block_bytes = block}, threads);
-          FAIL();
-        } catch (const DataError& error) {
-          EXPECT_EQ(error.line(), 1500);
-          EXPECT_EQ(error.column(), 9);
-        }
+        EXPECT_TRUE(
+            is_expected(message_of<DataError>([&] { read_text(bytes, {.block_bytes = block}, threads); }),
+                        "data.txt:1500:9: ..."));
       }
     }
   }
@@ -124,19 +120,16 @@ TEST(LetorReader, RefusesFeaturesThatAreTooWideForTheirTextUnlessAsked) {
   for (int doc = 0; doc < 24; ++doc)
     text += fmt::format("0 qid:1 {}:1\n", doc == 20 ? 100'000'000 : doc + 1);
   for (const Compression compression : {Compression::kNone, Compression::kZstd}) {
-    const auto refused = [&](FeatureLayout layout) {
-      return message_of<DataError>(
-          [&] { read_text(compressed(text, compression), {.refuse_wide = true, .layout = layout}); });
-    };
-    EXPECT_EQ(
-        refused(FeatureLayout::kDense),
-        "data.txt:21:9: With feature 100000000, 24 documents of 310 bytes of text become a dense matrix "
-        "of 9.6 GB. Renumber the features, or give --max-memory to read the data as they are.");
-    EXPECT_EQ(
-        refused(FeatureLayout::kAuto),
-        "data.txt:21:9: With feature 100000000, 24 documents of 310 bytes of text become a sparse matrix "
-        "and a model of 6.4 GB. Renumber the features, or give --max-memory to read the data as they "
-        "are.");
+    for (const auto& [layout, matrix] :
+         {std::pair{FeatureLayout::kDense, "dense matrix of 9.6 GB"},
+          std::pair{FeatureLayout::kAuto, "sparse matrix and a model of 6.4 GB"}})
+      EXPECT_EQ(
+          message_of<DataError>([&, layout = layout] {
+            read_text(compressed(text, compression), {.refuse_wide = true, .layout = layout});
+          }),
+          fmt::format("data.txt:21:9: With feature 100000000, 24 documents of 310 bytes of text become a "
+                      "{}. Renumber the features, or give --max-memory to read the data as they are.",
+                      matrix));
   }
   EXPECT_EQ(read_text("0 qid:1 1000000:1\n", {.refuse_wide = true}).features(), 1'000'000);
   EXPECT_TRUE(is_too_wide(1.1e9, 1e7));
@@ -214,13 +207,13 @@ TEST(LetorReader, ReadsFilesAndPipes) {
   const std::string text = random_text(300, 4);
   const Dataset expected = read_text(text);
   ThreadPool pool(2);
-  write_file(folder / "a.txt", text);
-  EXPECT_TRUE(same_content(read_letor((folder / "a.txt").string(), {}, pool), expected));
-  // Told by content, not by name.
-  write_file(folder / "b.txt", compressed(text, Compression::kGzip));
-  EXPECT_TRUE(same_content(read_letor((folder / "b.txt").string(), {}, pool), expected));
-  write_file(folder / "c.gz", text);
-  EXPECT_TRUE(same_content(read_letor((folder / "c.gz").string(), {}, pool), expected));
+  // Compression is told by content, not by name.
+  for (const auto& [name, bytes] :
+       {std::pair{"a.txt", text}, std::pair{"b.txt", compressed(text, Compression::kGzip)},
+        std::pair{"c.gz", text}}) {
+    write_file(folder / name, bytes);
+    EXPECT_TRUE(same_content(read_letor(folder / name, {}, pool), expected)) << name;
+  }
 
   for (const Compression compression : {Compression::kNone, Compression::kGzip, Compression::kZstd}) {
     const std::string bytes = compressed(text, compression);

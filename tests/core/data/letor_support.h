@@ -8,7 +8,9 @@
 #include <string_view>
 
 #include "core/data/dataset.h"
+#include "core/data/dataset_file.h"
 #include "core/data/letor_reader.h"
+#include "core/data/letor_stream.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
 
@@ -32,6 +34,25 @@ inline void write_file(const std::filesystem::path& path, std::string_view bytes
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
+inline std::string binary_of(const Dataset& data) {
+  std::string bytes;
+  write_dataset(data, {}, [&](std::string_view piece) { bytes += piece; });
+  return bytes;
+}
+
+inline Dataset read_binary(std::string_view bytes, int threads = 1) {
+  ThreadPool pool(threads);
+  MappedMemory memory = MappedMemory::anonymous(bytes.size());
+  std::memcpy(memory.data(), bytes.data(), bytes.size());
+  return read_dataset_memory(std::move(memory), "data.olrank", pool);
+}
+
+inline std::string letor_text(const Dataset& data, bool sparse) {
+  std::string text;
+  write_letor(data, {.sparse = sparse}, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
 /// Tells whether both have the same bits everywhere, names and fingerprint included.
 inline bool same_content(const Dataset& a, const Dataset& b) {
   if (a.docs() != b.docs() || a.queries() != b.queries() || a.features() != b.features()) return false;
@@ -42,8 +63,7 @@ inline bool same_content(const Dataset& a, const Dataset& b) {
     if (a.qid(query) != b.qid(query) || a.offset(query + 1) != b.offset(query + 1)) return false;
   }
   for (std::int64_t doc = 0; doc < a.docs(); ++doc) {
-    if (a.all_grades()[doc] != b.all_grades()[doc]) return false;
-    if (a.doc_name(doc) != b.doc_name(doc)) return false;
+    if (a.all_grades()[doc] != b.all_grades()[doc] || a.doc_name(doc) != b.doc_name(doc)) return false;
   }
   return true;
 }

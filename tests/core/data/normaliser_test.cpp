@@ -8,7 +8,6 @@
 #include <numbers>
 #include <vector>
 
-#include "core/data/data_loader.h"
 #include "core/data/dataset_cache.h"
 #include "core/data/dataset_file.h"
 #include "core/data/doc_table.h"
@@ -338,14 +337,9 @@ TEST(SparseRows, AutoTakesManyColumnsWithFewValues) {
 }
 
 TEST(SparseRows, RefuseWhatDenseOnesRefuse) {
-  for (const auto& [line, what] : std::vector<std::pair<std::string, std::string>>{
-           {"1 qid:1 5:nan", "data.txt:2:11: The value 'nan' is not finite."},
-           {"1 qid:1 5:-inf", "data.txt:2:11: The value '-inf' is not finite."},
-           {"1 qid:1 9:1 5:1 9:2", "data.txt:2:17: Feature 9 appears twice in this line."}}) {
-    EXPECT_EQ(
-        message_of<DataError>([&, &line = line] { read_text("0 qid:1 1:1\n" + line + "\n", sparse()); }),
-        what);
-  }
+  expect_cases("core/data/letor_files_test.txt", "sparse lines", [](const std::string& text) {
+    return message_of<DataError>([&] { read_text(text, sparse()); });
+  });
   EXPECT_EQ(message_of<InvalidArgument>([] { read_text("1 qid:1 5:1\n", sparse()).all_features(); }),
             "This needs dense features, and the data are sparse: set data.layout = \"dense\", with enough "
             "memory for all of their zeros.");
@@ -397,31 +391,19 @@ TEST(SparseRows, RefuseNormalisationThatShiftsZeros) {
 }
 
 TEST(SparseRows, AreWrittenAndReadBack) {
-  ThreadPool pool(2);
   const Dataset data = read_text(sparse_text(9), sparse());
-  std::string bytes;
-  write_dataset(data, {}, [&](std::string_view piece) { bytes += piece; });
-  const auto read = [&](const std::string& from) {
-    MappedMemory memory = MappedMemory::anonymous(from.size());
-    std::memcpy(memory.data(), from.data(), from.size());
-    return read_dataset_memory(std::move(memory), "file", pool);
-  };
-  const Dataset back = read(bytes);
+  const Dataset back = read_binary(binary_of(data), 2);
   EXPECT_EQ(dense_values(back), dense_values(data));
   EXPECT_TRUE(back.fingerprint() == data.fingerprint());
-  std::string text;
-  write_letor(data, {}, [&](std::string_view piece) { text += piece; });
-  EXPECT_TRUE(read_text(text, sparse()).fingerprint() == data.fingerprint());
+  EXPECT_TRUE(read_text(letor_text(data, false), sparse()).fingerprint() == data.fingerprint());
 
   // Columns that do not rise, with a fingerprint that says so.
   Dataset::Contents wrong = data.contents();
   std::vector<std::int32_t> columns(wrong.columns.begin(), wrong.columns.end());
   std::swap(columns[0], columns[1]);
   wrong.columns = columns;
-  std::string damaged;
-  write_dataset(Dataset(wrong), {}, [&](std::string_view piece) { damaged += piece; });
-  EXPECT_EQ(message_of<DataError>([&] { read(damaged); }),
-            "file: This is not a valid olrank data file: its sparse rows contradict each other.");
+  EXPECT_EQ(message_of<DataError>([&] { read_binary(binary_of(Dataset(wrong))); }),
+            "data.olrank: This is not a valid olrank data file: its sparse rows contradict each other.");
 }
 
 TEST(SparseRows, AreJoinedWidenedAndSelectedAsDenseOnesAre) {
@@ -458,22 +440,6 @@ TEST(SparseRows, ComeFromTheCacheAndInPieces) {
   }
   ExecutionContext context;
   EXPECT_EQ(values, dense_values(widened(first, 210, context)));
-}
-
-TEST(SparseRows, ASparsePartMakesTheOthersSparse) {
-  const TemporaryFolder folder;
-  write_file(folder.path() / "train.txt", "1 qid:1 2:1 20000:4\n0 qid:1 5:1\n");
-  write_file(folder.path() / "vali.txt", "1 qid:1 2:1\n0 qid:1 5:1\n");
-  write_file(folder.path() / "test.txt", "1 qid:2 3:1\n0 qid:2 5:1\n");
-  DataSettings settings;
-  settings.source = folder.path().string();
-  settings.cache = "none";
-  ExecutionContext context;
-  const DataParts parts = load_parts(settings, 1, context);
-  for (const Dataset* part : {&parts.train, &*parts.vali, &parts.test}) {
-    EXPECT_TRUE(part->is_sparse());
-    EXPECT_EQ(part->features(), 20'000);
-  }
 }
 
 }  // namespace

@@ -23,22 +23,18 @@ SyntheticParts make(const std::string& source, int threads = 1) {
   return make_synthetic(source, context);
 }
 
+double product(std::span<const float> a, std::span<const float> b) {
+  double sum = 0.0;
+  for (std::size_t c = 0; c < a.size(); ++c) sum += double{a[c]} * double{b[c]};
+  return sum;
+}
+
 double correlation(const std::vector<float>& a, const std::vector<float>& b) {
   const auto n = static_cast<double>(a.size());
-  double sum_a = 0.0;
-  double sum_b = 0.0;
-  double sum_aa = 0.0;
-  double sum_bb = 0.0;
-  double sum_ab = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    sum_a += a[i];
-    sum_b += b[i];
-    sum_aa += static_cast<double>(a[i]) * a[i];
-    sum_bb += static_cast<double>(b[i]) * b[i];
-    sum_ab += static_cast<double>(a[i]) * b[i];
-  }
-  return (sum_ab - sum_a * sum_b / n) /
-         std::sqrt((sum_aa - sum_a * sum_a / n) * (sum_bb - sum_b * sum_b / n));
+  const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / n;
+  const double mean_b = std::accumulate(b.begin(), b.end(), 0.0) / n;
+  return (product(a, b) - n * mean_a * mean_b) /
+         std::sqrt((product(a, a) - n * mean_a * mean_a) * (product(b, b) - n * mean_b * mean_b));
 }
 
 TEST(SyntheticContent, ValuesAreFiniteAndNeverNegativeZero) {
@@ -130,12 +126,6 @@ void expect_prefix(const Dataset& small, const Dataset& large) {
 }
 
 constexpr const char* kVectors = "synth:small?queries=40&test_queries=40&embedding=96&subspace=3";
-
-double product(std::span<const float> a, std::span<const float> b) {
-  double sum = 0.0;
-  for (std::size_t c = 0; c < a.size(); ++c) sum += double{a[c]} * double{b[c]};
-  return sum;
-}
 
 TEST(SyntheticVectors, HaveNormOneBehindTheOrdinaryFeatures) {
   const Dataset with = make(kVectors).train;
@@ -271,9 +261,7 @@ TEST(RealisableTarget, EveryQueryHasOneDocumentOfEachGradeOnTheUnitSphere) {
       ASSERT_EQ(docs.docs, parsed.docs);
       for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
         const std::vector<double> x(docs.doc(doc).begin(), docs.doc(doc).end());
-        double length_sq = 0.0;
-        for (const double value : x) length_sq += value * value;
-        EXPECT_NEAR(length_sq, 1.0, kRounding);
+        EXPECT_NEAR(product(docs.doc(doc), docs.doc(doc)), 1.0, kRounding);
         const double level = (grades[doc] - 0.5 * static_cast<double>(parsed.docs - 1)) * parsed.gap;
         EXPECT_NEAR(target.at(x), level, kRounding) << source << ", query " << query;
       }

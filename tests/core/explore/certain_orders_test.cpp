@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "core/error.h"
 #include "core/explore/exploring_list.h"
@@ -33,8 +32,7 @@ ScoredQuery random_query(RngStream& coins, std::size_t docs, double spread, doub
   for (float& score : query.scores) {
     score = static_cast<float>(spread * (ties ? static_cast<double>(coins.index(6)) : coins.normal()));
   }
-  query.by_score.resize(docs);
-  std::iota(query.by_score.begin(), query.by_score.end(), 0);
+  query.by_score = first_places(docs);
   std::stable_sort(query.by_score.begin(), query.by_score.end(),
                    [&](std::int32_t i, std::int32_t j) { return query.scores[i] > query.scores[j]; });
   query.width_sq.assign(docs * docs, 0.0);
@@ -133,8 +131,7 @@ TEST(CertainOrdersTest, ByVoteRequiresUnanimity) {
         }
         std::vector<double> mean(docs, 0.0);
         for (std::size_t at = 0; at < scores.size(); ++at) mean[at % docs] += double{scores[at]};
-        std::vector<std::int32_t> by_score(docs);
-        std::iota(by_score.begin(), by_score.end(), 0);
+        std::vector<std::int32_t> by_score = first_places(docs);
         std::stable_sort(by_score.begin(), by_score.end(),
                          [&](std::int32_t i, std::int32_t j) { return mean[i] > mean[j]; });
         certain_by_vote(static_cast<std::int64_t>(members), least, scores, by_score, orders, scratch);
@@ -179,19 +176,6 @@ TEST(CertainOrdersTest, ClosureMatchesWarshall) {
     ASSERT_EQ(table_of(orders), once);
   }
   EXPECT_GT(added, 100);
-}
-
-/// The places of [begin, end) that are not taken and that no other such place is certainly before.
-std::vector<std::int64_t> slow_available(const OrderTable& table, const std::vector<bool>& taken,
-                                         std::size_t begin, std::size_t end) {
-  std::vector<std::int64_t> found;
-  for (std::size_t place = begin; place < end; ++place) {
-    bool free = !taken[place];
-    for (std::size_t above = begin; above < place; ++above)
-      free = free && (taken[above] || !table[above][place]);
-    if (free) found.push_back(static_cast<std::int64_t>(place));
-  }
-  return found;
 }
 
 TEST(AvailablePlacesTest, MatchTheDefinitionAfterEveryPlace) {

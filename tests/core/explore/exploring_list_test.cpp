@@ -21,8 +21,7 @@ RngStream list_coins(std::uint32_t number) {
 const PhiloxKey kListKey = make_key({.seed = 5, .purpose = Purpose::kList, .fold = 1});
 
 Docs random_order(RngStream& coins, std::size_t docs) {
-  Docs order(docs);
-  std::iota(order.begin(), order.end(), 0);
+  Docs order = first_places(docs);
   coins.shuffle(std::span(order));
   return order;
 }
@@ -56,8 +55,6 @@ OrderTable table_by_width(RngStream& coins, std::size_t docs, double alpha) {
     score = static_cast<float>(ties ? 0.25 * static_cast<double>(coins.index(8)) : coins.normal());
   }
   std::sort(scores.begin(), scores.end(), std::greater<>());
-  Docs by_score(docs);
-  std::iota(by_score.begin(), by_score.end(), 0);
   std::vector<double> width_sq(docs * docs, 0.0);
   for (std::size_t i = 0; i < docs; ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -66,7 +63,7 @@ OrderTable table_by_width(RngStream& coins, std::size_t docs, double alpha) {
     }
   }
   OrderBits orders;
-  certain_by_width({alpha, 0.0}, scores, by_score, width_sq, orders);
+  certain_by_width({alpha, 0.0}, scores, first_places(docs), width_sq, orders);
   return table_of(orders);
 }
 
@@ -92,10 +89,8 @@ TEST(BlocksTest, MatchTheGraphConstruction) {
         return block.size() == 3 && table[block[0]][block[1]] && table[block[1]][block[2]];
       });
       ExploringList maker(ListRule::kBlocks, refine, kListKey);
-      Docs by_score(docs);
-      std::iota(by_score.begin(), by_score.end(), 0);
       OrderBits orders = bits_of(table);
-      ASSERT_EQ(maker.make(by_score, orders, 1, 10).certainty->blocks, std::ssize(expected));
+      ASSERT_EQ(maker.make(first_places(docs), orders, 1, 10).certainty->blocks, std::ssize(expected));
     }
   }
   EXPECT_GT(in_between, 1000);
@@ -115,9 +110,7 @@ TEST(ExploringListTest, CertainListsRespectEveryCertainOrder) {
     const Docs list = list_of(maker, by_score, table, number + 1);
     Docs sorted = list;
     std::sort(sorted.begin(), sorted.end());
-    Docs everything(docs);
-    std::iota(everything.begin(), everything.end(), 0);
-    ASSERT_EQ(sorted, everything) << number;
+    ASSERT_EQ(sorted, first_places(docs)) << number;
     std::vector<std::size_t> rank(docs);
     for (std::size_t at = 0; at < docs; ++at) rank[list[at]] = at;
     for (std::size_t a = 0; a < docs; ++a) {
@@ -133,33 +126,21 @@ TEST(ExploringListTest, CertainListsRespectEveryCertainOrder) {
 
 /// Every list that the rule can make of places [0, docs), with its probability: at each rank, each of the
 /// places that nothing unplaced stands before with the same one. `blocks` confines ranks to blocks.
-void expand(const OrderTable& table, const std::vector<Docs>& blocks, bool within_orders, Docs& begun,
-            double probability, std::map<Docs, double>& lists) {
-  if (begun.size() == table.size()) {
+void expand(const OrderTable& table, const std::vector<Docs>& blocks, Docs& begun, double probability,
+            std::map<Docs, double>& lists) {
+  const auto block = std::ranges::find_if(blocks, [&](const Docs& one) {
+    return one.back() >= std::ssize(begun);  // places before it are taken
+  });
+  if (block == blocks.end()) {
     lists[begun] += probability;
     return;
   }
-  std::size_t before = 0;
-  Docs available;
-  for (const Docs& block : blocks) {
-    before += block.size();
-    if (begun.size() >= before) continue;
-    for (const std::int32_t place : block) {
-      const auto taken = [&](std::int32_t one) {
-        return std::find(begun.begin(), begun.end(), one) != begun.end();
-      };
-      if (taken(place)) continue;
-      bool free = true;
-      for (const std::int32_t above : block) {
-        free = free && (!within_orders || above >= place || taken(above) || !table[above][place]);
-      }
-      if (free) available.push_back(place);
-    }
-    break;
-  }
+  std::vector<bool> taken(table.size());
+  for (const std::int32_t place : begun) taken[place] = true;
+  const Docs available = slow_available(table, taken, block->front(), block->back() + 1);
   for (const std::int32_t place : available) {
     begun.push_back(place);
-    expand(table, blocks, within_orders, begun, probability / static_cast<double>(available.size()), lists);
+    expand(table, blocks, begun, probability / static_cast<double>(available.size()), lists);
     begun.pop_back();
   }
 }
@@ -169,7 +150,8 @@ void expect_law(ListRule rule, const OrderTable& table, const std::vector<Docs>&
                 std::size_t expected_lists) {
   std::map<Docs, double> law;
   Docs begun;
-  expand(table, blocks, rule != ListRule::kBlocks, begun, 1.0, law);
+  const OrderTable none(table.size(), std::vector<bool>(table.size(), false));
+  expand(rule == ListRule::kBlocks ? none : table, blocks, begun, 1.0, law);
   ASSERT_EQ(law.size(), expected_lists);
   // An order by score that is not the order of documents, so that places and documents differ.
   Docs by_score(table.size());
@@ -272,7 +254,7 @@ TEST(ExploringListTest, CertaintyMatchesCounting) {
           if (rank >= docs) break;
           // The block of the document that stands at this rank of the list.
           const auto at = static_cast<std::int32_t>(place[made.docs[rank]]);
-          if (std::find(block.begin(), block.end(), at) != block.end()) size = std::ssize(block);
+          if (std::ranges::find(block, at) != block.end()) size = std::ssize(block);
         }
         ASSERT_EQ(certainty.block_size[i], size) << "rank " << rank << " of " << docs;
       }
@@ -346,9 +328,7 @@ TEST(ExploringListTest, TopologicalDrawsAreKeyedByRank) {
     RngStream coins = list_coins(50'000 + number);
     const std::size_t docs = 1 + coins.index(70);
     const OrderTable table = random_table(coins, docs, 0.1);
-    Docs identity(docs);
-    std::iota(identity.begin(), identity.end(), 0);
-    const Docs places = list_of(maker, identity, table, number + 1);
+    const Docs places = list_of(maker, first_places(docs), table, number + 1);
     const Docs by_score = random_order(coins, docs);
     Docs expected;
     for (const std::int32_t place : places) expected.push_back(by_score[place]);

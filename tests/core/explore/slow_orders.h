@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "core/explore/certain_orders.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
+
+/// 0, 1, 2, … up to so many documents or places.
+inline std::vector<std::int32_t> first_places(std::size_t count) {
+  std::vector<std::int32_t> places(count);
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
 
 /// Certain orders as a table: certain[a][b] by place.
 using OrderTable = std::vector<std::vector<bool>>;
@@ -16,9 +24,7 @@ inline OrderTable table_of(const OrderBits& orders) {
   const auto docs = static_cast<std::size_t>(orders.docs());
   OrderTable table(docs, std::vector<bool>(docs, false));
   for (std::size_t a = 0; a < docs; ++a) {
-    for (std::size_t b = 0; b < docs; ++b) {
-      table[a][b] = orders.certain(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
-    }
+    for (std::size_t b = 0; b < docs; ++b) table[a][b] = orders.certain(a, b);
   }
   return table;
 }
@@ -27,9 +33,8 @@ inline OrderBits bits_of(const OrderTable& table) {
   OrderBits orders;
   orders.reset(std::ssize(table));
   for (std::size_t a = 0; a < table.size(); ++a) {
-    for (std::size_t b = a + 1; b < table.size(); ++b) {
-      if (table[a][b]) orders.set(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
-    }
+    for (std::size_t b = a + 1; b < table.size(); ++b)
+      if (table[a][b]) orders.set(a, b);
   }
   return orders;
 }
@@ -41,6 +46,19 @@ inline OrderTable random_table(RngStream& coins, std::size_t docs, double share)
     for (std::size_t b = a + 1; b < docs; ++b) table[a][b] = coins.uniform() < share;
   }
   return table;
+}
+
+/// The places of [begin, end) that are not taken and that no other such place is certainly before.
+inline std::vector<std::int32_t> slow_available(const OrderTable& table, const std::vector<bool>& taken,
+                                                std::size_t begin, std::size_t end) {
+  std::vector<std::int32_t> found;
+  for (std::size_t place = begin; place < end; ++place) {
+    bool free = !taken[place];
+    for (std::size_t above = begin; above < place; ++above)
+      free = free && (taken[above] || !table[above][place]);
+    if (free) found.push_back(static_cast<std::int32_t>(place));
+  }
+  return found;
 }
 
 /// Warshall, "A theorem on Boolean matrices", JACM 1962.
@@ -61,7 +79,7 @@ inline OrderTable slow_closure(OrderTable table) {
 inline std::vector<std::vector<std::int32_t>> slow_blocks(const OrderTable& table) {
   const std::size_t docs = table.size();
   std::vector<std::size_t> component(docs);
-  for (std::size_t a = 0; a < docs; ++a) component[a] = a;
+  std::iota(component.begin(), component.end(), std::size_t{0});
   const auto join = [&](std::size_t from, std::size_t to) {
     for (std::size_t& of : component) of = of == from ? to : of;
   };

@@ -1,5 +1,6 @@
 #include "core/fair/dataset_groups.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -18,18 +19,13 @@ Dataset small_train() {
   return make_synthetic("synth:small?queries=30&group_share=0.4&group_gap=0.5", context).train;
 }
 
-GroupSettings by_feature(std::int64_t feature, double threshold) {
-  GroupSettings settings;
-  settings.feature = feature;
-  settings.threshold = std::vector{threshold};
-  return settings;
+GroupRule rule_of(const std::string& settings, const Dataset& train) {
+  return GroupRule(parse_group_settings(settings, "--groups"), train);
 }
 
 TEST(DatasetGroups, FollowTheThreshold) {
   const Dataset train = small_train();
-  GroupSettings settings = by_feature(3, 0.4);
-  settings.beta = std::vector{2.0};
-  const GroupRule below(settings, train);
+  const GroupRule below = rule_of("feature=3,threshold=0.4,beta=2", train);
   EXPECT_EQ(below.beta().at(0), 2.0);
   for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
     const bool is_above = train.all_features().doc(doc)[2] > 0.4;
@@ -39,10 +35,7 @@ TEST(DatasetGroups, FollowTheThreshold) {
 
 TEST(DatasetGroups, SeveralThresholdsMakeSeveralGroups) {
   const Dataset train = small_train();
-  GroupSettings settings;
-  settings.feature = 3;
-  settings.quantile = std::vector{0.3, 0.7};
-  const GroupRule below(settings, train);
+  const GroupRule below = rule_of("feature=3,quantile=[0.3,0.7]", train);
   const std::vector<double>& thresholds = below.thresholds();
   ASSERT_EQ(thresholds.size(), 2U);
   std::vector<double> sums(3, 0.0);
@@ -67,10 +60,7 @@ TEST(DatasetGroups, SeveralThresholdsMakeSeveralGroups) {
 TEST(DatasetGroups, QuantileHoldsAtLeastItsShare) {
   const Dataset train = small_train();
   for (const double quantile : {0.1, 0.5, 0.65, 0.9}) {
-    GroupSettings settings;
-    settings.feature = 1;
-    settings.quantile = std::vector{quantile};
-    const GroupRule rule(settings, train);
+    const GroupRule rule = rule_of(fmt::format("feature=1,quantile={}", quantile), train);
     std::int64_t below = 0;
     std::int64_t at_most = 0;
     for (std::int64_t doc = 0; doc < train.docs(); ++doc) {
@@ -91,19 +81,12 @@ TEST(DatasetGroups, GeneratedGroupsHaveTheirShareAndGap) {
                                              "&group_gap=" + std::to_string(gap),
                                          context)
                               .train;
-    const GroupRule rule(by_feature(11, 0.5), train);
+    const GroupRule rule = rule_of("feature=11,threshold=0.5", train);
     const auto& a = rule.of_train().summaries.at(0);
     const auto& b = rule.of_train().summaries.at(1);
     EXPECT_NEAR(static_cast<double>(a.docs) / static_cast<double>(train.docs()), share, 0.02);
     EXPECT_NEAR(a.mean_grade - b.mean_grade, gap, 0.08);
   }
-}
-
-std::string refusal_of(const GroupSettings& settings) {
-  return message_of([&] {
-    settings.check(10);
-    const GroupRule rule(settings, small_train());
-  });
 }
 
 TEST(DatasetGroups, RefusesWhatCannotBe) {
@@ -128,11 +111,8 @@ class GroupsFileTest : public testing::Test {
     for (std::int64_t query = 0; query < train.queries(); ++query) {
       for (std::int64_t doc = 0; doc < train.docs_of(query); ++doc) {
         ++line;
-        if (line == replaced) {
-          out << text << '\n';
-        } else {
-          out << train.qid(query) << ',' << doc << ',' << (doc % 2 == 0 ? 'A' : 'B') << '\n';
-        }
+        out << (line == replaced ? text : fmt::format("{},{},{}", train.qid(query), doc, "AB"[doc % 2]))
+            << '\n';
       }
     }
     if (replaced < 0) out << text << '\n';
@@ -175,7 +155,10 @@ TEST_F(GroupsFileTest, RefusesWithTheLine) {
     const std::string qid(small_train().qid(0));
     GroupSettings settings = file_with(4, line.empty() ? "" : qid + line);
     if (line == ",2,C") settings.beta = std::vector{1.0};
-    return refusal_of(settings);
+    return message_of([&] {
+      settings.check(10);
+      const GroupRule rule(settings, small_train());
+    });
   });
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <set>
 #include <vector>
 
@@ -15,10 +14,14 @@
 #include "core/fair/fair_swap.h"
 #include "core/fair/many_groups.h"
 #include "core/random/rng_stream.h"
+#include "tests/core/explore/slow_orders.h"
 #include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {
+
+constexpr DocGroup A = DocGroup::kA;
+constexpr DocGroup B = DocGroup::kB;
 
 /// A query with random scores, widths and groups.
 struct FairWorld {
@@ -39,8 +42,7 @@ struct FairWorld {
     FairWorld world;
     std::vector<double> scores(docs);
     for (double& score : scores) score = random.uniform();
-    world.by_score.resize(docs);
-    std::iota(world.by_score.begin(), world.by_score.end(), 0);
+    world.by_score = first_places(docs);
     std::sort(world.by_score.begin(), world.by_score.end(),
               [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
     world.orders.reset(docs);
@@ -51,10 +53,9 @@ struct FairWorld {
       }
     }
     find_blocks(world.orders, world.ends);
-    world.list.resize(docs);
-    std::iota(world.list.begin(), world.list.end(), 0);
+    world.list = first_places(docs);
     for (std::int64_t doc = 0; doc < docs; ++doc)
-      world.groups.push_back(random.uniform() < share_of_a ? DocGroup::kA : DocGroup::kB);
+      world.groups.push_back(random.uniform() < share_of_a ? A : B);
     return world;
   }
 
@@ -63,9 +64,7 @@ struct FairWorld {
     FairWorld world;
     const auto docs = std::ssize(groups);
     world.groups = std::move(groups);
-    world.by_score.resize(docs);
-    std::iota(world.by_score.begin(), world.by_score.end(), 0);
-    world.list = world.by_score;
+    world.by_score = world.list = first_places(docs);
     world.orders.reset(docs);
     std::int64_t end = 0;
     for (const std::int64_t size : sizes) {
@@ -88,9 +87,8 @@ struct FairWorld {
   }
 };
 
-inline PhiloxKey choice_key() {
-  return make_key({.seed = 2, .purpose = Purpose::kTemplate});
-}
+const PhiloxKey kChoiceKey = make_key({.seed = 2, .purpose = Purpose::kTemplate});
+const PhiloxKey kSwapKey = make_key({.seed = 1, .purpose = Purpose::kTemplate});
 
 inline ExposureRule rule_of(int places, const std::vector<double>& beta, double epsilon) {
   ExposureRule rule{{}, beta, epsilon};
@@ -110,20 +108,17 @@ inline std::int64_t slow_violated(const OrderBits& orders, const std::vector<std
 
 inline bool is_permutation_of_places(std::vector<std::int32_t> list, std::int64_t docs) {
   std::sort(list.begin(), list.end());
-  for (std::int32_t place = 0; place < std::ssize(list); ++place) {
-    if (list[place] != place) return false;
-  }
-  return std::ssize(list) == docs;
+  return list == first_places(docs);
 }
 
 TEST(ExposureLedger, CountsWhatWasExamined) {
   const ExposureRule rule = rule_of(3, {2.0}, 1.0);
   ExposureLedger ledger;
-  ledger.observe_examined(rule, std::vector{DocGroup::kB, DocGroup::kA}, std::vector<std::int32_t>{1, 0},
+  ledger.observe_examined(rule, std::vector{B, A}, std::vector<std::int32_t>{1, 0},
                           std::vector<std::uint8_t>{1, 1});
   EXPECT_EQ(ledger.unfairness()[0], -1.0);
   EXPECT_EQ(ledger.fair_rounds(), 1);
-  ledger.observe_examined(rule, std::vector{DocGroup::kB, DocGroup::kA}, std::vector<std::int32_t>{0, 1},
+  ledger.observe_examined(rule, std::vector{B, A}, std::vector<std::int32_t>{0, 1},
                           std::vector<std::uint8_t>{1, 0});
   EXPECT_EQ(ledger.unfairness()[0], -3.0);
   EXPECT_EQ(ledger.of(DocGroup::kB), 2.0);
@@ -135,7 +130,7 @@ TEST(ExposureLedger, CountsWhatWasExamined) {
 TEST(FairList, WithoutATemplateWithinEpsilonTakesTheClosest) {
   const FairWorld world = FairWorld::of_blocks({2, 2}, std::vector<DocGroup>(4, DocGroup::kA));
   const ExposureRule rule = rule_of(3, {1.0}, 0.25);
-  FairList lists(TemplateSearch::kFairSwap, choice_key());
+  FairList lists(TemplateSearch::kFairSwap, kChoiceKey);
   std::vector<std::int32_t> list;
   const auto choice = lists.make(world.blocks(), {world.groups, &rule, {}}, 1, 3, list);
   EXPECT_FALSE(choice.realisable);
@@ -145,10 +140,9 @@ TEST(FairList, WithoutATemplateWithinEpsilonTakesTheClosest) {
 }
 
 TEST(FairList, OfEqualListsTakesTheFairest) {
-  const FairWorld world =
-      FairWorld::of_blocks({4}, {DocGroup::kA, DocGroup::kB, DocGroup::kA, DocGroup::kB});
+  const FairWorld world = FairWorld::of_blocks({4}, {A, B, A, B});
   const ExposureRule rule{.examination = {1.0, 0.5}, .beta = {1.0}, .epsilon = 10.0};
-  FairList lists(TemplateSearch::kFairSwap, choice_key());
+  FairList lists(TemplateSearch::kFairSwap, kChoiceKey);
   std::vector<std::int32_t> list;
   // Nothing is certain: of AA, AB, BA, BB at UF = 0.5 the closest to 0 is BA.
   const auto choice = lists.make(world.blocks(), {world.groups, &rule, {0.5}}, 1, 2, list);
@@ -157,12 +151,17 @@ TEST(FairList, OfEqualListsTakesTheFairest) {
   EXPECT_EQ(choice.templates, 4);
 }
 
-constexpr DocGroup A = DocGroup::kA;
-constexpr DocGroup B = DocGroup::kB;
-
-PhiloxKey swap_key() {
-  return make_key({.seed = 1, .purpose = Purpose::kTemplate});
-}
+/// FairSwap of a query's round, and its list as a vector.
+struct Swap : FairSwap {
+  Swap(const FairWorld& world, std::uint32_t round, bool uniform = true) : FairSwap(kSwapKey) {
+    prepare(world.blocks(uniform), round);
+  }
+  std::vector<std::int32_t> list() {
+    std::vector<std::int32_t> list;
+    write_list(list);
+    return list;
+  }
+};
 
 /// "AABAB": place 0 is the leftmost letter.
 TemplatePattern pattern(const std::string& letters) {
@@ -189,11 +188,9 @@ TEST(FairSwap, FollowsTheWorkedExample) {
   const FairWorld world = FairWorld::of_blocks({2, 3}, {A, B, A, A, B});
   std::set<std::vector<std::int32_t>> lists;
   for (std::uint32_t round = 1; round <= 400; ++round) {
-    FairSwap swap(swap_key());
-    swap.prepare(world.blocks(), round);
+    Swap swap(world, round);
     const std::int64_t violated = swap.swap(pattern("AABAB"), 5);
-    std::vector<std::int32_t> list;
-    swap.write_list(list);
+    const std::vector<std::int32_t> list = swap.list();
     // The fetched document comes before x2, and before or after x1.
     EXPECT_EQ(violated, list.front() == 0 ? 1 : 2);
     lists.insert(list);
@@ -207,8 +204,7 @@ TEST(FairSwap, ListsFollowTheirTemplateAndAreCountedRight) {
   for (std::uint32_t number = 0; number < 60; ++number) {
     const std::int64_t docs = 3 + number % 30;
     const FairWorld world = FairWorld::random(docs, 0.05 + 0.02 * number, 0.2 + 0.01 * number, number);
-    FairSwap swap(swap_key());
-    swap.prepare(world.blocks(number % 2 == 0), number);
+    Swap swap(world, number, number % 2 == 0);
     const int length = static_cast<int>(std::min<std::int64_t>(docs, 8));
     for (TemplatePattern wanted = 0; wanted < TemplatePattern{1} << length; ++wanted) {
       const std::int64_t of_a = TemplateTable::needed_of_a(wanted);
@@ -216,8 +212,7 @@ TEST(FairSwap, ListsFollowTheirTemplateAndAreCountedRight) {
                 of_a <= world.count_of(A) && length - of_a <= world.count_of(B));
       if (!swap.can_realise(wanted, length)) continue;
       const std::int64_t violated = swap.swap(wanted, length);
-      std::vector<std::int32_t> list;
-      swap.write_list(list);
+      const std::vector<std::int32_t> list = swap.list();
       ASSERT_TRUE(is_permutation_of_places(list, docs));
       ASSERT_EQ(world.pattern_of(list, length), wanted);
       ASSERT_EQ(violated, slow_violated(world.orders, list));
@@ -227,8 +222,7 @@ TEST(FairSwap, ListsFollowTheirTemplateAndAreCountedRight) {
 
 TEST(FairSwap, KeepsBlocksWhereTheTemplateLetsIt) {
   const FairWorld world = FairWorld::of_blocks({2, 2, 3}, {A, B, A, B, A, B, A});
-  FairSwap swap(swap_key());
-  swap.prepare(world.blocks(), 1);
+  Swap swap(world, 1);
   for (const char* kept : {"ABABAAB", "BAABBAA", "ABBAABA"})
     EXPECT_EQ(swap.swap(pattern(kept), 7), 0) << kept;
 }
@@ -238,12 +232,9 @@ TEST(FairSwap, InListsWithOrdersTakesDocumentsAsTheListDoes) {
   FairWorld world = FairWorld::of_blocks({3}, {B, A, A});
   world.orders.set(0, 2);
   world.list = {1, 0, 2};
-  FairSwap swap(swap_key());
-  swap.prepare(world.blocks(false), 1);
+  Swap swap(world, 1, false);
   EXPECT_EQ(swap.swap(pattern("AAB"), 3), 1);
-  std::vector<std::int32_t> list;
-  swap.write_list(list);
-  EXPECT_EQ(list, (std::vector<std::int32_t>{1, 2, 0}));
+  EXPECT_EQ(swap.list(), (std::vector<std::int32_t>{1, 2, 0}));
   EXPECT_EQ(swap.swap(pattern("ABA"), 3), 0);
 }
 
@@ -253,8 +244,7 @@ TEST(FairSwap, FetchesAndPlacesUniformly) {
   std::map<std::int32_t, std::int64_t> fetched;
   std::map<std::int32_t, std::int64_t> second;
   for (std::uint32_t round = 1; round <= 6000; ++round) {
-    FairSwap swap(swap_key());
-    swap.prepare(world.blocks(), round);
+    Swap swap(world, round);
     swap.swap(pattern("ABBA"), 4);
     ++fetched[swap.head()[1]];
     ++second[swap.head()[2]];
@@ -269,8 +259,7 @@ TEST(FairSwap, FetchesAndPlacesUniformly) {
 
 /// The least violation of a template over all lists, by trying them.
 std::int64_t exhaustive(const FairWorld& world, TemplatePattern wanted, int length) {
-  std::vector<std::int32_t> list(world.by_score.size());
-  std::iota(list.begin(), list.end(), 0);
+  std::vector<std::int32_t> list = first_places(world.by_score.size());
   std::int64_t least = 1'000'000;
   do {
     if (world.pattern_of(list, length) == wanted)
@@ -284,9 +273,8 @@ TEST(ExactSearch, FindsWhatTryingAllListsFinds) {
   for (std::uint32_t number = 0; number < 24; ++number) {
     const std::int64_t docs = 3 + number % 4;
     const FairWorld world = FairWorld::random(docs, 0.1 + 0.05 * number, 0.5, 100 + number);
-    FairSwap swap(swap_key());
-    swap.prepare(world.blocks(), number);
-    ExactSearch exact(swap_key());
+    Swap swap(world, number);
+    ExactSearch exact(kSwapKey);
     const int length = static_cast<int>(std::min<std::int64_t>(docs, 5));
     for (TemplatePattern wanted = 0; wanted < TemplatePattern{1} << length; ++wanted) {
       if (!swap.can_realise(wanted, length)) continue;
@@ -402,7 +390,7 @@ Found try_all(const FairWorld& world, const ExposureRule& rule, const std::vecto
 }
 
 TEST(ManyGroups, ChooseTheBestOfAllTemplates) {
-  ManyGroups search(choice_key());
+  ManyGroups search(kChoiceKey);
   std::int64_t fair = 0;
   std::int64_t not_fair = 0;
   for (std::uint32_t number = 0; number < 240; ++number) {
@@ -441,7 +429,7 @@ TEST(ManyGroups, ChooseTheBestOfAllTemplates) {
 
 // No list at all that is within ε violates fewer orders between blocks.
 TEST(ManyGroups, NoListIsBetterBetweenBlocks) {
-  ManyGroups search(choice_key());
+  ManyGroups search(kChoiceKey);
   std::int64_t fair = 0;
   for (std::uint32_t number = 0; number < 40; ++number) {
     const std::vector<DocGroup> groups = world_of(3, 7, 0.0, number).groups;
@@ -469,8 +457,8 @@ TEST(ManyGroups, NoListIsBetterBetweenBlocks) {
 }
 
 TEST(ManyGroups, TwoGroupsHaveTheListOfFairSwap) {
-  ManyGroups search(choice_key());
-  FairList lists(TemplateSearch::kFairSwap, choice_key());
+  ManyGroups search(kChoiceKey);
+  FairList lists(TemplateSearch::kFairSwap, kChoiceKey);
   const ExposureRule rule = rule_of(10, {1.3}, 0.4);
   for (std::uint32_t number = 0; number < 200; ++number) {
     const FairWorld world = FairWorld::random(2 + number % 40, 0.01 * (number % 50), 0.4, number);
@@ -505,7 +493,7 @@ TEST(FairList, StaysWithinEpsilonWhereverAListCan) {
     const int length = groups == 2 ? 6 : 10;
     const ExposureRule rule =
         rule_of(length, std::vector<double>(groups - 1, groups == 2 ? 1.2 : 1.1), epsilon);
-    FairList lists(search, choice_key());
+    FairList lists(search, kChoiceKey);
     ExposureLedger ledger;
     std::int64_t unrealisable = 0;
     std::int64_t gave_up = 0;

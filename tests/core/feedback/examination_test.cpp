@@ -14,8 +14,9 @@
 namespace olrank {
 namespace {
 
-/// All that a list tells if users read by steps, by going through every rank at which the user can have
-/// stopped and every subset of the reached documents that were looked at.
+/// All that a list tells, by going through every rank at which the user can have stopped and every subset
+/// of the reached documents that were looked at. Users who look at each rank with a probability of its own
+/// reach them all.
 struct Enumerated {
   double likelihood = 0.0;
   std::vector<double> examined;
@@ -23,20 +24,21 @@ struct Enumerated {
   std::vector<double> stopped;
 };
 
-Enumerated enumerate(const Examination& habits, const std::vector<double>& attraction,
+Enumerated enumerate(const Examination& habits, bool by_ranks, const std::vector<double>& attraction,
                      const std::vector<std::uint8_t>& clicks) {
   const std::size_t shown = clicks.size();
   Enumerated sum{0.0, std::vector<double>(shown), std::vector<double>(shown), std::vector<double>(shown)};
-  for (std::size_t last = 0; last < shown; ++last) {
+  for (std::size_t last = by_ranks ? shown - 1 : 0; last < shown; ++last) {
     for (std::size_t looks = 0; looks < std::size_t{1} << (last + 1); ++looks) {
       double p = 1.0;
       for (std::size_t rank = 0; rank < shown; ++rank) {
         const bool looked = rank <= last && (looks >> rank & 1U) != 0;
         if (clicks[rank] != 0 && !looked) p = 0.0;
         if (rank > last) continue;
-        p *= looked ? habits.looks(rank) : 1.0 - habits.looks(rank);
+        const double look = by_ranks ? habits.looks_by_rank(rank) : habits.looks(rank);
+        p *= looked ? look : 1.0 - look;
         if (looked) p *= clicks[rank] != 0 ? attraction[rank] : 1.0 - attraction[rank];
-        const double on = habits.goes_on(clicks[rank] != 0);
+        const double on = by_ranks ? 1.0 : habits.goes_on(clicks[rank] != 0);
         if (rank < last) p *= on;
         if (rank == last && rank + 1 < shown) p *= 1.0 - on;
       }
@@ -50,27 +52,6 @@ Enumerated enumerate(const Examination& habits, const std::vector<double>& attra
   for (auto* values : {&sum.examined, &sum.went_on, &sum.stopped}) {
     for (double& value : *values) value /= sum.likelihood;
   }
-  return sum;
-}
-
-/// Enumerates the looks of users who look at each rank with a probability of its own.
-Enumerated enumerate_by_ranks(const Examination& habits, const std::vector<double>& attraction,
-                              const std::vector<std::uint8_t>& clicks) {
-  const std::size_t shown = clicks.size();
-  Enumerated sum{0.0, std::vector<double>(shown), {}, {}};
-  for (std::size_t looks = 0; looks < std::size_t{1} << shown; ++looks) {
-    double p = 1.0;
-    for (std::size_t rank = 0; rank < shown; ++rank) {
-      const bool looked = (looks >> rank & 1U) != 0;
-      p *= looked ? habits.looks_by_rank(rank) : 1.0 - habits.looks_by_rank(rank);
-      const double click = looked ? attraction[rank] : 0.0;
-      p *= clicks[rank] != 0 ? click : 1.0 - click;
-    }
-    sum.likelihood += p;
-    for (std::size_t rank = 0; rank < shown; ++rank)
-      if ((looks >> rank & 1U) != 0) sum.examined[rank] += p;
-  }
-  for (double& value : sum.examined) value /= sum.likelihood;
   return sum;
 }
 
@@ -89,8 +70,8 @@ TEST(ExaminationTest, IsWhatAllStopPointsSay) {
       attraction.push_back(0.02 + 0.96 * draws.uniform());
       clicks.push_back(draws.uniform() < 0.4 ? 1 : 0);
     }
-    const Enumerated expected = enumerate(habits, attraction, clicks);
-    const Enumerated by_rank = enumerate_by_ranks(habits, attraction, clicks);
+    const Enumerated expected = enumerate(habits, false, attraction, clicks);
+    const Enumerated by_rank = enumerate(habits, true, attraction, clicks);
     Examination::Reading reading;
     habits.learn(attraction, clicks, reading);
     const double likelihood = (expected.likelihood + odds * by_rank.likelihood) / (1.0 + odds);
@@ -189,9 +170,8 @@ TEST(ExaminationTest, StaysFiniteWithLongListsAndTakesEmptyOnes) {
 
 /// Lists of ten documents that users click with the probabilities `of_users`, while `predicted` were
 /// predicted.
-class Lists {
- public:
-  explicit Lists(std::uint64_t seed) : draws_(make_key({.seed = seed, .purpose = Purpose::kProbe}), 0) {}
+struct Lists {
+  explicit Lists(std::uint64_t seed) : draws(make_key({.seed = seed, .purpose = Purpose::kProbe}), 0) {}
 
   /// Whether the alarm rings within as many lists, and after how many.
   int ring(ChangeAlarm& alarm, int lists, double (*of_users)(double)) {
@@ -199,16 +179,15 @@ class Lists {
     std::vector<std::uint8_t> clicks(10);
     for (int list = 1; list <= lists; ++list) {
       for (std::size_t rank = 0; rank < predicted.size(); ++rank) {
-        predicted[rank] = 0.05 + 0.9 * draws_.uniform();
-        clicks[rank] = draws_.uniform() < of_users(predicted[rank]) ? 1 : 0;
+        predicted[rank] = 0.05 + 0.9 * draws.uniform();
+        clicks[rank] = draws.uniform() < of_users(predicted[rank]) ? 1 : 0;
       }
       if (alarm.learn(predicted, clicks)) return list;
     }
     return 0;
   }
 
- private:
-  RngStream draws_;
+  RngStream draws;
 };
 
 // A false alarm every 20 million lists: 1.5 % that one of these 300,000 rings.

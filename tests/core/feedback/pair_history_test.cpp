@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -83,8 +84,7 @@ double slow_loss(const std::vector<std::vector<double>>& pairs, const std::vecto
   double loss = 0.0;
   gradient.assign(theta.size(), 0.0);
   for (const std::vector<double>& pair : pairs) {
-    double z = 0.0;
-    for (std::size_t k = 0; k < kFeatures; ++k) z += theta[k] * pair[k];
+    const double z = std::inner_product(pair.begin(), pair.end(), theta.begin(), 0.0);
     loss += std::log(1.0 + std::exp(-z));
     for (std::size_t k = 0; k < kFeatures; ++k) {
       gradient[k] -= pair[k] / (1.0 + std::exp(z));
@@ -100,8 +100,7 @@ double folded_loss(const PairHistory& history, const std::vector<double>& theta,
   gradient.assign(theta.size(), 0.0);
   for (std::size_t row = 0; row < history.count().size(); ++row) {
     const double* x = history.rows().data() + row * theta.size();
-    double z = 0.0;
-    for (std::size_t k = 0; k < theta.size(); ++k) z += theta[k] * x[k];
+    const double z = std::inner_product(theta.begin(), theta.end(), x, 0.0);
     const double wins = history.first_wins()[row];
     const double losses = history.count()[row] - wins;
     loss += wins * std::log(1.0 + std::exp(-z)) + losses * std::log(1.0 + std::exp(z));
@@ -205,16 +204,10 @@ TEST(PairHistoryTest, RefusesStateWithOtherFeatureCount) {
             "there: The saved history has another number of features.");
 }
 
-/// The item of each unit, items side by side, written out.
-std::vector<std::int64_t> units_of(const std::vector<std::int64_t>& counts) {
-  std::vector<std::int64_t> units;
+void expect_units(const CountTree& tree, const std::vector<std::int64_t>& counts) {
+  std::vector<std::int64_t> units;  // the item of each unit, items side by side
   for (std::size_t item = 0; item < counts.size(); ++item)
     units.insert(units.end(), counts[item], static_cast<std::int64_t>(item));
-  return units;
-}
-
-void expect_units(const CountTree& tree, const std::vector<std::int64_t>& counts) {
-  const std::vector<std::int64_t> units = units_of(counts);
   ASSERT_EQ(tree.items(), std::ssize(counts));
   ASSERT_EQ(tree.total(), std::ssize(units));
   for (std::size_t unit = 0; unit < units.size(); ++unit)

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -138,6 +137,8 @@ TEST(StateArchiveTest, SkipsToAName) {
   reader.skip_to("count");
   EXPECT_EQ(reader.get_one<std::uint64_t>("count"), std::uint64_t{1} << 63);
   reader.require_end();
+  EXPECT_EQ(message_of<IoError>([&] { read_example(reader); }),
+            "there: The state ends where 'round' is expected: it belongs to another ranker or version.");
   StateReader again = reader_of(example_state());
   EXPECT_EQ(message_of<IoError>([&] { again.skip_to("counts"); }),
             "there: The state ends where 'counts' is expected: it belongs to another ranker or version.");
@@ -200,14 +201,6 @@ TEST(StateArchiveTest, RefusesEveryFieldAsAnotherTypeOrCount) {
   expect_refused<std::uint8_t>(3, "U8", 0);
   expect_refused<double>(4, "F64", 1);
   expect_refused<std::uint64_t>(6, "U64", 3);
-}
-
-TEST(StateArchiveTest, RefusesAStateThatEndsEarly) {
-  StateWriter state;
-  state.put("round", std::int64_t{-7});
-  StateReader reader = reader_of(state);
-  EXPECT_EQ(message_of<IoError>([&] { read_example(reader); }),
-            "there: The state ends where 'theta' is expected: it belongs to another ranker or version.");
 }
 
 TEST(StateArchiveTest, RoundTripsFile) {

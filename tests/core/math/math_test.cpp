@@ -87,9 +87,6 @@ TEST(CosineTest, KeepsItsPromisedError) {
     for (int term = 0; term < HigherCosines::kTerms; ++term)
       ASSERT_LE(std::fabs(higher.of[term] - cosine(term + 2, x)), 5e-15L) << x << ' ' << term;
   }
-}
-
-TEST(CosineTest, IsExactAtTheMiddleAndBalancedAtTheEnds) {
   EXPECT_EQ(cosine_of_half_turns(0.5), 0.0);
   EXPECT_EQ(cosine_of_half_turns(0.0), -cosine_of_half_turns(1.0));
 }
@@ -112,7 +109,7 @@ double normal_distribution(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-TEST(NormalQuantileTest, InvertsTheDistributionFunction) {
+TEST(NormalQuantileTest, InvertsTheDistributionFunctionAndIsOdd) {
   for (double exponent = -300.0; exponent < -0.301; exponent += 0.37) {
     const double u = std::pow(10.0, exponent);
     const double x = normal_quantile(u);
@@ -120,9 +117,6 @@ TEST(NormalQuantileTest, InvertsTheDistributionFunction) {
     const double tolerance = u * (4e-15 + 1.5e-15 * x * x);
     EXPECT_TRUE(std::abs(normal_distribution(x) - u) <= tolerance) << u;
   }
-}
-
-TEST(NormalQuantileTest, IsOdd) {
   // u and 1 − u are both exact for multiples of 2^-20.
   for (int i = 1; i < 1 << 19; i += 997) {
     const double u = std::ldexp(i, -20);
@@ -154,7 +148,14 @@ TEST(PortableExpTest, KeepsItsPromisedError) {
   EXPECT_GT(worst, 1e-17);  // the comparison looks at more than equal numbers
 }
 
-TEST(PortableExpTest, Edges) {
+TEST(PortableExpTest, NeverRisesAndKnowsItsEdges) {
+  double last = portable_exp_nonpositive(0.0);
+  for (int step = 1; step <= 200'000; ++step) {
+    const double value = portable_exp_nonpositive(-708.5 * step / 200'000.0);
+    ASSERT_LE(value, last) << step;
+    last = value;
+  }
+  EXPECT_EQ(last, 0.0);
   EXPECT_EQ(portable_exp_nonpositive(0.0), 1.0);
   EXPECT_EQ(portable_exp_nonpositive(-0.0), 1.0);
   EXPECT_EQ(portable_exp_nonpositive(-std::numeric_limits<double>::denorm_min()), 1.0);
@@ -163,7 +164,7 @@ TEST(PortableExpTest, Edges) {
   EXPECT_EQ(portable_exp_nonpositive(std::nextafter(-708.0, -kInfinity)), 0.0);
   EXPECT_EQ(portable_exp_nonpositive(-1e308), 0.0);
   EXPECT_EQ(portable_exp_nonpositive(-kInfinity), 0.0);
-  EXPECT_TRUE(std::isnan(portable_exp_nonpositive(std::numeric_limits<double>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(portable_exp_nonpositive(kNan)));
 }
 
 TEST(AnyCpuTest, OwnFunctionsKeepTheValuesOfTheLibrarys) {
@@ -190,16 +191,6 @@ TEST(AnyCpuTest, OwnFunctionsKeepTheValuesOfTheLibrarys) {
   for (const std::int64_t n : {0, 1, 2, 7, 331})
     EXPECT_NEAR(power_of(0.9, n) / std::pow(0.9, n), 1.0, 1e-13);
   own_functions = false;
-}
-
-TEST(PortableExpTest, NeverRises) {
-  double last = portable_exp_nonpositive(0.0);
-  for (int step = 1; step <= 200'000; ++step) {
-    const double value = portable_exp_nonpositive(-708.5 * step / 200'000.0);
-    ASSERT_LE(value, last) << step;
-    last = value;
-  }
-  EXPECT_EQ(last, 0.0);
 }
 
 // The vectors that Random123 publishes for philox4x32 with 10 rounds (kat_vectors).
@@ -245,7 +236,7 @@ TEST(LabelNoiseTest, KnowsItsEdges) {
   EXPECT_EQ(noisy_pair_labels(1.0, 0, -0.25), -0.25);
   EXPECT_EQ(noisy_pair_labels(0.5, 1, 0.25), 0.75);
   EXPECT_EQ(noise_per_pair(5.0, 3.0, 4.0), 0.5);
-  EXPECT_TRUE(std::isnan(noisy_labels(1.0, 1.0, 1.0, std::numeric_limits<double>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(noisy_labels(1.0, 1.0, 1.0, kNan)));
 }
 
 TEST(PairLossTest, SigmoidAndLossToFullRelativePrecision) {
@@ -341,25 +332,21 @@ TEST(NdcgChangeTest, KnowsItsEdges) {
   EXPECT_EQ(ndcg_change(3.0, 0.5, 0.5, 2.0), 0.0);
   EXPECT_EQ(ndcg_change(kClickGain, 1.0, 0.5, 2.0), 0.25);
   EXPECT_EQ(ndcg_change(kClickGain, 0.5, 1.0, 2.0), 0.25);
-  EXPECT_TRUE(std::isnan(ndcg_change(1.0, std::numeric_limits<double>::quiet_NaN(), 0.5, 2.0)));
+  EXPECT_TRUE(std::isnan(ndcg_change(1.0, kNan, 0.5, 2.0)));
   EXPECT_EQ(dcg_gain(1, Gain::kExponential), kClickGain);
 }
 
-TEST(StepSizeTest, IsTheRateOverTheLargestCurvature) {
+TEST(StepSizeTest, IsTheRateOverTheLargestCurvatureAndDecaysWithEachTraining) {
   // m = 10, λ = 3: the loss has ½·30 ‖θ − θ₀‖², whose curvature is 30.
   const double weight = prior_weight_of(10.0, 3.0);
   EXPECT_EQ(weight, 15.0);
   EXPECT_EQ(prior_curvature(weight), 30.0);
   EXPECT_EQ(stable_step(0.5, 20.0, prior_curvature(weight)), 0.01);
-}
-
-TEST(StepSizeTest, RateDecaysWithEachTraining) {
   EXPECT_EQ(decayed_rate(0.8, 0.5, 0), 0.8);
   EXPECT_EQ(decayed_rate(0.8, 0.5, 2), 0.2);
 }
 
 TEST(StepSizeTest, TrainingsFailByARiseOrAnExplosion) {
-  const double infinite = std::numeric_limits<double>::infinity();
   EXPECT_FALSE(training_failed(10.0, 10.0, 20.0, true, 0));
   EXPECT_TRUE(training_failed(10.0, 10.001, 20.0, true, 0));
   // A repeat may raise the loss, but by no more than itself and 1 a pair.
@@ -371,11 +358,11 @@ TEST(StepSizeTest, TrainingsFailByARiseOrAnExplosion) {
   // bound.
   EXPECT_FALSE(training_failed(10.0, 1e7, 20.0, false, 0));
   for (const int repeats : {0, 1, 40}) {
-    for (const double ended : {3e7, -3e7, infinite, -infinite, std::nan("")}) {
+    for (const double ended : {3e7, -3e7, kInfinity, -kInfinity, std::nan("")}) {
       EXPECT_TRUE(training_failed(10.0, ended, 20.0, false, repeats)) << ended;
       EXPECT_TRUE(training_failed(10.0, ended, 20.0, true, repeats)) << ended;
     }
-    EXPECT_TRUE(training_failed(infinite, 1.0, 20.0, false, repeats));
+    EXPECT_TRUE(training_failed(kInfinity, 1.0, 20.0, false, repeats));
     EXPECT_TRUE(training_failed(std::nan(""), 1.0, 20.0, true, repeats));
   }
   // A step that is short enough never fails, even where one list dominates the loss.
@@ -408,7 +395,7 @@ TEST(LargestCurvatureRuleTest, SettlesWhenTheQuotientStopsGrowing) {
   EXPECT_TRUE(has_settled(7, 1.0, 1.0, 0.0));
   EXPECT_TRUE(has_settled(7, 0.99, 1.0, 0.0));
   EXPECT_TRUE(has_settled(1, 0.0, 0.0, 1e-3));  // all gradients are zero
-  EXPECT_FALSE(has_settled(3, std::numeric_limits<double>::quiet_NaN(), 1.0, 1e-3));
+  EXPECT_FALSE(has_settled(3, kNan, 1.0, 1e-3));
 }
 
 }  // namespace

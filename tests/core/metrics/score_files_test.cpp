@@ -16,6 +16,7 @@
 #include "core/metrics/evaluator.h"
 #include "core/metrics/list_metrics.h"
 #include "core/metrics/metric_options.h"
+#include "core/text/text_table.h"
 #include "tests/core/metrics/small_data.h"
 #include "tests/support/cases.h"
 #include "tests/support/message_of.h"
@@ -31,14 +32,6 @@ Dataset data() {
       {{"10", {1, 0, 2}, {"GX1", "GX2", "GX3"}}, {"11", {0, 1}, {}}, {"12", {1, 1}, {"twin", "twin"}}});
 }
 
-std::string about_scores(const std::string& text) {
-  return message_of<DataError>([&] { read_scores(TextLines::of_memory(text, "s.txt"), data()); });
-}
-
-std::string about_run(const std::string& text) {
-  return message_of<DataError>([&] { read_trec_run(TextLines::of_memory(text, "r.run"), data()); });
-}
-
 TEST(Scores, AreOneNumberPerLine) {
   const ExternalScores read = read_scores(
       TextLines::of_memory("# by hand\n1\r\n\t-2.5e-3 \n\n+3\n  # more\n4.\n-inf\n   \n6\n7", "s.txt"),
@@ -48,7 +41,9 @@ TEST(Scores, AreOneNumberPerLine) {
 }
 
 TEST(Scores, ErrorsHaveLineAndColumn) {
-  expect_cases("core/metrics/score_files_test.txt", "scores", about_scores);
+  expect_cases("core/metrics/score_files_test.txt", "scores", [](const std::string& text) {
+    return message_of<DataError>([&] { read_scores(TextLines::of_memory(text, "s.txt"), data()); });
+  });
 }
 
 TEST(TrecRun, FindsDocumentsByNameOrIndex) {
@@ -63,7 +58,9 @@ TEST(TrecRun, FindsDocumentsByNameOrIndex) {
 }
 
 TEST(TrecRun, ErrorsHaveLineAndColumn) {
-  expect_cases("core/metrics/score_files_test.txt", "run", about_run);
+  expect_cases("core/metrics/score_files_test.txt", "run", [](const std::string& text) {
+    return message_of<DataError>([&] { read_trec_run(TextLines::of_memory(text, "r.run"), data()); });
+  });
 }
 
 TEST(ScoreFiles, AreReadOnlyAsFarAsTheyCanBeRight) {
@@ -86,10 +83,6 @@ TEST(ScoreFiles, AreReadOnlyAsFarAsTheyCanBeRight) {
                "is already on line 1."));
 }
 
-std::string about_qrels(const std::string& text) {
-  return message_of<DataError>([&] { read_qrels(TextLines::of_memory(text, "q.txt")); });
-}
-
 TEST(Qrels, GroupsJudgementsByQuery) {
   const Qrels qrels = read_qrels(
       TextLines::of_memory("401 0 FT-1 1\n\n402\tQ0 FT-1 0\r\n 401 0 FT-2 -2\n401 x FT-3 4", "q.txt"));
@@ -101,7 +94,9 @@ TEST(Qrels, GroupsJudgementsByQuery) {
 }
 
 TEST(Qrels, ErrorsHaveLineAndColumn) {
-  expect_cases("core/metrics/score_files_test.txt", "judgements", about_qrels);
+  expect_cases("core/metrics/score_files_test.txt", "judgements", [](const std::string& text) {
+    return message_of<DataError>([&] { read_qrels(TextLines::of_memory(text, "q.txt")); });
+  });
 }
 
 TEST(JudgedRun, AddsUnjudgedDocumentsAndIgnoresOtherQueries) {
@@ -145,30 +140,17 @@ TEST(JudgedRun, IsEvaluatedAsTrecEvalDoes) {
   EXPECT_DOUBLE_EQ(report.precision, 0.2 / 2.0);
 }
 
-TEST(JudgedRun, RefusesADocumentThatIsListedTwice) {
+TEST(JudgedRun, ErrorsHaveLineAndColumn) {
   const Qrels qrels = read_qrels(TextLines::of_memory("1 0 a 2\n", "q.txt"));
-  EXPECT_EQ(message_of<DataError>(
-                [&] { read_judged_run(TextLines::of_memory("1 Q0 x 1 2 t\n1 Q0 x 2 1 t\n", "r"), qrels); }),
-            "r:2:6: Document 'x' of query '1' is already listed on line 1.");
-  EXPECT_EQ(message_of<DataError>([&] { read_judged_run(TextLines::of_memory("1 Q0 x 1\n", "r"), qrels); }),
-            "r:1:9: A line of a run must be 'qid Q0 docno rank score tag', but this line has 4 fields.");
+  expect_cases("core/metrics/score_files_test.txt", "judged runs", [&](const std::string& text) {
+    return message_of<DataError>([&] { read_judged_run(TextLines::of_memory(text, "r"), qrels); });
+  });
 }
 
 std::vector<std::vector<std::string>> fields_of(const std::string& csv) {
   std::vector<std::vector<std::string>> rows;
   std::istringstream lines(csv);
-  for (std::string line; std::getline(lines, line);) {
-    rows.emplace_back();
-    std::string field;
-    for (const char c : line + ",") {
-      if (c == ',') {
-        rows.back().push_back(field);
-        field.clear();
-      } else {
-        field += c;
-      }
-    }
-  }
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(split_csv(line, rows.emplace_back()), "");
   return rows;
 }
 
@@ -256,20 +238,12 @@ TEST(NamedMetric, SortsByKindAndThenByCutoff) {
 }
 
 TEST(NamedMetric, RefusesOtherNamesWithTheValidOnes) {
-  const auto message = [](const std::string& name) {
-    return message_of<InvalidArgument>([&] { parse_metrics(std::vector{name}, "protocol.metrics"); });
-  };
-  EXPECT_EQ(
-      message("ndgc@5"),
-      "protocol.metrics: Unknown metric 'ndgc@5'. Did you mean 'ndcg'? The metrics are ndcg@K, dcg@K, "
-      "err@K, p@K, map, map@K, mrr, mrr@K, arp and pair_accuracy, with a cutoff K of at least 1.");
-  EXPECT_EQ(message("ndcg"), "protocol.metrics: 'ndcg' needs a cutoff: write ndcg@10, for example.");
-  EXPECT_EQ(message("arp@3"), "protocol.metrics: 'arp@3' has no cutoff: write arp.");
-  for (const char* name : {"ndcg@0", "ndcg@-1", "ndcg@", "map@x", "p@5x", "err@99999999999999999999"})
-    EXPECT_TRUE(contains(message(name), "must be an integer from 1 to 1000000000")) << name;
-  const std::vector<std::string> twice = {"map", "mrr", "map"};
-  EXPECT_EQ(message_of<InvalidArgument>([&] { parse_metrics(twice, "x"); }),
-            "x: The metric 'map' is listed twice. Remove one of them.");
+  expect_cases("core/metrics/score_files_test.txt", "named metrics", [](const std::string& text) {
+    std::vector<std::string> names;
+    std::istringstream words(text);
+    for (std::string name; words >> name;) names.push_back(name);
+    return message_of<InvalidArgument>([&] { parse_metrics(names, "protocol.metrics"); });
+  });
 }
 
 template <class Score>

@@ -26,15 +26,8 @@ inline bool is_empty(const Query& query) {
 }
 
 inline std::optional<double> of_empty(const MetricOptions& options) {
-  switch (options.empty_queries) {
-    case EmptyQueries::kZero:
-      return 0.0;
-    case EmptyQueries::kOne:
-      return 1.0;
-    case EmptyQueries::kSkip:
-      break;
-  }
-  return std::nullopt;
+  if (options.empty_queries == EmptyQueries::kSkip) return std::nullopt;
+  return options.empty_queries == EmptyQueries::kOne ? 1.0 : 0.0;
 }
 
 inline std::int64_t shown_of(const Query& query, const MetricOptions& options) {

@@ -216,8 +216,7 @@ TEST(InverseFactorTest, MatchesEigenAtEveryStepOfItsGrowth) {
       EXPECT_NEAR(log_det, 2.0 * l.diagonal().array().log().sum(), 1e-11);
       EXPECT_EQ(inverse.triangularView<Eigen::StrictlyUpper>().toDenseMatrix().cwiseAbs().sum(), 0.0);
 
-      const std::vector<float> numbers = random_numbers(n * 7, 72);
-      const std::vector<double> x(numbers.begin(), numbers.end());
+      const std::vector<double> x = random_doubles(n * 7, 72);
       const auto wide = Eigen::Map<const RowMajor>(x.data(), n, 7);
       std::vector<double> y(x.size());
       apply(context, factor, 7, x.data(), y.data(), 7);
@@ -260,8 +259,7 @@ TEST(InverseFactorTest, SubtractsGrams) {
   for (const std::int64_t rows : {0, 1, 40}) {
     for (const std::int64_t columns : {0, 1, 31, 32, 33, 70}) {
       ExecutionContext context(2);
-      const std::vector<float> numbers = random_numbers(rows * (columns + 1), 73);
-      const std::vector<double> x(numbers.begin(), numbers.end());
+      const std::vector<double> x = random_doubles(rows * (columns + 1), 73);
       RowMajor c = RowMajor::Constant(columns, columns, 2.0);
       subtract_gram(context, rows, columns, x.data(), columns + 1, c.data(), columns);
       const RowMajor wide = Eigen::Map<const RowMajor>(x.data(), rows, columns + 1).leftCols(columns);

@@ -134,14 +134,9 @@ double slow_loss(const ListLossForm& form, const Scores& s, const Grades& y,
       return loss;
     }
     case ListLoss::kRankCosine: {
-      double product = 0.0;
-      double of_scores = 0.0;
-      double of_grades = 0.0;
-      for (std::size_t j = 0; j < docs; ++j) {
-        product += s[j] * y[j];
-        of_scores += s[j] * s[j];
-        of_grades += double{1.0} * y[j] * y[j];
-      }
+      const double product = std::inner_product(s.begin(), s.end(), y.begin(), 0.0);
+      const double of_scores = std::inner_product(s.begin(), s.end(), s.begin(), 0.0);
+      const double of_grades = std::inner_product(y.begin(), y.end(), y.begin(), 0.0);
       if (of_grades == 0.0) return 0.0;
       return of_scores == 0.0 ? 0.5 : 0.5 * (1.0 - product / std::sqrt(of_scores * of_grades));
     }

@@ -104,14 +104,19 @@ inline std::vector<double> slow_gradient(const TangentShape& shape, const float*
   return g;
 }
 
+/// Factors of documents.
+inline std::vector<float> factors_of(const NetworkShape& shape, const std::vector<float>& theta,
+                                     const std::vector<float>& features) {
+  ExecutionContext context;
+  const FeatureMatrix docs = matrix_of(features, shape.inputs);
+  std::vector<float> factors(docs.docs * shape.factors());
+  tangent_factors(context, shape, theta, docs, factors);
+  return factors;
+}
+
 /// Factors of random documents at random parameters.
 inline std::vector<float> random_factors(const NetworkShape& shape, std::int64_t docs, std::uint64_t seed) {
-  ExecutionContext context;
-  const std::vector<float> theta = random_theta(shape, seed);
-  const std::vector<float> features = random_numbers(docs * shape.inputs, seed + 1);
-  std::vector<float> factors(docs * shape.factors());
-  tangent_factors(context, shape, theta, matrix_of(features, shape.inputs), factors);
-  return factors;
+  return factors_of(shape, random_theta(shape, seed), random_numbers(docs * shape.inputs, seed + 1));
 }
 
 /// Factors of a shape that no network has: normal numbers, some units inactive, and δ = 1 in plain vectors.

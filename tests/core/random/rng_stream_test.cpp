@@ -31,28 +31,17 @@ TEST(RngStreamTest, NeverChangesItsDraws) {
 }
 
 TEST(RngStreamTest, KeysDifferInEveryPart) {
-  const KeySource base{.seed = 1, .purpose = Purpose::kList, .fold = 1, .click_model = 1, .member = 1};
   std::set<std::uint64_t> keys;
-  const auto add = [&keys](KeySource source) {
+  for (const KeySource& source : std::vector<KeySource>{
+           {.seed = 1, .purpose = Purpose::kList, .fold = 1, .click_model = 1, .member = 1},
+           {.seed = 2, .purpose = Purpose::kList, .fold = 1, .click_model = 1, .member = 1},
+           {.seed = 1, .purpose = Purpose::kClick, .fold = 1, .click_model = 1, .member = 1},
+           {.seed = 1, .purpose = Purpose::kList, .fold = 2, .click_model = 1, .member = 1},
+           {.seed = 1, .purpose = Purpose::kList, .fold = 1, .click_model = 2, .member = 1},
+           {.seed = 1, .purpose = Purpose::kList, .fold = 1, .click_model = 1, .member = 2}}) {
     const PhiloxKey key = make_key(source);
     keys.insert((std::uint64_t{key.word[1]} << 32) | key.word[0]);
-  };
-  add(base);
-  KeySource other = base;
-  other.seed = 2;
-  add(other);
-  other = base;
-  other.purpose = Purpose::kClick;
-  add(other);
-  other = base;
-  other.fold = 2;
-  add(other);
-  other = base;
-  other.click_model = 2;
-  add(other);
-  other = base;
-  other.member = 2;
-  add(other);
+  }
   EXPECT_EQ(keys.size(), 6U);
 }
 

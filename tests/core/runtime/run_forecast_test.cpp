@@ -65,15 +65,13 @@ class SimulatedRun {
       for (std::int64_t round = 1; round <= kRounds; ++round) work += seconds_of(rankers_[ranker], round);
     }
     std::size_t next = 0;
-    for (;;) {
+    while (!jobs.empty()) {
       // The job whose next round ends first, as threads report when they are done.
-      Job& job = *std::min_element(jobs.begin(), jobs.end(),
-                                   [](const Job& a, const Job& b) { return a.time < b.time; });
+      const auto first = std::ranges::min_element(jobs, {}, &Job::time);
+      Job& job = *first;
       if (job.trial < 0) {
         if (next == trials_.size()) {
-          job.time = 1e18;
-          if (std::all_of(jobs.begin(), jobs.end(), [](const Job& other) { return other.time >= 1e18; }))
-            break;
+          jobs.erase(first);
           continue;
         }
         const SimulatedRanker& ranker = rankers_[trials_[next]];
@@ -108,9 +106,7 @@ class SimulatedRun {
  private:
   static std::vector<std::size_t> order(std::int64_t seeds, std::size_t rankers) {
     std::vector<std::size_t> trials;
-    for (std::int64_t seed = 0; seed < seeds; ++seed) {
-      for (std::size_t ranker = 0; ranker < rankers; ++ranker) trials.push_back(ranker);
-    }
+    for (std::size_t trial = 0; trial < seeds * rankers; ++trial) trials.push_back(trial % rankers);
     return trials;
   }
   double noisy(double seconds) { return seconds * (1.0 + noise_ * (2.0 * coins_.uniform() - 1.0)); }
@@ -143,15 +139,18 @@ class SimulatedRun {
   RunForecast forecast_;
 };
 
+/// Within these factors, and so many seconds, of the truth.
+void expect_within(const SimulatedRun::Shown& at, double above, double below, double slack,
+                   const std::string& what) {
+  EXPECT_TRUE(at.forecast <= above * at.truth + slack && at.forecast >= at.truth / below - slack)
+      << what << ": at " << at.share << " of the time " << at.forecast << " s were forecast and "
+      << at.truth << " s were left";
+}
+
 /// Within a factor of 1.5 from a fifth of the time on; near the end within a hundredth of it all.
 void expect_good(const std::vector<SimulatedRun::Shown>& shown, const std::string& what) {
-  for (const SimulatedRun::Shown& at : shown) {
-    if (at.share < 0.2) continue;
-    const double slack = 0.01 * at.truth / (1.0 - at.share);
-    EXPECT_TRUE(at.forecast <= 1.5 * at.truth + slack && at.forecast >= at.truth / 1.5 - slack)
-        << what << ": at " << at.share << " of the time " << at.forecast << " s were forecast and "
-        << at.truth << " s were left";
-  }
+  for (const SimulatedRun::Shown& at : shown)
+    if (at.share >= 0.2) expect_within(at, 1.5, 1.5, 0.01 * at.truth / (1.0 - at.share), what);
 }
 
 SimulatedRanker constant(double seconds) {
@@ -193,17 +192,11 @@ TEST(RunForecast, SurvivesAChangeOfForm) {
   // it.
   const std::vector ranker{
       growing("dual, then primal", [](double t) { return t < 400 ? 1e-6 * t * t : 0.16; })};
-  for (const auto& at : SimulatedRun(ranker, 1, 1, 0.2, false).play()) {
-    if (at.share < 0.2) continue;
-    EXPECT_TRUE(at.forecast <= 2.2 * at.truth + 1.0 && at.forecast >= at.truth / 1.5 - 1.0)
-        << at.share << " " << at.forecast << " " << at.truth;
-  }
+  for (const auto& at : SimulatedRun(ranker, 1, 1, 0.2, false).play())
+    if (at.share >= 0.2) expect_within(at, 2.2, 1.5, 1.0, "first");
   // The second trial knows.
-  for (const auto& at : SimulatedRun(ranker, 2, 1, 0.2, false).play()) {
-    if (at.share < 0.5) continue;
-    EXPECT_TRUE(at.forecast <= 1.1 * at.truth + 1.0 && at.forecast >= at.truth / 1.1 - 1.0)
-        << at.share << " " << at.forecast << " " << at.truth;
-  }
+  for (const auto& at : SimulatedRun(ranker, 2, 1, 0.2, false).play())
+    if (at.share >= 0.5) expect_within(at, 1.1, 1.1, 1.0, "second");
 }
 
 TEST(RunForecast, KnowsThatQueriesComeBack) {
@@ -212,9 +205,7 @@ TEST(RunForecast, KnowsThatQueriesComeBack) {
       growing("network", [=](double t) { return 0.0004 * queries * (1.0 - std::exp(-t / queries)); });
   const auto shown = SimulatedRun({constant(0.002), network}, 1, 1, 0.2, true, 50).play();
   // Known from the calibration alone, before the network's first round.
-  for (const SimulatedRun::Shown& at : shown)
-    EXPECT_TRUE(at.forecast <= 1.5 * at.truth + 0.05 && at.forecast >= at.truth / 1.5 - 0.05)
-        << at.share << " " << at.forecast << " " << at.truth;
+  for (const SimulatedRun::Shown& at : shown) expect_within(at, 1.5, 1.5, 0.05, "network");
 }
 
 TEST(RunForecast, CalibrationsAreCorrectedByWhatIsMeasured) {
@@ -246,7 +237,7 @@ TEST(RunForecast, KnowsNothingWithoutMeasurements) {
 
 TEST(RunForecast, ResumedRoundsAreNoWork) {
   RunForecast forecast({0, 0}, 100, 1000, 1);
-  forecast.drop(1);
+  forecast.finish(1);
   forecast.start(0, 60, 0.0);
   forecast.play(0, 80, 20.0);
   EXPECT_TRUE(std::fabs(*forecast.seconds_left() - 20.0) <= 1e-6) << *forecast.seconds_left();

@@ -21,6 +21,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
+#include "tests/support/cases.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 
@@ -165,29 +166,22 @@ TEST(ThreadPoolTest, RunsEveryTaskOnce) {
       for (const auto& count : runs) EXPECT_EQ(count, 1);
     }
   }
+  EXPECT_THROW(ThreadPool(0), InvalidArgument);
 }
 
 TEST(ThreadPoolTest, ThrowsTheLowestFailureAfterAllHaveRun) {
   for (const int threads : {1, 2, 4}) {
     ThreadPool pool(threads);
     std::atomic<int> runs = 0;
-    try {
-      pool.run(100, [&](std::int64_t task, int) {
-        ++runs;
-        if (task % 10 == 7) throw std::runtime_error(std::to_string(task));
-      });
-      FAIL() << "no exception";
-    } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "7");
-    }
+    const auto fail_often = [&](std::int64_t task, int) {
+      ++runs;
+      if (task % 10 == 7) throw std::runtime_error(std::to_string(task));
+    };
+    EXPECT_EQ(message_of<std::runtime_error>([&] { pool.run(100, fail_often); }), "7");
     EXPECT_EQ(runs, 100);
     pool.run(1, [&](std::int64_t, int) { runs = 0; });  // still usable
     EXPECT_EQ(runs, 0);
   }
-}
-
-TEST(ThreadPoolTest, RefusesZeroThreads) {
-  EXPECT_THROW(ThreadPool(0), InvalidArgument);
 }
 
 TEST(ExecutionContextTest, BlocksDoNotDependOnThreads) {
@@ -264,21 +258,9 @@ TEST(DeviceTest, NamesGpusInTheShortestWay) {
 }
 
 TEST(DeviceTest, RefusesOtherNames) {
-  const auto refusal_of = [](const std::string& text) {
+  expect_cases("core/refusals.txt", "devices", [](const std::string& text) {
     return message_of<InvalidArgument>([&] { parse_device(text); });
-  };
-  for (const std::string text : {"",           "gpu",        "cuda:",      "cuda:-1",
-                                 "cuda:x",     "cuda:1 ",    "CPU",        "cuda:99999999999",
-                                 "cuda:1,",    "cuda:,1",    "cuda:1,,3",  "cuda:0-",
-                                 "cuda:0-1-2", "cuda:0-all", "cuda:all,0", "cuda:ALL",
-                                 "cuda:0..3",  "cuda:0-+3",  "cuda: 1",    "cuda:1;3"})
-    EXPECT_EQ(refusal_of(text), "'" + text +
-                                    "' is not a device: use auto, cpu, cuda, cuda:N, cuda:all or a list "
-                                    "such as cuda:0-3 or cuda:1,3.");
-  EXPECT_EQ(refusal_of("cuda:0,3-1"), "The range 3-1 in 'cuda:0,3-1' runs backwards: use 1-3.");
-  EXPECT_EQ(refusal_of("cuda:1,1"), "'cuda:1,1' names cuda:1 twice: name each GPU once.");
-  for (const std::string text : {"cuda:0-3,2", "cuda:2-5,0-2"})
-    EXPECT_EQ(refusal_of(text), "'" + text + "' names cuda:2 twice: name each GPU once.");
+  });
 }
 
 TEST(StageClockTest, SumsByName) {
@@ -316,18 +298,10 @@ TEST(UtcTime, WritesMillisecondsAndReadsThem) {
     EXPECT_EQ(utc_text(time), text);
     EXPECT_EQ(utc_milliseconds(text), time);
   }
-  constexpr std::int64_t kNoon = 1764158400000;
-  for (const char* text :
-       {"2025-11-26T12:00:00Z", "2025-11-26t12:00:00z", "2025-11-26 12:00:00", "2025-11-26T12:00:00+00:00",
-        "2025-11-26T13:30:00+01:30", "2025-11-26T07:00:00-0500", "2025-11-26T12:00:00.0000004Z"})
-    EXPECT_EQ(utc_milliseconds(text), kNoon) << text;
-  EXPECT_EQ(utc_milliseconds("2025-11-26T12:00:00.1Z"), kNoon + 100);
-  EXPECT_EQ(utc_milliseconds("2025-11-26T12:00:00,0129Z"), kNoon + 12);
-  for (const char* text :
-       {"", "2025-11-26", "2025-11-26T12:00", "2025-13-01T00:00:00Z", "2025-02-29T00:00:00Z",
-        "2025-11-26T24:00:00Z", "2025-11-26T12:60:00Z", "2025-11-26T12:00:00Zulu", "2025-11-26T12:00:00.Z",
-        "2025-11-26T12:00:00+1", "25-11-26T12:00:00Z", "now"})
-    EXPECT_FALSE(utc_milliseconds(text)) << text;
+  expect_cases("core/refusals.txt", "times", [](const std::string& text) {
+    const auto time = utc_milliseconds(text);
+    return time ? std::to_string(*time) : "refused";
+  });
 }
 
 TEST(ScratchTest, ReturnsDistinctAlignedMemory) {

@@ -152,10 +152,6 @@ TEST(TomlDocumentTest, RefusesKeysOfManyParts) {
             kNoError);
 }
 
-using Integers = std::vector<std::int64_t>;
-using Texts = std::vector<std::string>;
-using Switches = std::vector<bool>;
-
 /// The TOML of what `value_of` makes of "kind text", or "refused".
 template <class ValueOf>
 std::string value_of_kind(const std::string& line, const ValueOf& value_of) {
@@ -205,10 +201,10 @@ TEST(SettingValueTest, RoundTripsThroughToml) {
       5e-324,
       1.7976931348623157e308,
       std::string("quotes \" and \\ and\nnew lines and ünïcode"),
-      Integers{1, 2, 3},
+      std::vector<std::int64_t>{1, 2, 3},
       std::vector<double>{0.5, 2.0},
-      Texts{"a", "b"},
-      Switches{true, false},
+      std::vector<std::string>{"a", "b"},
+      std::vector<bool>{true, false},
   };
   for (const SettingValue& value : values) {
     const TomlDocument document = parse_toml("[t]\nkey = " + to_toml(value) + "\n", "test");

@@ -10,6 +10,7 @@
 
 #include "core/text/message_text.h"
 #include "core/text/text_table.h"
+#include "tests/support/cases.h"
 #include "tests/support/message_of.h"
 
 namespace olrank {
@@ -87,13 +88,18 @@ TEST(Wrapped, BreaksLongWordsBehindSeparators) {
   EXPECT_EQ(wrapped("± ± ±", 3), "± ±\n±");
 }
 
+std::int64_t widest_line(const std::string& text) {
+  std::int64_t widest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, columns_of(line));
+  return widest;
+}
+
 TEST(Wrapped, KeepsToItsColumns) {
   const std::string text =
       "Protocol paper; queries without a relevant document: zero; seeds 1, 2, 3; no intervals at all.";
-  for (std::int64_t columns = 20; columns < 100; ++columns) {
-    std::istringstream lines(wrapped(text, columns, 4));
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(columns_of(line), columns) << line;
-  }
+  for (std::int64_t columns = 20; columns < 100; ++columns)
+    EXPECT_LE(widest_line(wrapped(text, columns, 4)), columns);
 }
 
 TEST(Csv, WritesNumbersThatReadBackExactly) {
@@ -174,16 +180,11 @@ TEST(NearestTest, EndsMayBeMissing) {
 
 TEST(NearestTest, SuggestsOnlyWhatMayBeMeant) {
   const std::vector<std::string> flags = {"--alpha", "--c1", "--set", "--fold", "--protocol-eval-every"};
-  EXPECT_EQ(near_name("--alpah", flags), "--alpha");
-  EXPECT_EQ(near_name("--folds", flags), "--fold");
-  EXPECT_EQ(near_name("--eval-every", flags), "--protocol-eval-every");
-  EXPECT_EQ(near_name("--evla-every-round", flags), "");
-  for (const char* other : {"--gpu", "--algo", "--k", "--zzzzqqq", "--"})
-    EXPECT_EQ(near_name(other, flags), "");
-  EXPECT_EQ(near_name("x", {}), "");
   const std::vector<std::string> fields = {"query", "k", "id"};
-  for (const char* other : {"q", "j", "is", "kk"}) EXPECT_EQ(near_name(other, fields), "");
-  EXPECT_EQ(near_name("ID", fields), "id");
+  expect_cases("core/refusals.txt", "near names", [&](const std::string& name) {
+    return std::string(near_name(name, name.starts_with('-') ? flags : fields));
+  });
+  EXPECT_EQ(near_name("x", {}), "");
   EXPECT_EQ(did_you_mean("banana", flags), "No known name is close to it.");
 }
 
@@ -211,13 +212,6 @@ TextTable table_of_two() {
   table.add({"perfect", "olranknet-with-a-long-name-full", "2", "0.4914 ± 0.0081", "21"});
   table.add({"perfect", "olranknet-with-a-long-name-diag", "2", "0.4871 ± 0.0007", "9683"});
   return table;
-}
-
-std::int64_t widest_line(const std::string& text) {
-  std::int64_t widest = 0;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) widest = std::max(widest, columns_of(line));
-  return widest;
 }
 
 TEST(TextTable, AlignsItsColumns) {

@@ -35,41 +35,14 @@ inline void __syncwarp(std::uint32_t mask = 0xFFFFFFFFU) {
   olrank::emulation::exchange(mask, {});
 }
 
-namespace olrank::emulation {
-
-template <class T>
-T shuffle(std::uint32_t mask, T value, int from) {
-  static_assert(sizeof(T) <= sizeof(std::uint64_t));
-  LaneWords own;
-  std::memcpy(own.word.data(), &value, sizeof(T));
-  const LaneWords& other = exchange(mask, own)[from];
-  std::memcpy(&value, other.word.data(), sizeof(T));
-  return value;
-}
-
-}  // namespace olrank::emulation
-
-template <class T>
-T __shfl_sync(std::uint32_t mask, T value, int from) {
-  return olrank::emulation::shuffle(mask, value, from % olrank::emulation::kWarp);
-}
-
 template <class T>
 T __shfl_xor_sync(std::uint32_t mask, T value, int bits) {
-  return olrank::emulation::shuffle(mask, value, olrank::emulation::lane() ^ bits);
-}
-
-template <class T>
-T __shfl_up_sync(std::uint32_t mask, T value, int distance) {
-  const int lane = olrank::emulation::lane();
-  return olrank::emulation::shuffle(mask, value, lane < distance ? lane : lane - distance);
-}
-
-template <class T>
-T __shfl_down_sync(std::uint32_t mask, T value, int distance) {
-  const int lane = olrank::emulation::lane();
-  const bool inside = lane + distance < olrank::emulation::kWarp;
-  return olrank::emulation::shuffle(mask, value, inside ? lane + distance : lane);
+  static_assert(sizeof(T) <= sizeof(std::uint64_t));
+  olrank::emulation::LaneWords own;
+  std::memcpy(own.word.data(), &value, sizeof(T));
+  const auto& other = olrank::emulation::exchange(mask, own)[olrank::emulation::lane() ^ bits];
+  std::memcpy(&value, other.word.data(), sizeof(T));
+  return value;
 }
 
 inline std::uint32_t __ballot_sync(std::uint32_t mask, bool vote) {
@@ -79,14 +52,6 @@ inline std::uint32_t __ballot_sync(std::uint32_t mask, bool vote) {
     if ((mask >> lane & 1U) != 0 && votes[lane].word[0] != 0) ballot |= 1U << lane;
   }
   return ballot;
-}
-
-inline bool __any_sync(std::uint32_t mask, bool vote) {
-  return __ballot_sync(mask, vote) != 0;
-}
-
-inline bool __all_sync(std::uint32_t mask, bool vote) {
-  return __ballot_sync(mask, vote) == mask;
 }
 
 inline int __popc(std::uint32_t bits) {
@@ -105,12 +70,5 @@ template <class T>
 T atomicMin(T* place, T value) {
   const T old = *place;
   *place = std::min(old, value);
-  return old;
-}
-
-template <class T>
-T atomicOr(T* place, T value) {
-  const T old = *place;
-  *place = old | value;
   return old;
 }

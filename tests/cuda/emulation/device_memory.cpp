@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "tests/cuda/emulation/emulator.h"
 
 namespace olrank::emulation {
 namespace {
@@ -46,14 +47,21 @@ void poison(std::byte* first, std::size_t bytes) {
   for (first += count * sizeof kPoison; first != end; ++first) *first = poison_at(first);
 }
 
-using Ranges = std::map<const std::byte*, std::size_t>;  // first byte and size
+/// Bytes of the device that had been selected, by the first of them.
+struct Range {
+  std::size_t bytes = 0;
+  int device = 0;
+};
+using Ranges = std::map<const std::byte*, Range>;
 
-bool lie_in_one(const Ranges& ranges, const void* first, std::size_t bytes) {
+/// The range in which these bytes lie, or null.
+const Range* range_of(const Ranges& ranges, const void* first, std::size_t bytes = 1) {
   const auto* begin = static_cast<const std::byte*>(first);
   auto found = ranges.upper_bound(begin);
-  if (found == ranges.begin()) return false;
+  if (found == ranges.begin()) return nullptr;
   --found;
-  return begin + bytes <= found->first + found->second;
+  const auto offset = static_cast<std::size_t>(begin - found->first);
+  return offset + bytes <= found->second.bytes ? &found->second : nullptr;
 }
 
 std::size_t page_bytes() {
@@ -78,19 +86,19 @@ class AddressSpace {
 
   std::byte* reserve() {
     if (end_ == base_ + kAll) throw std::runtime_error("The emulated device has run out of addresses.");
-    mapped_.emplace(end_, 0);
+    mapped_.emplace(end_, Range{});
     return std::exchange(end_, end_ + kReservedAtOnce);
   }
   /// The new bytes continue those that are mapped.
   void map(std::byte* first, std::size_t bytes) {
     const auto found = std::prev(mapped_.upper_bound(first));
-    if (found->first + found->second != first || bytes % page_bytes() != 0 ||
-        found->second + bytes > kReservedAtOnce)
+    std::size_t& mapped = found->second.bytes;
+    if (found->first + mapped != first || bytes % page_bytes() != 0 || mapped + bytes > kReservedAtOnce)
       throw std::logic_error("Memory was mapped elsewhere than at the end of a range.");
-    found->second += bytes;
+    mapped += bytes;
   }
   void unmap(std::byte* reserved) {
-    const std::size_t bytes = mapped_.at(reserved);
+    const std::size_t bytes = mapped_.at(reserved).bytes;
     mapped_.erase(reserved);
     set_protection(reserved, bytes, PROT_NONE);
     madvise(reserved, bytes, MADV_DONTNEED);
@@ -98,9 +106,11 @@ class AddressSpace {
   }
 
   void protect(int allowed) const {
-    for (const auto& [first, bytes] : mapped_) set_protection(first, bytes, allowed);
+    for (const auto& [first, range] : mapped_) set_protection(first, range.bytes, allowed);
   }
-  bool holds(const void* first, std::size_t bytes) const { return lie_in_one(mapped_, first, bytes); }
+  bool holds(const void* first, std::size_t bytes) const {
+    return range_of(mapped_, first, bytes) != nullptr;
+  }
   bool reserved(const void* address) const {
     const auto* byte = static_cast<const std::byte*>(address);
     return byte >= base_ && byte < base_ + kAll;
@@ -118,39 +128,26 @@ thread_local int selected = 0;
 
 /// Arrays are allocated one after another in one range of addresses. Addresses are not reused while any
 /// array exists, so that a use after free does not hit another array.
-class Arena {
- public:
+struct Arena {
   Arena();
-
-  void* allocate(std::size_t bytes);
-  void free(void* array);
-  std::int64_t allocations() const { return allocations_; }
-  bool holds(const void* first, std::size_t bytes) const;
-  std::size_t bytes_on(int device) const;
-  bool belongs_to_another_device(const void* address) const;
+  void protect(int allowed) const {
+    set_protection(base, round_up(static_cast<std::size_t>(end - base), page_bytes()), allowed);
+    space.protect(allowed);
+  }
   bool reserved(const void* address) const {
     const auto* byte = static_cast<const std::byte*>(address);
-    return space_.reserved(address) || (byte >= base_ && byte < base_ + kReserved);
+    return space.reserved(address) || (byte >= base && byte < base + kReserved);
   }
-  AddressSpace& space() { return space_; }
-  void open() {
-    if (users_++ == 0) protect(PROT_READ | PROT_WRITE);
-  }
-  void close() {
-    if (--users_ == 0) protect(PROT_NONE);
+  bool belongs_to_another_device(const void* address) const {
+    const Range* range = range_of(arrays, address);
+    return range != nullptr && range->device != selected;
   }
 
- private:
-  void protect(int allowed);
-  bool give_back(std::byte* first, std::size_t bytes);
-
-  std::byte* base_;
-  std::byte* end_;  // of the addresses allocated so far
-  int users_ = 0;
-  std::int64_t allocations_ = 0;
-  Ranges arrays_;
-  std::map<const std::byte*, int> devices_;  // of the arrays, by their first byte
-  AddressSpace space_;
+  std::byte* base = inaccessible_addresses(kReserved);
+  std::byte* end = base;  // of the addresses allocated so far
+  int users = 0;          // OnDevice
+  Ranges arrays;
+  AddressSpace space;
 };
 
 Arena& arena() {
@@ -171,7 +168,7 @@ void tell_fault(int number, siginfo_t* info, void*) {
 }
 #endif
 
-Arena::Arena() : base_(inaccessible_addresses(kReserved)), end_(base_) {
+Arena::Arena() {
 #if !defined(__SANITIZE_ADDRESS__)
   struct sigaction action {};
   action.sa_sigaction = &tell_fault;
@@ -180,42 +177,8 @@ Arena::Arena() : base_(inaccessible_addresses(kReserved)), end_(base_) {
 #endif
 }
 
-void Arena::protect(int allowed) {
-  set_protection(base_, round_up(static_cast<std::size_t>(end_ - base_), page_bytes()), allowed);
-  space_.protect(allowed);
-}
-
-void* Arena::allocate(std::size_t bytes) {
-  const std::size_t taken = kFence + round_up(bytes, kAlignment) + kFence;
-  if (static_cast<std::size_t>(end_ - base_) + taken > kReserved)
-    throw std::runtime_error("The emulated device has run out of addresses.");
-  std::byte* first = end_ + kFence;
-  end_ += taken;
-  const OnDevice here;
-  protect(PROT_READ | PROT_WRITE);  // new pages too
-  ASAN_UNPOISON_MEMORY_REGION(first - kFence, taken);
-  poison(first - kFence, taken);
-  ASAN_POISON_MEMORY_REGION(first - kFence, taken);
-  ASAN_UNPOISON_MEMORY_REGION(first, bytes);
-  arrays_.emplace(first, bytes);
-  devices_.emplace(first, selected);
-  ++allocations_;
-  return first;
-}
-
-void Arena::free(void* array) {
-  const auto found = arrays_.find(static_cast<const std::byte*>(array));
-  if (found == arrays_.end()) throw std::logic_error("An array was freed that is not allocated.");
-  const std::size_t bytes = found->second;
-  arrays_.erase(found);
-  devices_.erase(static_cast<const std::byte*>(array));
-  const bool good = give_back(static_cast<std::byte*>(array), bytes);
-  if (arrays_.empty() && users_ == 0) end_ = base_;
-  if (!good) throw std::logic_error("A kernel wrote outside the bounds of an array.");
-}
-
 /// Whether the fences are intact.
-bool Arena::give_back(std::byte* first, std::size_t bytes) {
+bool give_back(std::byte* first, std::size_t bytes) {
   const OnDevice here;
   const std::size_t behind = round_up(bytes, kAlignment) - bytes + kFence;
   ASAN_UNPOISON_MEMORY_REGION(first - kFence, kFence + bytes + behind);
@@ -229,32 +192,12 @@ bool Arena::give_back(std::byte* first, std::size_t bytes) {
   // Whole pages of large arrays are returned to the system.
   constexpr std::size_t kLarge = std::size_t{1} << 20;
   const std::size_t page = page_bytes();
-  const std::size_t from = round_up(static_cast<std::size_t>(first - base_), page);
-  const std::size_t to = static_cast<std::size_t>(first + bytes - base_) / page * page;
-  if (to >= from + kLarge) madvise(base_ + from, to - from, MADV_DONTNEED);
+  const std::size_t from = round_up(static_cast<std::size_t>(first - arena().base), page);
+  const std::size_t to = static_cast<std::size_t>(first + bytes - arena().base) / page * page;
+  if (to >= from + kLarge) madvise(arena().base + from, to - from, MADV_DONTNEED);
   return good;
 }
 
-bool Arena::holds(const void* first, std::size_t bytes) const {
-  return lie_in_one(arrays_, first, bytes) || space_.holds(first, bytes);
-}
-
-std::size_t Arena::bytes_on(int device) const {
-  std::size_t bytes = 0;
-  for (const auto& [first, size] : arrays_) bytes += devices_.at(first) == device ? size : 0;
-  return bytes;
-}
-
-bool Arena::belongs_to_another_device(const void* address) const {
-  const auto* byte = static_cast<const std::byte*>(address);
-  auto found = arrays_.upper_bound(byte);
-  if (found == arrays_.begin()) return false;
-  --found;
-  return byte < found->first + found->second && devices_.at(found->first) != selected;
-}
-
-bool maps = true;
-bool shared = false;
 int devices = 1;
 std::atomic<std::uint64_t> contexts{0};  // a bit for each device
 
@@ -303,35 +246,50 @@ void set_device_count(int count) {
 
 std::size_t bytes_allocated_on(int index) {
   const std::lock_guard turn(emulator_mutex());
-  return arena().bytes_on(index);
+  std::size_t bytes = 0;
+  for (const auto& [first, range] : arena().arrays) bytes += range.device == index ? range.bytes : 0;
+  return bytes;
 }
 
 void* allocate_on_device(std::size_t bytes) {
   const std::lock_guard turn(emulator_mutex());
-  return arena().allocate(bytes);
+  Arena& there = arena();
+  const std::size_t taken = kFence + round_up(bytes, kAlignment) + kFence;
+  if (static_cast<std::size_t>(there.end - there.base) + taken > kReserved)
+    throw std::runtime_error("The emulated device has run out of addresses.");
+  std::byte* first = there.end + kFence;
+  there.end += taken;
+  const OnDevice here;
+  there.protect(PROT_READ | PROT_WRITE);  // new pages too
+  ASAN_UNPOISON_MEMORY_REGION(first - kFence, taken);
+  poison(first - kFence, taken);
+  ASAN_POISON_MEMORY_REGION(first - kFence, taken);
+  ASAN_UNPOISON_MEMORY_REGION(first, bytes);
+  there.arrays.emplace(first, Range{bytes, selected});
+  ++counts.allocations;
+  return first;
 }
 
 void free_on_device(void* array) {
   const std::lock_guard turn(emulator_mutex());
-  arena().free(array);
-}
-
-bool maps_memory() {
-  return maps;
-}
-
-void set_maps_memory(bool can) {
-  maps = can;
+  Arena& there = arena();
+  const auto found = there.arrays.find(static_cast<const std::byte*>(array));
+  if (found == there.arrays.end()) throw std::logic_error("An array was freed that is not allocated.");
+  const std::size_t bytes = found->second.bytes;
+  there.arrays.erase(found);
+  const bool good = give_back(static_cast<std::byte*>(array), bytes);
+  if (there.arrays.empty() && there.users == 0) there.end = there.base;
+  if (!good) throw std::logic_error("A kernel wrote outside the bounds of an array.");
 }
 
 std::byte* reserve_on_device() {
   const std::lock_guard turn(emulator_mutex());
-  return arena().space().reserve();
+  return arena().space.reserve();
 }
 
 void map_on_device(std::byte* first, std::size_t bytes) {
   const std::lock_guard turn(emulator_mutex());
-  arena().space().map(first, bytes);
+  arena().space.map(first, bytes);
   const OnDevice here;
   set_protection(first, bytes, PROT_READ | PROT_WRITE);  // if the device was already open
   poison(first, bytes);
@@ -339,22 +297,15 @@ void map_on_device(std::byte* first, std::size_t bytes) {
 
 void unmap_on_device(std::byte* reserved) {
   const std::lock_guard turn(emulator_mutex());
-  arena().space().unmap(reserved);
-}
-
-std::int64_t allocations_on_device() {
-  return arena().allocations();
-}
-
-void share_host_memory() {
-  shared = true;
+  arena().space.unmap(reserved);
 }
 
 bool lies_on_device(const void* first, std::size_t bytes) {
   const std::lock_guard turn(emulator_mutex());
   if (arena().belongs_to_another_device(first))
     throw std::logic_error("A copy uses memory of another device.");
-  return shared || arena().holds(first, bytes);
+  return machine.shares_host_memory || range_of(arena().arrays, first, bytes) != nullptr ||
+         arena().space.holds(first, bytes);
 }
 
 void copy_to_host(void* to, const void* from, std::size_t bytes) {
@@ -371,17 +322,17 @@ void copy_to_host(void* to, const void* from, std::size_t bytes) {
 
 OnDevice::OnDevice() {
   const std::lock_guard turn(emulator_mutex());
-  arena().open();
+  if (arena().users++ == 0) arena().protect(PROT_READ | PROT_WRITE);
 }
 
 OnDevice::~OnDevice() {
   const std::lock_guard turn(emulator_mutex());
-  arena().close();
+  if (--arena().users == 0) arena().protect(PROT_NONE);
 }
 
 void register_pinned(void* first, std::size_t bytes) {
   const std::lock_guard turn(emulator_mutex());
-  pinned().emplace(static_cast<const std::byte*>(first), bytes);
+  pinned().emplace(static_cast<const std::byte*>(first), Range{bytes});
 }
 
 void forget_pinned(void* first) {
@@ -391,11 +342,11 @@ void forget_pinned(void* first) {
 
 bool lies_in_pinned_memory(const void* first, std::size_t bytes) {
   const std::lock_guard turn(emulator_mutex());
-  return lie_in_one(pinned(), first, bytes);
+  return range_of(pinned(), first, bytes) != nullptr;
 }
 
 void check_argument_bytes(const void* argument, std::size_t bytes) {
-  if (shared) return;
+  if (machine.shares_host_memory) return;
   const std::lock_guard turn(emulator_mutex());
   std::uintptr_t number = 0;
   for (std::size_t at = 0; at + sizeof number <= bytes; at += sizeof number) {

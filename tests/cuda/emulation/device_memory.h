@@ -27,12 +27,7 @@ std::size_t bytes_allocated_on(int index);
 void* allocate_on_device(std::size_t bytes);
 /// Throws std::logic_error if something was written outside the array's bounds.
 void free_on_device(void* array);
-/// How many arrays have been allocated so far.
-std::int64_t allocations_on_device();
 
-/// Whether the device can map memory; true at first.
-bool maps_memory();
-void set_maps_memory(bool can);
 constexpr std::size_t kReservedAtOnce = std::size_t{1} << 29;
 /// kReservedAtOnce addresses; access to what is not mapped ends the program with a message.
 std::byte* reserve_on_device();
@@ -40,9 +35,6 @@ std::byte* reserve_on_device();
 void map_on_device(std::byte* first, std::size_t bytes);
 /// Gives the addresses up that reserve_on_device() returned.
 void unmap_on_device(std::byte* reserved);
-
-/// From now on, work on the device may use host memory.
-void share_host_memory();
 
 /// Whether these bytes belong to one allocated array, or are mapped. Throws std::logic_error if they are of
 /// another device than the selected one.

@@ -28,12 +28,8 @@ struct Device {
   std::vector<Moment> pending;
   int recordings = 0;
   int recording_now = 0;
-  int recordings_to_fail = 0;
   std::map<int, int> starts_to_failure;  // by device
-  std::int64_t starts = 0;
-  std::int64_t waits = 0;
-  std::size_t pageable = 0;  // bytes of the largest copy to such memory
-  std::int64_t graphs_made = 0;
+  std::size_t pageable = 0;              // bytes of the largest copy to such memory
   std::vector<Moment> recorded;
   std::vector<Stream> recorded_streams;
   std::vector<CUstream_st> streams_before;  // before the recording
@@ -80,7 +76,7 @@ bool do_one(const std::function<bool(const Moment&)>& wanted) {
   }
   if (ready.empty()) return false;
   const std::size_t last = ready.size() - 1;
-  const Schedule order = schedule();
+  const Schedule order = machine.schedule;
   do_now(ready[order == Schedule::kRandom ? draw(ready.size()) : order == Schedule::kForward ? 0 : last]);
   return true;
 }
@@ -117,9 +113,9 @@ Moment add(Stream stream, std::function<void()> work, std::span<const std::byte>
 }
 
 void go_on() {
-  if (device.pending.empty() || schedule() == Schedule::kBackward) return;
+  if (device.pending.empty() || machine.schedule == Schedule::kBackward) return;
   const OnDevice here;  // once for all of them
-  while ((schedule() == Schedule::kForward || draw(2) == 0) && do_one(any)) {
+  while ((machine.schedule == Schedule::kForward || draw(2) == 0) && do_one(any)) {
   }
 }
 
@@ -159,7 +155,7 @@ void start(Stream stream, std::function<void()> work, std::span<const std::byte>
   if (const auto fails = device.starts_to_failure.find(selected_device());
       fails != device.starts_to_failure.end() && --fails->second == 0)
     throw CudaError("The emulated GPU has failed.");
-  ++device.starts;
+  ++counts.starts;
   add(stream, std::move(work), copied);
   go_on();
 }
@@ -167,10 +163,6 @@ void start(Stream stream, std::function<void()> work, std::span<const std::byte>
 void let_device_fail(int index, int starts) {
   const std::lock_guard turn(emulator_mutex());
   device.starts_to_failure[index] = starts;
-}
-
-std::int64_t waits() {
-  return device.waits;
 }
 
 void note_pageable_copy(std::size_t bytes) {
@@ -181,10 +173,6 @@ void note_pageable_copy(std::size_t bytes) {
 std::size_t take_largest_pageable_copy() {
   const std::lock_guard turn(emulator_mutex());
   return std::exchange(device.pageable, 0);
-}
-
-std::int64_t starts() {
-  return device.starts;
 }
 
 Moment latest(Stream stream) {
@@ -211,13 +199,13 @@ void hold(Stream stream, const Moment& moment) {
 void wait(const Moment& moment) {
   const std::lock_guard turn(emulator_mutex());
   not_while_recording("A wait");
-  ++device.waits;
+  ++counts.waits;
   if (moment == nullptr || moment->done) return;
   const OnDevice here;
   const std::unordered_set<const Task*> needed = needed_for(moment);
   const auto wanted = [&](const Moment& one) { return needed.contains(one.get()); };
   while (!moment->done) {
-    if (schedule() == Schedule::kRandom && draw(4) == 0) do_one(any);
+    if (machine.schedule == Schedule::kRandom && draw(4) == 0) do_one(any);
     if (!moment->done && !do_one(wanted)) throw std::logic_error("This wait would never end.");
   }
 }
@@ -266,18 +254,14 @@ void begin_recording(Stream stream) {
   if (stream == nullptr) throw std::logic_error("The default stream cannot be recorded.");
   check_device_of(stream);
   not_while_recording("Starting another recording");
-  if (device.recordings_to_fail > 0) {
-    --device.recordings_to_fail;
+  if (machine.recordings_to_fail > 0) {
+    --machine.recordings_to_fail;
     throw CudaError("A test lets this recording fail.");
   }
   device.recording_now = ++device.recordings;
   device.recorded.clear();
   take_part(stream);
   emulator_mutex().lock();  // until leave_recording()
-}
-
-void fail_recordings(int count) {
-  device.recordings_to_fail = count;
 }
 
 Recording end_recording(Stream stream) {
@@ -289,7 +273,7 @@ Recording end_recording(Stream stream) {
   leave_recording();
   if (joined != made.tasks_.size())
     throw std::logic_error("A stream that took part in a recording has not rejoined.");
-  ++device.graphs_made;
+  ++counts.graphs_made;
   return made;
 }
 
@@ -320,12 +304,8 @@ void Recording::start(Stream stream) {
 }
 
 void Recording::replace(Recording&& other) {
-  if (edges_of(tasks_) == edges_of(other.tasks_)) --device.graphs_made;
+  if (edges_of(tasks_) == edges_of(other.tasks_)) --counts.graphs_made;
   tasks_ = std::move(other.tasks_);
-}
-
-std::int64_t graphs_made() {
-  return device.graphs_made;
 }
 
 void forget_everything() {

@@ -13,7 +13,7 @@
 
 // Asynchronous work of the emulated device. Only streams, events and waits order it, as on a GPU;
 // everything else may happen in any order, so that a missing wait shows as a wrong result. With the forward
-// schedule (set_schedule), work runs as soon as it is started; with the backward one, when it is waited
+// schedule, work runs as soon as it is started; with the backward one, when it is waited
 // for, latest first; with the random one, at random times. Violations of the rules throw std::logic_error.
 // Threads take turns, by emulator_mutex().
 namespace olrank::emulation {
@@ -28,10 +28,6 @@ using Moment = std::shared_ptr<Task>;
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied = {});
 /// Lets one start on this device throw CudaError, after so many others.
 void let_device_fail(int index, int starts);
-/// How often start() was called so far.
-std::int64_t starts();
-/// How often the host has waited so far, for work or for a copy from or to memory that is not pinned.
-std::int64_t waits();
 /// The bytes of the largest copy to host memory that is not pinned since the last call.
 std::size_t take_largest_pageable_copy();
 void note_pageable_copy(std::size_t bytes);
@@ -69,14 +65,9 @@ class Recording {
 
 /// Starts recording the work of this stream, and of streams that wait for its moments.
 void begin_recording(Stream stream);
-/// Lets the next `count` recordings fail, as they may when others use the driver.
-void fail_recordings(int count);
 /// Ends the recording. All streams that took part must have rejoined this one.
 Recording end_recording(Stream stream);
 void give_recording_up();
-
-/// Graphs made so far, replacements that were no updates included.
-std::int64_t graphs_made();
 
 /// Drops all unfinished work, at the start of a test, and leaves one device.
 void forget_everything();

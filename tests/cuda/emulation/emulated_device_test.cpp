@@ -19,8 +19,6 @@ namespace {
 
 using emulation::Schedule;
 
-constexpr Schedule kSchedules[] = {Schedule::kForward, Schedule::kBackward, Schedule::kRandom};
-
 void store_kernel(const Grid& /*grid*/, int value, int* place) {
   if (threadIdx.x == 0) *place = value;
 }
@@ -38,7 +36,7 @@ class EmulatedDeviceTest : public testing::TestWithParam<Schedule> {
  protected:
   void SetUp() override {
     emulation::forget_everything();
-    emulation::set_schedule(GetParam());
+    emulation::machine.schedule = GetParam();
   }
   bool at_once() const { return GetParam() == Schedule::kForward; }
   bool late() const { return GetParam() == Schedule::kBackward; }
@@ -137,7 +135,7 @@ TEST_P(EmulatedDeviceTest, WorkThatCannotBeRecordedRunsAsItIsUntilItCan) {
     append(a_.get(), 2);
   };
   store(a_.get(), 0);
-  emulation::fail_recordings(2);
+  emulation::machine.recordings_to_fail = 2;
   std::vector<bool> recorded;
   for (int i = 0; i < 4; ++i) {
     recorded.push_back(work.record(a_.get(), two_digits));
@@ -182,9 +180,9 @@ TEST_P(EmulatedDeviceTest, MappedArraysGrowInPlaceByWhatIsUsedAndKeepTheirNumber
   constexpr auto kNumber = static_cast<std::int64_t>(sizeof(double));
   const std::vector<std::int64_t> sizes{1, 600, 601, 70'000, 90'000};
   for (const bool maps : {true, false}) {
-    emulation::set_maps_memory(maps);
+    emulation::machine.maps_memory = maps;
     MappedArray<double> array = grown(a_.get(), sizes);
-    EXPECT_EQ(array.grows_in_place(), maps);
+    EXPECT_EQ(array.moves_to_hold(std::int64_t{1} << 40), !maps);
     std::vector<double> found(90'000);
     copy_to_host(array.data(), std::span(found));
     std::vector<double> expected(90'000);
@@ -199,7 +197,7 @@ TEST_P(EmulatedDeviceTest, MappedArraysGrowInPlaceByWhatIsUsedAndKeepTheirNumber
       EXPECT_GE(array.bytes(), size * kNumber);
       EXPECT_LT(array.bytes(), size * kNumber + AddressRange::kChunk);
     }
-    emulation::set_maps_memory(true);
+    emulation::machine.maps_memory = true;
   }
 }
 
@@ -213,11 +211,11 @@ TEST_P(EmulatedDeviceTest, UnmappingWaitsForTheStream) {
   EXPECT_EQ(copy.to_host()[0], 1.0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Schedules, EmulatedDeviceTest, testing::ValuesIn(kSchedules));
+INSTANTIATE_TEST_SUITE_P(Schedules, EmulatedDeviceTest, testing::ValuesIn(emulation::kSchedules));
 
 TEST(EmulatedDeviceDeathTest, DetectsWritesBeyondAnArray) {
   emulation::forget_everything();
-  emulation::set_schedule(Schedule::kBackward);
+  emulation::machine.schedule = Schedule::kBackward;
   const auto write_behind = [] {
     const DeviceArray<int> there(3);
     const OwnedStream stream;

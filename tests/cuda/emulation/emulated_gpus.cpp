@@ -67,8 +67,8 @@ const GpuSurvey& survey_of_emulator() {
     GpuSurvey made = emulated_survey();
     emulation::set_device_count(static_cast<int>(made.gpus.size()));
     const std::string schedule = variable("OLRANK_EMULATED_SCHEDULE");
-    if (schedule == "backward") emulation::set_schedule(emulation::Schedule::kBackward);
-    if (schedule == "random") emulation::set_schedule(emulation::Schedule::kRandom);
+    if (schedule == "backward") emulation::machine.schedule = emulation::Schedule::kBackward;
+    if (schedule == "random") emulation::machine.schedule = emulation::Schedule::kRandom;
     return made;
   }();
   return survey;

@@ -77,7 +77,7 @@ class Block {
  public:
   Block() { scheduler_.started = true; }
   void begin(Extent index, std::size_t threads, std::size_t shared_bytes,
-             const std::function<void()>& thread, Schedule schedule);
+             const std::function<void()>& thread);
   /// Runs each thread as far as it can without the others, warp by warp; returns false if all wait.
   bool advance();
   bool ended() const { return live_ == 0; }
@@ -101,7 +101,6 @@ class Block {
  private:
   static void enter();
   static void jump(Fiber& from, Fiber& to);
-  void prepare(std::size_t threads);
   bool choose_next();
   Fiber* take_fiber();
   void go_on(Fiber& from);
@@ -118,7 +117,6 @@ class Block {
   std::vector<std::uint64_t> shared_;
   const std::function<void()>* thread_ = nullptr;
   Extent index_;
-  Schedule schedule_ = Schedule::kForward;
   std::vector<std::size_t> order_;
   // Where advance() is in that order.
   std::size_t warp_ = 0;
@@ -138,10 +136,6 @@ class Block {
 std::vector<std::unique_ptr<Block>> team;  // grows; its first block runs ordinary grids
 Block* now = nullptr;                      // the block whose thread is running
 bool together = false;                     // whether the blocks of the running grid may wait for each other
-unsigned blocks_at_once = 3;
-Card card_now = kHopper;
-Schedule schedule_now = Schedule::kForward;
-std::int64_t blocks = 0;
 
 void Block::enter() {
   for (;;) {
@@ -150,7 +144,8 @@ void Block::enter() {
   }
 }
 
-void Block::prepare(std::size_t threads) {
+void Block::begin(Extent index, std::size_t threads, std::size_t shared_bytes,
+                  const std::function<void()>& thread) {
   if (free_.size() != fibers_.size()) {  // a grid that failed has left threads on theirs
     free_.clear();
     for (const auto& fiber : fibers_) {
@@ -176,22 +171,16 @@ void Block::prepare(std::size_t threads) {
   at_grid_barrier_ = 0;
   mark_ = nullptr;
   failure_.clear();
-}
-
-void Block::begin(Extent index, std::size_t threads, std::size_t shared_bytes,
-                  const std::function<void()>& thread, Schedule schedule) {
   index_ = index;
-  schedule_ = schedule;
   thread_ = &thread;
   shared_.assign(shared_bytes / sizeof(std::uint64_t) + 2, ~std::uint64_t{0});  // NaN in float and double
-  prepare(threads);
   order_.resize(threads);
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  if (schedule == Schedule::kBackward) std::reverse(order_.begin(), order_.end());
+  if (machine.schedule == Schedule::kBackward) std::reverse(order_.begin(), order_.end());
 }
 
 bool Block::advance() {
-  if (schedule_ == Schedule::kRandom) shuffle(order_);
+  if (machine.schedule == Schedule::kRandom) shuffle(order_);
   warp_ = 0;
   place_ = 0;
   any_ = false;
@@ -326,8 +315,10 @@ const std::array<LaneWords, kWarp>& Block::exchange(std::uint32_t mask, const La
   return shown;
 }
 
-/// Checks the sizes against those of GPUs; returns the number of blocks and of a block's threads.
-std::pair<std::size_t, std::size_t> check_sizes(Extent grid, Extent extent, std::size_t shared_bytes) {
+/// Checks the sizes against those of GPUs and begins a grid of them; returns the number of blocks and of a
+/// block's threads.
+std::pair<std::size_t, std::size_t> begin_grid(Extent grid, Extent extent, std::size_t shared_bytes,
+                                               bool blocks_together) {
   const std::size_t threads = std::size_t{extent.x} * extent.y * extent.z;
   if (threads == 0 || threads > kMostThreads || threads % kWarp != 0) {
     throw std::logic_error("A block has " + std::to_string(threads) +
@@ -337,9 +328,12 @@ std::pair<std::size_t, std::size_t> check_sizes(Extent grid, Extent extent, std:
   if (count == 0) throw std::logic_error("A grid has no blocks.");
   if (grid.x > kMostBlocks || grid.y > kMostBlocksAcross || grid.z > kMostBlocksAcross)
     throw std::logic_error("A grid has more blocks than a GPU supports.");
-  if (shared_bytes > card_now.shared_bytes)
+  if (shared_bytes > machine.card.shared_bytes)
     throw std::logic_error(std::to_string(shared_bytes) +
                            " bytes of shared memory are more than a GPU has.");
+  grid_extent = grid;
+  block_extent = extent;
+  together = blocks_together;
   return {count, threads};
 }
 
@@ -357,47 +351,33 @@ Extent index_of_block(std::size_t number, Extent grid) {
 std::vector<std::size_t> ordered(std::size_t count) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if (schedule_now == Schedule::kBackward) std::reverse(order.begin(), order.end());
-  if (schedule_now == Schedule::kRandom) member_of_team(0).shuffle(order);
+  if (machine.schedule == Schedule::kBackward) std::reverse(order.begin(), order.end());
+  if (machine.schedule == Schedule::kRandom) member_of_team(0).shuffle(order);
   return order;
 }
 
 }  // namespace
 
-void set_schedule(Schedule schedule) {
-  schedule_now = schedule;
-}
-
-Schedule schedule() {
-  return schedule_now;
-}
-
 void run_grid(Extent grid, Extent extent, std::size_t shared_bytes, const std::function<void()>& thread) {
-  const auto [count, threads] = check_sizes(grid, extent, shared_bytes);
-  grid_extent = grid;
-  block_extent = extent;
-  together = false;
+  const auto [count, threads] = begin_grid(grid, extent, shared_bytes, false);
   Block& block = member_of_team(0);
   for (const std::size_t number : ordered(count)) {
-    block.begin(index_of_block(number, grid), threads, shared_bytes, thread, schedule_now);
+    block.begin(index_of_block(number, grid), threads, shared_bytes, thread);
     while (!block.ended()) {
       if (!block.advance())
         throw std::logic_error("Deadlock: threads of a block wait for threads that never arrive.");
     }
-    ++blocks;
+    ++counts.blocks_run;
   }
 }
 
 void run_grid_together(Extent grid, Extent extent, std::size_t shared_bytes,
                        const std::function<void()>& thread) {
-  const auto [count, threads] = check_sizes(grid, extent, shared_bytes);
-  if (count > blocks_at_once)
+  const auto [count, threads] = begin_grid(grid, extent, shared_bytes, true);
+  if (count > machine.blocks_at_once)
     throw std::logic_error("A cooperative grid has more blocks than the device runs at once.");
-  grid_extent = grid;
-  block_extent = extent;
-  together = true;
   for (std::size_t number = 0; number < count; ++number)
-    member_of_team(number).begin(index_of_block(number, grid), threads, shared_bytes, thread, schedule_now);
+    member_of_team(number).begin(index_of_block(number, grid), threads, shared_bytes, thread);
   const auto first = team.begin();
   const auto last = first + static_cast<std::ptrdiff_t>(count);
   while (!std::all_of(first, last, [](const auto& block) { return block->ended(); })) {
@@ -405,7 +385,7 @@ void run_grid_together(Extent grid, Extent extent, std::size_t shared_bytes,
     for (const std::size_t number : ordered(count)) {
       while (team[number]->advance()) {
         any = true;
-        if (schedule_now == Schedule::kRandom) break;  // lets the blocks take turns
+        if (machine.schedule == Schedule::kRandom) break;  // lets the blocks take turns
       }
     }
     if (any) continue;
@@ -421,15 +401,7 @@ void run_grid_together(Extent grid, Extent extent, std::size_t shared_bytes,
     }
     if (!any) throw std::logic_error("Deadlock: blocks of a grid wait for threads that never arrive.");
   }
-  blocks += static_cast<std::int64_t>(count);
-}
-
-void set_blocks_at_once(unsigned count) {
-  blocks_at_once = count;
-}
-
-unsigned most_blocks_at_once() {
-  return blocks_at_once;
+  counts.blocks_run += static_cast<std::int64_t>(count);
 }
 
 std::int64_t Card::blocks_at_once(std::size_t registers, std::size_t threads_of_block,
@@ -443,18 +415,6 @@ std::int64_t Card::blocks_at_once(std::size_t registers, std::size_t threads_of_
       std::min({kRegisters / (of_thread * threads_of_block), threads / threads_of_block,
                 (shared_bytes + kTakenByAny) / (shared_bytes_of_block + kTakenByAny)});
   return multiprocessors * static_cast<std::int64_t>(blocks);
-}
-
-void set_card(const Card& card) {
-  card_now = card;
-}
-
-const Card& card() {
-  return card_now;
-}
-
-std::int64_t blocks_run() {
-  return blocks;
 }
 
 void* shared_memory() {

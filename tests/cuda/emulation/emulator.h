@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 
 // Runs the threads of a kernel on the CPU, so that kernel source can be tested without a GPU: one fiber per
 // thread, blocks one after another in the schedule's order. A fiber runs until it waits for others, so a
@@ -23,8 +24,7 @@ constexpr int kWarp = 32;
 /// The order of blocks, and of fibers between two barriers: warp by warp, each as far as it can run without
 /// the others, or at random.
 enum class Schedule { kForward, kBackward, kRandom };
-void set_schedule(Schedule schedule);
-Schedule schedule();
+inline constexpr Schedule kSchedules[] = {Schedule::kForward, Schedule::kBackward, Schedule::kRandom};
 
 /// Runs `thread` once for every thread of the grid. Throws std::logic_error on deadlock, if lanes of a warp
 /// use different masks, or for sizes beyond the limits of GPUs.
@@ -34,9 +34,6 @@ void run_grid(Extent grid, Extent block, std::size_t shared_bytes, const std::fu
 /// the device runs at once, and if a thread ends while others wait at a barrier of the grid.
 void run_grid_together(Extent grid, Extent block, std::size_t shared_bytes,
                        const std::function<void()>& thread);
-/// How many blocks of a cooperative grid the device runs at once; 0: none, as on a device without them.
-void set_blocks_at_once(unsigned count);
-unsigned most_blocks_at_once();
 
 /// A kind of card, by what its blocks share.
 struct Card {
@@ -51,12 +48,31 @@ struct Card {
 constexpr Card kHopper{132, 227 * 1024, 2048};  // H100 and H200
 constexpr Card kAmpere{108, 163 * 1024, 2048};  // A100
 constexpr Card kAda{142, 99 * 1024, 1536};
-/// kHopper at first.
-void set_card(const Card& card);
-const Card& card();
 
-/// Blocks run so far.
-std::int64_t blocks_run();
+/// What the emulated devices are like; tests change it.
+struct Machine {
+  Schedule schedule = Schedule::kForward;
+  Card card = kHopper;
+  unsigned blocks_at_once = 3;       // of a cooperative grid; 0: none, as on a device without them
+  bool maps_memory = true;           // or its arrays cannot grow in place
+  bool shares_host_memory = false;   // work on a device may use memory of the host
+  int recordings_to_fail = 0;        // of the next, as they may when others use the driver
+  bool factorisations_fail = false;  // with OutOfDeviceMemory
+  std::int64_t most_factorised = std::numeric_limits<std::int64_t>::max();  // has room for fewer rows
+};
+inline Machine machine;
+
+/// How often they have done something so far.
+struct Counts {
+  std::int64_t blocks_run = 0;
+  std::int64_t starts = 0;       // of work in a stream
+  std::int64_t waits = 0;        // of the host, for work or for a copy from or to memory that is not pinned
+  std::int64_t graphs_made = 0;  // with replacements that were no updates
+  std::int64_t allocations = 0;  // of arrays
+  std::int64_t factorisations = 0;
+  std::int64_t solves = 0;  // of all columns of a call
+};
+inline Counts counts;
 
 // The functions below are called by emulated threads.
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
@@ -11,8 +12,6 @@
 
 namespace olrank::emulation {
 namespace {
-
-constexpr Schedule kSchedules[] = {Schedule::kForward, Schedule::kBackward, Schedule::kRandom};
 
 /// Reverses each block's part of `in` through shared memory.
 void reverse_blocks(bool with_barrier, const std::vector<float>& in, std::vector<float>& out,
@@ -29,7 +28,7 @@ void reverse_blocks(bool with_barrier, const std::vector<float>& in, std::vector
 
 class EmulatorTest : public testing::TestWithParam<Schedule> {
  protected:
-  void SetUp() override { set_schedule(GetParam()); }
+  void SetUp() override { machine.schedule = GetParam(); }
 };
 
 TEST_P(EmulatorTest, DetectsAMissingBarrier) {
@@ -68,19 +67,24 @@ TEST_P(EmulatorTest, DetectsAWarpThatRunsAhead) {
   }
 }
 
+bool refuses(const auto& run, unsigned blocks, unsigned threads, const std::function<void()>& thread) {
+  try {
+    run({blocks}, {threads}, 0, thread);
+  } catch (const std::logic_error&) {
+    return true;
+  }
+  return false;
+}
+
+/// Half of a warp waits for the block, the other half for the warp.
+void wait_for_different() {
+  threadIdx.x < 16 ? __syncthreads() : __syncwarp();
+}
+
 TEST_P(EmulatorTest, DetectsDeadlock) {
-  EXPECT_THROW(run_grid({1}, {32}, 0,
-                        [] {
-                          if (threadIdx.x < 16) {
-                            __syncthreads();
-                          } else {
-                            __syncwarp();
-                          }
-                        }),
-               std::logic_error);
-  EXPECT_THROW(run_grid({1}, {32}, 0, [] { __syncwarp(threadIdx.x < 16 ? 0xFFFFU : 0xFFFFFFFFU); }),
-               std::logic_error);
-  EXPECT_THROW(run_grid({1}, {33}, 0, [] {}), std::logic_error);
+  EXPECT_TRUE(refuses(run_grid, 1, 32, wait_for_different));
+  EXPECT_TRUE(refuses(run_grid, 1, 32, [] { __syncwarp(threadIdx.x < 16 ? 0xFFFFU : 0xFFFFFFFFU); }));
+  EXPECT_TRUE(refuses(run_grid, 1, 33, [] {}));
 }
 
 /// Every block adds what all blocks wrote in the turn before; the sums double the number of blocks each
@@ -102,38 +106,24 @@ std::vector<std::int64_t> sums_of_turns(unsigned blocks, unsigned threads, bool 
 }
 
 TEST_P(EmulatorTest, DetectsAMissingBarrierOfTheGrid) {
-  set_blocks_at_once(4);
+  machine.blocks_at_once = 4;
   EXPECT_EQ(sums_of_turns(4, 64, true, true), std::vector<std::int64_t>(4, 64));
   EXPECT_NE(sums_of_turns(4, 64, false, true), std::vector<std::int64_t>(4, 64));
   EXPECT_NE(sums_of_turns(4, 64, true, false), std::vector<std::int64_t>(4, 64));
 }
 
 TEST_P(EmulatorTest, DetectsGridsThatWaitForever) {
-  set_blocks_at_once(3);
-  EXPECT_THROW(run_grid_together({3}, {32}, 0,
-                                 [] {
-                                   if (blockIdx.x != 1) grid_barrier();
-                                 }),
-               std::logic_error);
-  EXPECT_THROW(run_grid_together({3}, {32}, 0,
-                                 [] {
-                                   if (threadIdx.x != 1) grid_barrier();
-                                 }),
-               std::logic_error);
-  EXPECT_THROW(run_grid_together({2}, {32}, 0,
-                                 [] {
-                                   if (blockIdx.x == 0) {
-                                     grid_barrier();
-                                   } else if (threadIdx.x == 0) {
-                                     __syncthreads();
-                                   } else {
-                                     __syncwarp();
-                                   }
-                                 }),
-               std::logic_error);
-  EXPECT_THROW(run_grid({2}, {32}, 0, [] { grid_barrier(); }), std::logic_error);
-  EXPECT_THROW(run_grid_together({4}, {32}, 0, [] {}), std::logic_error);
-  EXPECT_NO_THROW(run_grid_together({3}, {32}, 0, [] { grid_barrier(); }));
+  machine.blocks_at_once = 3;
+  const auto of_a_block = [] { blockIdx.x != 1 ? grid_barrier() : void(); };
+  const auto of_a_thread = [] { threadIdx.x != 1 ? grid_barrier() : void(); };
+  EXPECT_TRUE(refuses(run_grid_together, 3, 32, of_a_block));
+  EXPECT_TRUE(refuses(run_grid_together, 3, 32, of_a_thread));
+  EXPECT_TRUE(refuses(run_grid_together, 2, 32, [] {
+    blockIdx.x == 0 ? grid_barrier() : threadIdx.x == 0 ? __syncthreads() : __syncwarp();
+  }));
+  EXPECT_TRUE(refuses(run_grid, 2, 32, [] { grid_barrier(); }));
+  EXPECT_TRUE(refuses(run_grid_together, 4, 32, [] {}));
+  EXPECT_FALSE(refuses(run_grid_together, 3, 32, [] { grid_barrier(); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, EmulatorTest, testing::ValuesIn(kSchedules));

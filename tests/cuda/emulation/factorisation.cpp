@@ -10,36 +10,10 @@
 #include "core/error.h"
 #include "core/ops/blas.h"
 #include "cuda/runtime/work.h"
-#include "tests/cuda/emulation/factorisation.h"
+#include "tests/cuda/emulation/emulator.h"
 
 // The twin of cuSOLVER: LAPACK in a task of the emulated stream. What a call leaves undefined becomes NaN.
-namespace olrank {
-namespace {
-
-bool memory_is_full = false;
-std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
-int factorised = 0;
-int solved = 0;
-
-}  // namespace
-
-void emulation::let_factorisations_fail(bool fail) {
-  memory_is_full = fail;
-}
-
-void emulation::let_factorisations_take(std::int64_t rows) {
-  most_rows = rows;
-}
-
-int emulation::factorisations() {
-  return factorised;
-}
-
-int emulation::solves() {
-  return solved;
-}
-
-namespace emulated {
+namespace olrank::emulated {
 namespace {
 
 using blas::Transpose;
@@ -62,7 +36,8 @@ struct Factorisation::Library {
 
   void run(Stream stream, const std::function<void()>& work) const {
     emulation::not_while_recording("A factorisation");
-    if (memory_is_full) throw OutOfDeviceMemory("A test fills the emulated device's memory.");
+    if (emulation::machine.factorisations_fail)
+      throw OutOfDeviceMemory("A test fills the emulated device's memory.");
     finish_queued_work();
     emulation::start(stream, work);
     OwnedStream::wait_for(stream);
@@ -70,17 +45,16 @@ struct Factorisation::Library {
 };
 
 bool Factorisation::has_room(std::int64_t n) {
-  return n < most_rows;
+  return n < emulation::machine.most_factorised;
 }
 
 Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library>(Library{n})) {}
 Factorisation::~Factorisation() = default;
-Factorisation::Factorisation(Factorisation&&) noexcept = default;
 
 bool Factorisation::factorise(Stream stream, double* a) {
   const std::int64_t n = library_->n;
   require_on_device(a, n * n);
-  ++factorised;
+  ++emulation::counts.factorisations;
   bool found = false;
   library_->run(stream, [&] {
     try {
@@ -97,7 +71,7 @@ void Factorisation::solve(Stream stream, const double* l, std::int64_t columns, 
   const std::int64_t n = library_->n;
   require_on_device(l, n * n);
   require_on_device(x, columns * n);
-  ++solved;
+  ++emulation::counts.solves;
   library_->run(stream, [&] {
     for (double* column = x; column != x + columns * n; column += n) {
       blas::solve_lower(Transpose::kNo, n, 1, l, n, column, 1);
@@ -127,5 +101,4 @@ void Factorisation::invert_from_factor(Stream stream, double* l) {
   });
 }
 
-}  // namespace emulated
-}  // namespace olrank
+}  // namespace olrank::emulated

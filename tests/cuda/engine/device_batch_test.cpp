@@ -14,9 +14,6 @@
 #include "tests/cuda/engine/small_device_rankers.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/saved_state.h"
-#if defined(OLRANK_KERNELS_EMULATED)
-#include "tests/cuda/emulation/emulator.h"
-#endif
 
 namespace olrank {
 namespace {
@@ -24,7 +21,7 @@ namespace {
 using namespace small_device_rankers;
 using std::chrono::milliseconds;
 
-class DeviceBatchTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(DeviceBatchTest);
 
 /// A trial's settings, and the round in which its work fails to begin, in a batch.
 struct Played {
@@ -90,9 +87,9 @@ TEST_P(DeviceBatchTest, ATrialThatFailsLeavesTheOthersAsTheyAre) {
 #if defined(OLRANK_KERNELS_EMULATED)
 
 std::int64_t starts_of(const std::vector<Played>& trials) {
-  const std::int64_t before = emulation::starts();
+  const std::int64_t before = emulation::counts.starts;
   play_together(trials, milliseconds(60'000));
-  return emulation::starts() - before;
+  return emulation::counts.starts - before;
 }
 
 // The step of a batch is a round of exact covariance without its curvature.
@@ -102,9 +99,9 @@ TEST_P(DeviceBatchTest, ARoundHasFewLaunches) {
   TestContext context;
   std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
   for (std::uint32_t round = 1; round <= 12; ++round) {
-    const std::int64_t before = emulation::starts();
+    const std::int64_t before = emulation::counts.starts;
     play_round(*ranker, context.round, world(), round);
-    fewest = std::min(fewest, emulation::starts() - before);
+    fewest = std::min(fewest, emulation::counts.starts - before);
   }
   EXPECT_LE(fewest, 30);
 }
@@ -113,7 +110,7 @@ TEST_P(DeviceBatchTest, ARoundHasFewLaunches) {
 // one of them does: what is not alike in a round is a curvature that takes more iterations.
 TEST_P(DeviceBatchTest, AlikeTrialsShareTheirLaunches) {
   if (!is_first_order(GetParam())) GTEST_SKIP() << "one order of threads is enough";
-  emulation::set_blocks_at_once(32);  // so that cooperative grids can share a launch
+  emulation::machine.blocks_at_once = 32;  // so that cooperative grids can share a launch
   const auto starts_of_rounds = [](std::size_t trials) {
     const auto of = [&](std::uint32_t rounds) {
       return starts_of(std::vector(trials, Played{"none", rounds}));
@@ -123,7 +120,7 @@ TEST_P(DeviceBatchTest, AlikeTrialsShareTheirLaunches) {
   const std::int64_t one = starts_of_rounds(1);
   const std::int64_t three = starts_of_rounds(3);
   const std::int64_t sixteen = starts_of_rounds(16);
-  emulation::set_blocks_at_once(3);
+  emulation::machine.blocks_at_once = 3;
   RecordProperty("starts",
                  std::to_string(one) + ", " + std::to_string(three) + ", " + std::to_string(sixteen));
   EXPECT_LT(three, one * 5 / 4);
@@ -131,8 +128,6 @@ TEST_P(DeviceBatchTest, AlikeTrialsShareTheirLaunches) {
 }
 
 #endif
-
-OLRANK_KERNEL_TESTS(DeviceBatchTest);
 
 }  // namespace
 }  // namespace olrank

@@ -12,15 +12,12 @@
 #include "cuda/engine/resident_trainer.h"
 #include "jobs/checkpoint_writer.h"
 #include "models/neural/device_ranker.h"
-#include "tests/support/saved_state.h"
-#if defined(OLRANK_KERNELS_EMULATED)
-#include "tests/cuda/emulation/emulator.h"
-#endif
 #include "tests/cuda/engine/small_device_rankers.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
+#include "tests/support/saved_state.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -39,11 +36,7 @@ void expect_equal_details(const Detail& found, const Detail& expected) {
   EXPECT_EQ(found.list, expected.list);
 }
 
-std::vector<double> numbers_of(std::span<const double> values) {
-  return {values.begin(), values.end()};
-}
-
-class DeviceRankerTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(DeviceRankerTest);
 
 // Names of settings; the parameter of a kernel test is the order of its threads.
 const std::vector<std::string> kNames = words_of(
@@ -53,15 +46,13 @@ const std::vector<std::string> kNames = words_of(
     "growth_recorded growth_nesterov growth_adam growth_three_layers growth_expected "
     "growth_ensemble growth_ensemble_recorded waiting_growth debiased_growth debiased_lambdarank");
 
-/// All of them for one order of threads; for the others, whose kernels have tests of their own, one of each
-/// way to train.
-std::vector<std::string> names_to_compare(bool all) {
-  if (all) return kNames;
-  return {"dual_recorded", "ensemble", "ensemble_recorded", "reference_lambdarank"};
-}
-
+// All of them for one order of threads; for the others, whose kernels have tests of their own, one of each
+// way to train.
 TEST_P(DeviceRankerTest, MatchesCpu) {
-  for (const std::string& name : names_to_compare(is_first_order(GetParam()))) {
+  for (const std::string& name :
+       is_first_order(GetParam())
+           ? kNames
+           : words_of("dual_recorded ensemble ensemble_recorded reference_lambdarank")) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures);
     const auto on_device = make_on_device(settings_of(name));
@@ -183,7 +174,7 @@ TEST_P(DeviceRankerTest, RepeatsAreTrainedOnTheSameSample) {
     const auto later_on_cpu = with_state(make_neural(settings, kFeatures), *on_cpu);
     const auto later_on_device = with_state(make_on_device(settings), *on_device);
     const auto [expected, found] = learn_described(*later_on_cpu, *later_on_device, last + 1);
-    EXPECT_TRUE(all_near(numbers_of(found.steps), numbers_of(expected.steps), 0.0, 1e-4));
+    EXPECT_TRUE(all_near(found.steps, expected.steps, 0.0, 1e-4));
   }
 }
 
@@ -338,7 +329,7 @@ TEST_P(DeviceRankerTest, ShadowsMatchCpu) {
       ASSERT_TRUE(
           std::equal(found.docs.begin(), found.docs.end(), expected.docs.begin(), expected.docs.end()));
       EXPECT_FALSE(found.width_ratios.empty());
-      EXPECT_TRUE(all_near(numbers_of(found.width_ratios), numbers_of(expected.width_ratios), 1e-4, 1e-3));
+      EXPECT_TRUE(all_near(found.width_ratios, expected.width_ratios, 1e-4, 1e-3));
       EXPECT_EQ(found.turned_decisions.total, kShown * (kShown - 1) / 2);
       EXPECT_EQ(found.turned_decisions.count, expected.turned_decisions.count);
       turned += expected.turned_decisions.count;
@@ -437,7 +428,7 @@ TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
     const auto first = make_on_device(settings_of(name));
     const Course expected = play(*first, 1, rounds);
 #if defined(OLRANK_KERNELS_EMULATED)
-    emulation::set_schedule(emulation::Schedule::kRandom);
+    emulation::machine.schedule = emulation::Schedule::kRandom;
 #endif
     const auto second = make_on_device(settings_of(name));
     EXPECT_TRUE(play(*second, 1, rounds).state == expected.state) << name;
@@ -491,9 +482,9 @@ TEST_P(DeviceRankerTest, AQueryIsScoredWithFewStarts) {
     const auto ranker = make_on_device(settings_of(name));
     play(*ranker, 1, 3);
     ranker->rank(context.round, world().query_of(4), 4);  // memory grows
-    const std::int64_t before = emulation::starts();
+    const std::int64_t before = emulation::counts.starts;
     ranker->rank(context.round, world().query_of(4), 4);
-    EXPECT_EQ(emulation::starts() - before, expected) << name;
+    EXPECT_EQ(emulation::counts.starts - before, expected) << name;
   }
 }
 
@@ -502,7 +493,7 @@ TEST_P(DeviceRankerTest, UnrecordedTrainingsHaveTheSameBits) {
   for (const std::string name : {"dual_recorded", "ensemble_recorded", "reference_lambdarank"}) {
     const auto recorded = make_on_device(settings_of(name));
     const Course expected = play(*recorded, 1, 5);
-    emulation::fail_recordings(3);
+    emulation::machine.recordings_to_fail = 3;
     const auto unrecorded = make_on_device(settings_of(name));
     EXPECT_TRUE(play(*unrecorded, 1, 5).state == expected.state) << name;
     SetUp();
@@ -580,10 +571,10 @@ TEST_P(DeviceRankerTest, RefusesOneKernelWhereItIsImpossible) {
   EXPECT_EQ(refusal("dual"), kNoError);
   EXPECT_EQ(refusal("ensemble"), kNoError);
 #if defined(OLRANK_KERNELS_EMULATED)
-  emulation::set_blocks_at_once(0);
+  emulation::machine.blocks_at_once = 0;
   EXPECT_TRUE(contains(refusal("dual"), "shared memory"));
   EXPECT_NO_THROW(make_on_device(settings_of("dual")));
-  emulation::set_blocks_at_once(3);
+  emulation::machine.blocks_at_once = 3;
 #endif
 }
 
@@ -681,8 +672,6 @@ TEST_P(DeviceRankerTest, RefusesMoreDocumentsThanAGridHasRows) {
       DeviceRanker(kFeatures, settings_of("diagonal"), test_keys(), kDocs, place, device::make_network),
       InvalidArgument);
 }
-
-OLRANK_KERNEL_TESTS(DeviceRankerTest);
 
 }  // namespace
 }  // namespace olrank

@@ -13,10 +13,6 @@
 #include "tests/cuda/engine/small_device_rankers.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/saved_state.h"
-#if defined(OLRANK_KERNELS_EMULATED)
-#include "tests/cuda/emulation/device_work.h"
-#include "tests/cuda/emulation/emulator.h"
-#endif
 
 namespace olrank {
 namespace {
@@ -30,7 +26,7 @@ std::unique_ptr<DeviceRanker> make_for_any_query(const std::string& name) {
                                         device::make_network);
 }
 
-class HandedQueriesTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(HandedQueriesTest);
 
 /// A query at another address, under names of its own.
 struct HandedQuery {
@@ -227,9 +223,9 @@ TEST_P(HandedQueriesTest, ManyListsAtOnceTakeFewStarts) {
     const auto ranker = make_for_any_query(name);
     learn_the_same(*make_for_any_query(name), *ranker, 3);
     MadeLists(*ranker, equal_tasks(16));  // memory grows
-    const std::int64_t before = emulation::starts();
+    const std::int64_t before = emulation::counts.starts;
     MadeLists(*ranker, equal_tasks(16));
-    EXPECT_EQ(emulation::starts() - before, expected) << name;
+    EXPECT_EQ(emulation::counts.starts - before, expected) << name;
   }
 }
 
@@ -247,9 +243,9 @@ TEST_P(HandedQueriesTest, WhatWasJustRankedIsNotScoredAgain) {
     const std::vector<std::int32_t> list(docs.begin(), docs.end());
     if (!ranked) ranker->rank(context.round, other.docs, 1);
     const std::vector<std::uint8_t> clicks = world().perfect_clicks(0, list);
-    const std::int64_t before = emulation::blocks_run();
+    const std::int64_t before = emulation::counts.blocks_run;
     ranker->learn(context.round, {1, query.docs, list, clicks});
-    blocks.push_back(emulation::blocks_run() - before);
+    blocks.push_back(emulation::counts.blocks_run - before);
     learned.push_back(flat_theta(*ranker));
   }
   EXPECT_LT(blocks[0], blocks[1]);
@@ -257,9 +253,7 @@ TEST_P(HandedQueriesTest, WhatWasJustRankedIsNotScoredAgain) {
 }
 #endif
 
-OLRANK_KERNEL_TESTS(HandedQueriesTest);
-
-class SharedDocumentsTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(SharedDocumentsTest);
 
 std::vector<float> contents(const device::SharedDocuments& documents) {
   std::vector<float> values(documents.bytes() / static_cast<std::int64_t>(sizeof(float)));
@@ -312,8 +306,6 @@ TEST_P(SharedDocumentsTest, EachDeviceHoldsOneCopy) {
 }
 
 #endif
-
-OLRANK_KERNEL_TESTS(SharedDocumentsTest);
 
 }  // namespace
 }  // namespace olrank

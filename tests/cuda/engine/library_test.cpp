@@ -123,12 +123,12 @@ TEST_F(LibraryOnCardTest, AnyQueryHasTheListOfTheCpuWhereverItsDocumentsLie) {
       }
       const std::vector<std::uint8_t> clicks = clicks_on(list, docs);
       // Nothing is scored again, and of the documents the shown ones alone are copied.
-      const std::int64_t before = emulation::starts();
+      const std::int64_t before = emulation::counts.starts;
       from_host.learn(expected, clicks);
-      const std::int64_t from_there = emulation::starts();
+      const std::int64_t from_there = emulation::counts.starts;
       EXPECT_EQ(there.learn(list, clicks), on_cpu.learn(of_cpu, clicks));
       if (round > 3) {
-        EXPECT_EQ(emulation::starts() - from_there, from_there - before + std::ssize(list.docs));
+        EXPECT_EQ(emulation::counts.starts - from_there, from_there - before + std::ssize(list.docs));
       }
       if (round != 5) continue;
       const std::vector<std::uint8_t> late = clicks_on(open[0], docs_of(2));
@@ -147,7 +147,7 @@ TEST_F(LibraryOnCardTest, AnyQueryHasTheListOfTheCpuWhereverItsDocumentsLie) {
 
 // The host waits for nothing that another library has started, only the stream does.
 TEST_F(LibraryOnCardTest, DocumentsAreReadOnceTheyAreThere) {
-  emulation::set_schedule(emulation::Schedule::kBackward);
+  emulation::machine.schedule = emulation::Schedule::kBackward;
   const std::vector<float> docs = docs_of(1);
   Ranker ranker(options_on("cuda", "olranknet"));
   const std::vector<float> expected = ranker.score(docs);
@@ -160,7 +160,7 @@ TEST_F(LibraryOnCardTest, DocumentsAreReadOnceTheyAreThere) {
   written.record(theirs.get());
   written.hold(static_cast<Stream>(ranker.gpu_stream()));
   EXPECT_EQ(ranker.score({0, memory.data(), std::ssize(docs) / kFeatures, kFeatures}), expected);
-  emulation::set_schedule(emulation::Schedule::kForward);
+  emulation::machine.schedule = emulation::Schedule::kForward;
 }
 
 TEST_F(LibraryOnCardTest, DocumentsThatCannotBeReadThereAreRefusedInOneSentence) {
@@ -207,9 +207,9 @@ TEST_F(LibraryOnCardTest, ListsThatAreGoneLeaveTheirMemoryToLongerOnes) {
   for (int list = 0; list < 5; ++list) open.push_back(ranker.rank(few.given));
   open.clear();
   ranker.rank(many.given);
-  const std::int64_t before = emulation::allocations_on_device();
+  const std::int64_t before = emulation::counts.allocations;
   ranker.rank(many.given);
-  EXPECT_EQ(emulation::allocations_on_device(), before);
+  EXPECT_EQ(emulation::counts.allocations, before);
 }
 
 /// Does what a program may do with a ranker on the second card.

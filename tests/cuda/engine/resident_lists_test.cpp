@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kListFeatures = 6;
 constexpr std::int64_t kRoomForLists = std::int64_t{1} << 30;
 
-class ResidentListsTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(ResidentListsTest);
 
 /// Emulated lists where kernels are emulated.
 LabelDevice label_device(std::int64_t bytes_for_docs) {
@@ -211,8 +211,6 @@ TEST_P(ResidentListsTest, ManyDocumentsGoByBlocks) {
   }
   EXPECT_EQ(thetas[0], thetas[1]);
 }
-
-OLRANK_KERNEL_TESTS(ResidentListsTest);
 
 }  // namespace
 }  // namespace olrank

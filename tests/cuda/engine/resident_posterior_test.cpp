@@ -7,12 +7,14 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/engine/watched_posterior.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/runtime/address_range.h"
@@ -20,12 +22,6 @@
 #include "models/posterior/posterior.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/support/saved_state.h"
-#if defined(OLRANK_KERNELS_EMULATED)
-#include "cuda/engine/watched_posterior.h"
-#include "tests/cuda/emulation/device_memory.h"
-#include "tests/cuda/emulation/device_work.h"
-#include "tests/cuda/emulation/factorisation.h"
-#endif
 
 namespace olrank {
 namespace {
@@ -33,29 +29,6 @@ namespace {
 constexpr std::int64_t kPosteriorDocs = 9;
 constexpr std::int64_t kPosteriorRounds = 50;
 constexpr std::int64_t kRoundPairs = 3;
-
-class ResidentPosteriorTest : public KernelTest {
- protected:
-  void SetUp() override {
-    KernelTest::SetUp();
-    if (IsSkipped()) return;
-    plans_ = std::make_unique<device::ProductPlans>();
-    products_ = std::make_unique<device::Products>(*plans_, nullptr);
-  }
-  void TearDown() override { products_.reset(); }
-
-  std::unique_ptr<device::ResidentPosterior> made(const PosteriorSpec& spec) {
-    return device::make_resident_posterior(spec, *products_);
-  }
-  std::unique_ptr<device::ResidentPosterior> after_rounds(const PosteriorSpec& spec,
-                                                          std::int64_t rounds = kPosteriorRounds);
-  /// A posterior that has loaded the inverse for another scale.
-  std::unique_ptr<device::ResidentPosterior> with_a_wrong_inverse(
-      const device::ResidentPosterior& posterior, PosteriorSpec spec);
-
-  std::unique_ptr<device::ProductPlans> plans_;
-  std::unique_ptr<device::Products> products_;  // in the default stream
-};
 
 using device::ResidentPosterior;
 
@@ -111,13 +84,36 @@ class Query {
   DeviceArray<double> m_ = unset_on_device<double>(kPosteriorDocs * kPosteriorDocs);
 };
 
-std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::after_rounds(const PosteriorSpec& spec,
-                                                                       std::int64_t rounds) {
-  auto posterior = made(spec);
-  for (std::int64_t round = 0; round < rounds; ++round)
-    Query(static_cast<std::uint64_t>(100 + round)).observe_in(*posterior);
-  return posterior;
-}
+class ResidentPosteriorTest : public KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (!IsSkipped()) on_.emplace();
+  }
+  void TearDown() override { on_.reset(); }
+
+  std::unique_ptr<ResidentPosterior> made(const PosteriorSpec& spec) {
+    return device::make_resident_posterior(spec, on_->products);
+  }
+  std::unique_ptr<ResidentPosterior> after_rounds(const PosteriorSpec& spec,
+                                                  std::int64_t rounds = kPosteriorRounds) {
+    auto posterior = made(spec);
+    for (std::int64_t round = 0; round < rounds; ++round)
+      Query(static_cast<std::uint64_t>(100 + round)).observe_in(*posterior);
+    return posterior;
+  }
+  /// A posterior that has loaded the inverse for another scale.
+  std::unique_ptr<ResidentPosterior> with_a_wrong_inverse(const ResidentPosterior& posterior,
+                                                          PosteriorSpec spec) {
+    spec.scale *= 1.01;
+    auto wrong = made(spec);
+    StateReader reader(state_of(posterior), "memory");
+    wrong->load(nullptr, reader);
+    return wrong;
+  }
+
+  std::optional<DefaultProducts> on_;
+};
 
 /// A posterior's state once all of its work is done.
 StateReader read_state(const ResidentPosterior& posterior) {
@@ -240,7 +236,7 @@ TEST_P(ResidentPosteriorTest, PrimalFormHasTheMOfTheDualForm) {
   Query query(5);
   auto dual = after_rounds(kDual);
   const auto before = query.m_by(*dual);
-  const auto primal = device::make_primal_of(std::move(dual), *products_);
+  const auto primal = device::make_primal_of(std::move(dual), on_->products);
   EXPECT_EQ(primal->spec().name(), "primal");
   EXPECT_EQ(primal->pairs(), kPosteriorRounds * kRoundPairs);
   EXPECT_TRUE(all_near(query.m_by(*primal), before, 1e-11, 1e-9));
@@ -250,15 +246,6 @@ TEST_P(ResidentPosteriorTest, PrimalFormHasTheMOfTheDualForm) {
   next.observe_in(*primal);
   next.observe_in(*other);
   EXPECT_TRUE(all_near(query.m_by(*primal), query.m_by(*other), 1e-11, 1e-9));
-}
-
-std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::with_a_wrong_inverse(
-    const ResidentPosterior& posterior, PosteriorSpec spec) {
-  spec.scale *= 1.01;
-  auto wrong = made(spec);
-  StateReader reader(state_of(posterior), "memory");
-  wrong->load(nullptr, reader);
-  return wrong;
 }
 
 TEST_P(ResidentPosteriorTest, AFreshFactorisationMeasuresTheSameDrift) {
@@ -406,19 +393,6 @@ TEST(ResidentPosteriorPlanTest, WorkspacesOfAllSizesArePlanned) {
 }
 
 #if defined(OLRANK_KERNELS_EMULATED)
-// Freeing memory waits for the whole device, and with it for every other trial.
-TEST_P(ResidentPosteriorTest, MeasuringAllocatesOnlyAtFirst) {
-  for (const PosteriorSpec& spec : {kDual, kPrimal}) {
-    const auto posterior = after_rounds(spec, 4);
-    drift_of(*posterior);
-    const std::int64_t before = emulation::allocations_on_device();
-    const std::int64_t bytes = posterior->bytes();
-    drift_of(*posterior);
-    EXPECT_EQ(emulation::allocations_on_device(), before) << posterior->spec().name();
-    EXPECT_EQ(posterior->bytes(), bytes) << posterior->spec().name();
-  }
-}
-
 // Kernels of a round that fills no block of rows. With rows of L⁻¹ alone a query took four, and pairs five,
 // of which two passed over L⁻¹.
 TEST_P(ResidentPosteriorTest, AppendingTakesTwoKernels) {
@@ -430,12 +404,12 @@ TEST_P(ResidentPosteriorTest, AppendingTakesTwoKernels) {
     const auto posterior = after_rounds(kDual, round.pairs / kRoundPairs);
     Query query(300);
     query.m_by(*posterior);
-    const std::int64_t before = emulation::starts();
+    const std::int64_t before = emulation::counts.starts;
     query.m_by(*posterior);
-    const std::int64_t scored = emulation::starts();
+    const std::int64_t scored = emulation::counts.starts;
     query.observe_latest_in(*posterior);
     EXPECT_EQ(scored - before, round.of_query + 1) << round.pairs << " and a copy";
-    EXPECT_EQ(emulation::starts() - scored, 2 + 1) << round.pairs << " and one that gathers factors";
+    EXPECT_EQ(emulation::counts.starts - scored, 2 + 1) << round.pairs << " and one that gathers factors";
   }
 }
 
@@ -450,30 +424,30 @@ TEST_P(ResidentPosteriorTest, RebuildReplaysThePairsWhenMemoryIsFull) {
       EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->spec().name();
       EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->spec().name();
     };
-    emulation::let_factorisations_fail(true);
+    emulation::machine.factorisations_fail = true;
     fails_and_replays();
-    emulation::let_factorisations_fail(false);
-    emulation::let_factorisations_take(8 * kRoundPairs);
+    emulation::machine.factorisations_fail = false;
+    emulation::machine.most_factorised = 8 * kRoundPairs;
     fails_and_replays();
-    emulation::let_factorisations_take(std::numeric_limits<std::int64_t>::max());
+    emulation::machine.most_factorised = std::numeric_limits<std::int64_t>::max();
     EXPECT_TRUE(posterior->factorise_afresh(nullptr));
     posterior->drop_fresh_factor();
   }
 }
 
 // All probes are columns of one product: one wait, for the figures, and none of them has its own launches.
+// Memory is allocated at first only: to free it waits for the whole device, and so for every other trial.
 TEST_P(ResidentPosteriorTest, AllProbesOfACheckShareLaunchesAndOneWait) {
-  struct Spent {
-    std::int64_t starts = 0;
-    std::int64_t waits = 0;
-    int solves = 0;
-  };
   const auto spent_by = [](ResidentPosterior& posterior, const DriftProbes& probes) {
     posterior.errors_of(nullptr, probes);  // allocates
-    const Spent before{emulation::starts(), emulation::waits(), emulation::solves()};
+    const emulation::Counts before = emulation::counts;
+    const std::int64_t bytes = posterior.bytes();
     posterior.errors_of(nullptr, probes);
-    return Spent{emulation::starts() - before.starts, emulation::waits() - before.waits,
-                 emulation::solves() - before.solves};
+    EXPECT_EQ(emulation::counts.allocations, before.allocations) << posterior.spec().name();
+    EXPECT_EQ(posterior.bytes(), bytes) << posterior.spec().name();
+    return emulation::Counts{.starts = emulation::counts.starts - before.starts,
+                             .waits = emulation::counts.waits - before.waits,
+                             .solves = emulation::counts.solves - before.solves};
   };
   for (const PosteriorSpec& spec : {kDual, kPrimal}) {
     const auto posterior = after_rounds(spec, 8);
@@ -482,7 +456,7 @@ TEST_P(ResidentPosteriorTest, AllProbesOfACheckShareLaunchesAndOneWait) {
     one.vectors.resize(small_shape().parameters());
     one.pairs.resize(1);
     ASSERT_EQ(all.vectors.size() + all.pairs.size(), 2U * small_shape().parameters() + 5U);
-    const Spent of_all = spent_by(*posterior, all);
+    const emulation::Counts of_all = spent_by(*posterior, all);
     EXPECT_EQ(of_all.starts, spent_by(*posterior, one).starts) << posterior->spec().name();
     EXPECT_LE(of_all.starts, 26) << posterior->spec().name();
     EXPECT_EQ(of_all.waits, 1) << posterior->spec().name();
@@ -515,10 +489,13 @@ TEST_P(ResidentPosteriorTest, AProbeHasTheSameErrorAmongOthers) {
   }
 }
 
-/// Observes rounds, each with a check.
-void observe_and_check(device::WatchedPosterior& watched, std::uint64_t rounds) {
+TEST_P(ResidentPosteriorTest, AnEvaluationReportsTheLatestCheckAndOneOfFourFactorisesAfresh) {
+  PosteriorSpec often = kDual;
+  often.checks.every = kRoundPairs;
+  device::WatchedPosterior watched(often, on_->products);
+  const std::int64_t factorised = emulation::counts.factorisations;
   DeviceArray<double> m = unset_on_device<double>(kPosteriorDocs * kPosteriorDocs);
-  for (std::uint64_t round = 0; round < rounds; ++round) {
+  for (std::uint64_t round = 0; round < 7; ++round) {
     Query query(100 + round);
     watched.gram(nullptr, query.rows(), m.data());
     watched.observe(nullptr, query.rows(), m.data(), query.pairs(), kRoundPairs);
@@ -526,24 +503,16 @@ void observe_and_check(device::WatchedPosterior& watched, std::uint64_t rounds) 
     watched.check_drift(nullptr);
     EXPECT_FALSE(watched.check_is_due());
   }
-}
-
-TEST_P(ResidentPosteriorTest, AnEvaluationReportsTheLatestCheckAndOneOfFourFactorisesAfresh) {
-  PosteriorSpec often = kDual;
-  often.checks.every = kRoundPairs;
-  device::WatchedPosterior watched(often, *products_);
-  const int factorised = emulation::factorisations();
-  observe_and_check(watched, 7);
-  EXPECT_EQ(emulation::factorisations() - factorised, 1);
-  const std::int64_t before = emulation::blocks_run();
+  EXPECT_EQ(emulation::counts.factorisations - factorised, 1);
+  const std::int64_t before = emulation::counts.blocks_run;
   const double drift = watched.drift(nullptr);
-  EXPECT_EQ(emulation::blocks_run(), before) << "an evaluation launches nothing";
-  device::WatchedPosterior other(often, *products_);
+  EXPECT_EQ(emulation::counts.blocks_run, before) << "an evaluation launches nothing";
+  device::WatchedPosterior other(often, on_->products);
   StateReader read(state_of(watched), "memory");
   other.load(nullptr, read);
-  const std::int64_t loaded = emulation::blocks_run();
+  const std::int64_t loaded = emulation::counts.blocks_run;
   EXPECT_EQ(other.drift(nullptr), drift);
-  EXPECT_EQ(emulation::blocks_run(), loaded) << "a resumed trial reports what the other would have";
+  EXPECT_EQ(emulation::counts.blocks_run, loaded) << "a resumed trial reports what the other would have";
 }
 #endif
 

@@ -11,7 +11,7 @@
 namespace olrank {
 namespace {
 
-class StackedTrainerTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(StackedTrainerTest);
 
 constexpr std::int64_t kHistoryDocs = 90;
 constexpr std::int64_t kHistoryPairs = 120;
@@ -41,8 +41,7 @@ DeviceNetworkSpec spec_of(const NetworkShape& of, const std::vector<float>& firs
 /// A trainer with its history.
 struct TrainerWorld {
   device::OwnedStream stream;
-  DeviceArray<float> features;
-  DeviceArray<float> theta;
+  DeviceArray<float> features, theta;
   device::ProductPlans plans;
   device::Products products{plans, stream.get()};
   std::unique_ptr<device::ResidentTrainer> trainer;
@@ -62,6 +61,17 @@ struct TrainerWorld {
   }
 };
 
+DeviceUpdate update_of(std::uint32_t round, const DeviceQuery& query, std::int64_t observed,
+                       std::span<const std::int64_t> new_docs, std::span<const DeviceUpdate::Term> terms) {
+  DeviceUpdate update;
+  update.round = round;
+  update.query = query;
+  update.observed = observed;
+  update.new_docs = new_docs;
+  update.terms = terms;
+  return update;
+}
+
 struct Trained {
   std::vector<float> theta;
   double began = 0.0;
@@ -79,13 +89,7 @@ Trained train(const std::vector<float>& first, TrainingKernel kernel, const Netw
   DeviceNetworkSpec spec = spec_of(of, first, 4, kernel);
   spec.training.prior_weight = 0.1;
   TrainerWorld world(spec, first, random_numbers(kHistoryDocs * of.inputs, 3), kHistoryDocs);
-  DeviceUpdate update;
-  update.round = 1;
-  update.query = {0, kHistoryDocs};
-  update.observed = kHistoryPairs;
-  update.new_docs = numbers;
-  update.terms = terms;
-  world.play(update);
+  world.play(update_of(1, {0, kHistoryDocs}, kHistoryPairs, numbers, terms));
   std::vector<double> outcome(device::ResidentTrainer::kOutcomes);
   device::copy_to_host(world.trainer->outcome(), std::span(outcome));
   return {world.theta.to_host(), outcome[1], outcome[2]};
@@ -114,22 +118,13 @@ std::vector<double> gradient_after_replay(TrainingKernel kernel, std::int64_t dr
   TrainerWorld world(spec, first, features, kDocs, 8);
   const std::vector<std::int64_t> numbers = {0, 1, 2, 3};
   const std::vector<DeviceUpdate::Term> terms = {{0, {0, 1, 1.0, 1.0}}, {1, {2, 3, 2.0, 1.0}}};
-  DeviceUpdate update;
-  update.round = 1;
-  update.query = {0, kDocs};
-  update.observed = 3;
-  update.new_docs = numbers;
-  update.terms = terms;
-  world.play(update);
+  world.play(update_of(1, {0, kDocs}, 3, numbers, terms));
   const std::vector<std::int64_t> sampled = {0, 1, 2, drawn};
   const std::vector<PairTerm> sample_terms = {{0, 1, 0.0, 0.0}, {2, 3, 0.0, 0.0}};
   const std::vector<SampledTerm> sources = {
       {.term = 0, .own_weight = 1.0, .own_labels = 1.0, .others_weight = 1.0},
       {.term = 1, .drawn_weight = 2.0, .drawn_labels = 1.0, .others_weight = 2.0}};
-  update.round = 2;
-  update.observed = 4;
-  update.new_docs = {};
-  update.terms = std::span(terms).first(1);
+  DeviceUpdate update = update_of(2, {0, kDocs}, 4, {}, std::span(terms).first(1));
   update.extent = TrainingExtent::kSample;
   update.sample = {sampled, sample_terms, sources};
   world.play(update);
@@ -158,12 +153,12 @@ TEST_P(StackedTrainerTest, EveryCardTrainsInTheFormThatFitsIt) {
   const auto kernel = train(first, TrainingKernel::kPersistent, wide).theta;
   const auto graph = train(first, TrainingKernel::kRecorded, wide).theta;
   EXPECT_FALSE(graph == kernel);
-  emulation::set_card(emulation::kAmpere);
+  emulation::machine.card = emulation::kAmpere;
   EXPECT_TRUE(train(first, TrainingKernel::kAuto, wide).theta == kernel);
-  emulation::set_card(emulation::kAda);
+  emulation::machine.card = emulation::kAda;
   EXPECT_TRUE(train(first, TrainingKernel::kAuto, wide).theta == graph);
   EXPECT_THROW(train(first, TrainingKernel::kPersistent, wide), InvalidArgument);
-  emulation::set_card(emulation::kHopper);
+  emulation::machine.card = emulation::kHopper;
 }
 
 // Most rounds replay a graph; a history that has grown replaces its work and makes no other one.
@@ -173,27 +168,20 @@ TEST_P(StackedTrainerTest, AGrownHistoryUpdatesTheGraph) {
   const std::vector<float> first = short_theta(shape());
   TrainerWorld world(spec_of(shape(), first, 2, TrainingKernel::kRecorded), first,
                      random_numbers(kRounds * kNewDocs * shape().inputs, 3), kNewDocs);
-  const std::int64_t before = emulation::graphs_made();
+  const std::int64_t before = emulation::counts.graphs_made;
   for (std::int32_t round = 0; round < kRounds; ++round) {
     const std::int32_t doc = round * kNewDocs;
     std::vector<std::int64_t> numbers(kNewDocs);
     std::iota(numbers.begin(), numbers.end(), doc);
     const DeviceUpdate::Term term{round, {doc, doc + 1, 1.0, 1.0}};
-    DeviceUpdate update;
-    update.round = static_cast<std::uint32_t>(round + 1);
-    update.query = {doc, kNewDocs};
-    update.observed = round + 1;
-    update.new_docs = numbers;
-    update.terms = std::span(&term, 1);
-    world.play(update);
+    world.play(update_of(static_cast<std::uint32_t>(round + 1), {doc, kNewDocs}, round + 1, numbers,
+                         std::span(&term, 1)));
   }
-  EXPECT_EQ(emulation::graphs_made(), before + 1);
+  EXPECT_EQ(emulation::counts.graphs_made, before + 1);
   EXPECT_NE(world.theta.to_host(), first);
 }
 
 #endif
-
-OLRANK_KERNEL_TESTS(StackedTrainerTest);
 
 }  // namespace
 }  // namespace olrank

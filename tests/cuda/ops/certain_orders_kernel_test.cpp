@@ -8,22 +8,18 @@
 namespace olrank {
 namespace {
 
-class CertainOrdersKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(CertainOrdersKernelTest);
 
 /// A positive definite M, as wide as scores are apart, with some documents twice.
 std::vector<double> gram_of(std::int64_t docs, std::uint64_t seed) {
   const std::int64_t rank = 5;
-  std::vector<float> rows = random_numbers(docs * rank, seed, 0.1);
+  const std::vector<float> drawn = random_numbers(docs * rank, seed, 0.1);
+  std::vector<double> rows(drawn.begin(), drawn.end());
   if (docs > 4) std::copy_n(rows.begin(), rank, rows.begin() + 3 * rank);
   std::vector<double> m(docs * docs, std::nan(""));
   for (std::int64_t i = 0; i < docs; ++i) {
-    for (std::int64_t j = 0; j <= i; ++j) {
-      double sum = 0.0;
-      for (std::int64_t k = 0; k < rank; ++k) {
-        sum += double{rows[i * rank + k]} * double{rows[j * rank + k]};
-      }
-      m[i * docs + j] = sum;
-    }
+    for (std::int64_t j = 0; j <= i; ++j)
+      m[i * docs + j] = std::inner_product(&rows[i * rank], &rows[i * rank] + rank, &rows[j * rank], 0.0);
   }
   return m;
 }
@@ -38,8 +34,7 @@ std::vector<std::uint64_t> words_of(const OrderBits& bits) {
 
 /// Documents in order of score, on the host and on the device.
 struct Placed {
-  Given<float> scores;
-  Given<float> magnitudes;
+  Given<float> scores, magnitudes;
   Given<std::int32_t> order;
   Given<double> m;
 
@@ -182,9 +177,7 @@ TEST_P(CertainOrdersKernelTest, CarriesFiguresForAnyNumberOfDocuments) {
   }
 }
 
-OLRANK_KERNEL_TESTS(CertainOrdersKernelTest);
-
-class TheoryAlphaKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(TheoryAlphaKernelTest);
 
 TEST_P(TheoryAlphaKernelTest, SetsTheAlphaOfTheLogDeterminant) {
   const TheoryAlpha theory{0.5, 2.0, 0.05, 3.0};
@@ -200,8 +193,6 @@ TEST_P(TheoryAlphaKernelTest, SetsTheAlphaOfTheLogDeterminant) {
     EXPECT_EQ(found.least_difference, 0.125);
   }
 }
-
-OLRANK_KERNEL_TESTS(TheoryAlphaKernelTest);
 
 }  // namespace
 }  // namespace olrank

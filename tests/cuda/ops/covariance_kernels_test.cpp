@@ -9,7 +9,7 @@
 namespace olrank {
 namespace {
 
-class CovarianceKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(CovarianceKernelTest);
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -132,8 +132,6 @@ TEST_P(CovarianceKernelTest, AnIndefiniteCornerLeavesTheInverse) {
   EXPECT_EQ(status.to_host()[0].failed, 1);
   EXPECT_EQ(inverse.to_host(), before);
 }
-
-OLRANK_KERNEL_TESTS(CovarianceKernelTest);
 
 // A block that is filled is multiplied by the rows before it, of which fewer may be cut into more parts.
 TEST(AppendWorkspaceTest, HoldsWhatTheFilledBlocksNeed) {

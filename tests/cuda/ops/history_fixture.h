@@ -18,8 +18,7 @@ struct TestHistory {
   Given<PairTerm> terms;
   DeviceArray<float> features_there;
   DeviceArray<PairTerm> terms_there;
-  DeviceArray<std::int32_t> offsets;
-  DeviceArray<std::int32_t> ends;
+  DeviceArray<std::int32_t> offsets, ends;
 
   TestHistory(const NetworkShape& shape, std::int64_t doc_count, std::vector<PairTerm> all)
       : docs(doc_count),
@@ -55,12 +54,8 @@ struct TrainingWorld {
   TrainingCase what;
   std::int64_t p;
   TestHistory history;
-  Given<float> first;
-  Given<float> centre;
-  Given<double> labels;
-  Given<double> weights;
-  Given<double> linear;
-  Given<double> steps;
+  Given<float> first, centre;
+  Given<double> labels, weights, linear, steps;
 
   explicit TrainingWorld(const TrainingCase& of)
       : what(of),

@@ -6,9 +6,12 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,7 +21,7 @@
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/device_work.h"
 #else
-#include "tests/support/gpu.h"
+#include "core/device/visible_gpus.h"
 #endif
 
 // One body a test, in two programs: kernels on a GPU, and the same source on the CPU under three orders of
@@ -59,7 +62,7 @@ class KernelTest : public testing::TestWithParam<emulation::Schedule> {
  protected:
   void SetUp() override {
     emulation::forget_everything();
-    emulation::set_schedule(GetParam());
+    emulation::machine.schedule = GetParam();
   }
 };
 
@@ -67,8 +70,7 @@ class KernelTest : public testing::TestWithParam<emulation::Schedule> {
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr emulation::Schedule kSchedules[] = {emulation::Schedule::kBackward};
 #else
-inline constexpr emulation::Schedule kSchedules[] = {
-    emulation::Schedule::kForward, emulation::Schedule::kBackward, emulation::Schedule::kRandom};
+using emulation::kSchedules;
 #endif
 
 #define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(Emulated, name, testing::ValuesIn(kSchedules))
@@ -82,7 +84,16 @@ inline bool is_first_order(emulation::Schedule order) {
 
 class KernelTest : public testing::TestWithParam<int> {
  protected:
-  void SetUp() override { OLRANK_NEEDS_GPU(); }
+  /// No GPU is a normal state: the test says why and skips, unless OLRANK_REQUIRE_GPU=1 makes that a
+  /// failure.
+  void SetUp() override {
+    const std::string absence = visible_gpus().absence;
+    if (absence.empty()) return;
+    const char* required = std::getenv("OLRANK_REQUIRE_GPU");
+    if (required != nullptr && std::string_view(required) == "1")
+      FAIL() << "OLRANK_REQUIRE_GPU=1, but " << absence;
+    GTEST_SKIP() << "no GPU: " << absence;
+  }
 };
 
 #define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(OnDevice, name, testing::Values(0))
@@ -92,6 +103,11 @@ inline bool is_first_order(int /*order*/) {
 }
 
 #endif
+
+/// A suite that needs nothing more.
+#define OLRANK_KERNEL_TEST_SUITE(name) \
+  class name : public KernelTest {};   \
+  OLRANK_KERNEL_TESTS(name)
 
 /// Products in the default stream.
 struct DefaultProducts {
@@ -113,9 +129,8 @@ DeviceArray<T> unset_on_device(std::int64_t size) {
 }
 
 /// |a − b| ≤ absolute + relative · |b| for every number; false for NaN.
-template <class T, class U>
-testing::AssertionResult all_near(const std::vector<T>& a, const std::vector<U>& b, double absolute,
-                                  double relative) {
+template <class Found, class Expected>
+testing::AssertionResult all_near(const Found& a, const Expected& b, double absolute, double relative) {
   if (a.size() != b.size()) return testing::AssertionFailure() << a.size() << " against " << b.size();
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
@@ -124,6 +139,13 @@ testing::AssertionResult all_near(const std::vector<T>& a, const std::vector<U>&
     }
   }
   return testing::AssertionSuccess();
+}
+
+template <class T>
+double largest_of(const std::vector<T>& values) {
+  double largest = 0.0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
 }
 
 /// The networks of a stack, one after another.

@@ -9,8 +9,6 @@
 namespace olrank {
 namespace {
 
-namespace device = OLRANK_DEVICE_NAMESPACE;
-
 TEST(LayerTableTest, FindsTheLayerOfEveryUnit) {
   for (const NetworkShape& network : test_shapes()) {
     const TangentShape shape(network);
@@ -36,14 +34,12 @@ TEST(LayerTableTest, RefusesLayersThatAreNotANetworks) {
     EXPECT_THROW(device::LayerTable{shape}, InvalidArgument);
 }
 
-class OptimizerStepKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(OptimizerStepKernelTest);
 
 constexpr double kDecay = 0.3;
 
 struct State {
-  DeviceArray<double> position;
-  DeviceArray<double> first;
-  DeviceArray<double> second;
+  DeviceArray<double> position, first, second;
 
   explicit State(std::int64_t numbers) : position(numbers), first(numbers), second(numbers) {}
   device::OptimizerState view() { return {position, first, second}; }
@@ -113,8 +109,6 @@ TEST_P(OptimizerStepKernelTest, MembersWithoutAStepDoNotMove) {
     }
   }
 }
-
-OLRANK_KERNEL_TESTS(OptimizerStepKernelTest);
 
 }  // namespace
 }  // namespace olrank

@@ -13,7 +13,7 @@
 namespace olrank {
 namespace {
 
-class ListBatchKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(ListBatchKernelTest);
 
 TEST_P(ListBatchKernelTest, WholeQueriesLieNextToEachOther) {
   constexpr std::int64_t kColumns = 3;
@@ -42,9 +42,7 @@ TEST_P(ListBatchKernelTest, WholeQueriesLieNextToEachOther) {
   }
 }
 
-OLRANK_KERNEL_TESTS(ListBatchKernelTest);
-
-class ListLossKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(ListLossKernelTest);
 
 /// Ragged queries and their results on the CPU and on the device.
 struct GradedQueries {
@@ -65,8 +63,7 @@ struct GradedQueries {
     std::vector<double> discounts;
     for (std::int64_t rank = 0; rank < std::ssize(scores); ++rank)
       discounts.push_back(dcg_discount(rank, Discount::kLog2));
-    DeviceArray<double> workspace(std::ssize(scores));
-    DeviceArray<double> losses(std::ssize(ends));
+    DeviceArray<double> workspace(std::ssize(scores)), losses(std::ssize(ends));
     DeviceArray<double> slopes(std::ssize(scores));
     device::list_losses(nullptr, form,
                         {std::ssize(ends), std::ssize(scores), ends, grades, on_device(discounts),
@@ -156,9 +153,7 @@ TEST_P(ListLossKernelTest, ScoresThatAreNotFiniteSpoilTheirQueryAlone) {
   }
 }
 
-OLRANK_KERNEL_TESTS(ListLossKernelTest);
-
-class NdcgWeightsKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(NdcgWeightsKernelTest);
 
 struct World {
   std::int64_t docs = 30;
@@ -219,11 +214,8 @@ TEST_P(NdcgWeightsKernelTest, WeightsMatchCpu) {
     Given<float> scores = random_numbers(kMembers * world.docs, 5);
     for (std::size_t i = 0; i < scores.size(); i += 2) scores[i] = std::round(scores[i]);
 
-    DeviceArray<std::int32_t> offsets(world.terms + 1);
-    DeviceArray<std::int32_t> items(observed);
-    DeviceArray<std::int32_t> work(world.terms + observed);
-    DeviceArray<double> changes(kMembers * observed);
-    DeviceArray<double> weights(kMembers * world.terms);
+    DeviceArray<std::int32_t> offsets(world.terms + 1), items(observed), work(world.terms + observed);
+    DeviceArray<double> changes(kMembers * observed), weights(kMembers * world.terms);
     DeviceArray<double> labels(kMembers * world.terms);
     device::group_observations(nullptr, world.observations, observed, world.terms, work, offsets, items);
     device::ndcg_weights(nullptr,
@@ -253,9 +245,7 @@ TEST_P(NdcgWeightsKernelTest, WeightsMatchCpu) {
   }
 }
 
-OLRANK_KERNEL_TESTS(NdcgWeightsKernelTest);
-
-class ScoreOrderKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(ScoreOrderKernelTest);
 
 TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndexAndWhatIsNoNumberLast) {
   std::vector<std::int64_t> offsets = {0};
@@ -268,8 +258,7 @@ TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndexAndWhatIsNoNumbe
   scores[70] = std::nanf("");
   scores[90] = std::nanf("");
   const auto queries = std::ssize(offsets) - 1;
-  DeviceArray<std::int32_t> order(offsets.back());
-  DeviceArray<std::int32_t> first_bad(queries);
+  DeviceArray<std::int32_t> order(offsets.back()), first_bad(queries);
   device::order_by_score(nullptr, queries, on_device(offsets), scores, order, first_bad);
   const auto found = order.to_host();
   const auto bad = first_bad.to_host();
@@ -283,8 +272,6 @@ TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndexAndWhatIsNoNumbe
     EXPECT_EQ(part_of(found, first, docs), slow_order(own)) << query;
   }
 }
-
-OLRANK_KERNEL_TESTS(ScoreOrderKernelTest);
 
 }  // namespace
 }  // namespace olrank

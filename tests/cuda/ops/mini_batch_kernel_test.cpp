@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-class MiniBatchKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(MiniBatchKernelTest);
 
 TEST_P(MiniBatchKernelTest, GathersBatchesInOrder) {
   constexpr std::int64_t kDocs = 9;
@@ -104,13 +104,11 @@ TEST_P(MiniBatchKernelTest, RecordsANanLossForANanScore) {
   }
 }
 
-OLRANK_KERNEL_TESTS(MiniBatchKernelTest);
-
 constexpr std::int64_t kSources = 150;
 constexpr std::uint32_t kNoiseRound = 7;
 constexpr double kDeviation = 0.3;
 
-class ReplayKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(ReplayKernelTest);
 
 /// Own pairs only, drawn or forgotten pairs only, both, and padding.
 std::vector<SampledTerm> some_sources() {
@@ -134,9 +132,7 @@ TEST_P(ReplayKernelTest, SplitsSamplesWithTheNoiseOfTheCpu) {
   const Given<PhiloxKey> keys = {test_key(1), test_key(2)};
   const auto round_there = on_device(std::vector<std::uint32_t>{kNoiseRound});
   for (const double deviation : {0.0, kDeviation}) {
-    DeviceArray<double> own_weights(2 * kSources);
-    DeviceArray<double> own_labels(2 * kSources);
-    DeviceArray<double> weights(2 * kSources);
+    DeviceArray<double> own_weights(2 * kSources), own_labels(2 * kSources), weights(2 * kSources);
     DeviceArray<double> labels(2 * kSources);
     device::split_sample(nullptr, sources, kSources, 2, keys, round_there, deviation,
                          {own_weights, own_labels, weights, labels});
@@ -192,8 +188,6 @@ TEST_P(ReplayKernelTest, LeavesOutGradientsThatAreNotFinite) {
     }
   }
 }
-
-OLRANK_KERNEL_TESTS(ReplayKernelTest);
 
 }  // namespace
 }  // namespace olrank

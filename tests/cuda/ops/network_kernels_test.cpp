@@ -16,7 +16,7 @@
 namespace olrank {
 namespace {
 
-class GradientProductsKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(GradientProductsKernelTest);
 
 template <class Shape>
 void expect_equal_sums(const Shape& shape, std::int64_t docs) {
@@ -28,8 +28,7 @@ void expect_equal_sums(const Shape& shape, std::int64_t docs) {
   const device::FactorRows view{factors, docs, shape.factors()};
   DeviceArray<double> work(std::max(device::gradient_products_workspace(shape, docs),
                                     device::gradient_sum_workspace(shape, docs)));
-  DeviceArray<double> products(docs);
-  DeviceArray<double> sum(p);
+  DeviceArray<double> products(docs), sum(p);
   device::gradient_products(nullptr, shape, view, v, work, products);
   device::gradient_sum(nullptr, shape, view, weights, work, sum);
   std::vector<double> expected(docs);
@@ -45,18 +44,15 @@ void expect_equal_sums(const Shape& shape, std::int64_t docs) {
   const Given<double> columns = random_doubles(kColumns * std::max(p, docs), 9);
   DeviceArray<double> work_of_all(std::max(device::gradient_products_workspace(shape, docs, kColumns),
                                            device::gradient_sum_workspace(shape, docs, kColumns)));
-  DeviceArray<double> all_products(kColumns * docs);
-  DeviceArray<double> all_sums(kColumns * p);
+  DeviceArray<double> all_products(kColumns * docs), all_sums(kColumns * p);
   device::gradient_products(nullptr, shape, view, columns, work_of_all, all_products, nullptr, kColumns);
   device::gradient_sum(nullptr, shape, view, columns, work_of_all, all_sums, nullptr, kColumns);
-  const auto column_of = [](const std::vector<double>& all, std::int64_t column, std::int64_t size) {
-    return std::vector<double>(all.begin() + column * size, all.begin() + (column + 1) * size);
-  };
   for (std::int64_t column = 0; column < kColumns; ++column) {
     device::gradient_products(nullptr, shape, view, columns.there() + column * p, work, products);
-    EXPECT_EQ(column_of(all_products.to_host(), column, docs), products.to_host());
-    gradient_sum(context, shape, view_of(shape, factors), column_of(columns, column, docs), expected_sum);
-    EXPECT_TRUE(all_near(column_of(all_sums.to_host(), column, p), expected_sum, 1e-10, 1e-12)) << column;
+    EXPECT_EQ(part_of(all_products.to_host(), column * docs, docs), products.to_host());
+    gradient_sum(context, shape, view_of(shape, factors), part_of<double>(columns, column * docs, docs),
+                 expected_sum);
+    EXPECT_TRUE(all_near(part_of(all_sums.to_host(), column * p, p), expected_sum, 1e-10, 1e-12)) << column;
   }
 
   auto untouched = on_device(expected_sum);
@@ -71,9 +67,7 @@ TEST_P(GradientProductsKernelTest, ProductsAndSumsMatchCpu) {
   expect_equal_sums(standard_shape(70, 66, 3), 20);
 }
 
-OLRANK_KERNEL_TESTS(GradientProductsKernelTest);
-
-class TangentFactorsKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(TangentFactorsKernelTest);
 
 struct FactorCase {
   NetworkShape shape;
@@ -104,8 +98,7 @@ TEST_P(TangentFactorsKernelTest, MatchCpu) {
     const DeviceArray<float> features_there = on_device(features);
     const DeviceArray<float> theta_there = on_device(theta);
     DeviceArray<float> rows = unset_on_device<float>(one.members * one.docs * stride);
-    DeviceArray<float> scores(one.members * one.docs);
-    DeviceArray<float> magnitudes(one.members * one.docs);
+    DeviceArray<float> scores(one.members * one.docs), magnitudes(one.members * one.docs);
     DefaultProducts on;
     device::tangent_factors(
         on.products,
@@ -141,9 +134,7 @@ TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreZero) {
     const std::vector<float> features = random_numbers(40 * shape.inputs, 9);
     const DeviceArray<float> features_there = on_device(features);
     const DeviceArray<float> theta_there = on_device(theta);
-    DeviceArray<float> rows(40 * shape.factors());
-    DeviceArray<float> scores(40);
-    DeviceArray<float> magnitudes(40);
+    DeviceArray<float> rows(40 * shape.factors()), scores(40), magnitudes(40);
     const device::FactorRows view{rows, 40, shape.factors()};
     DefaultProducts on;
     device::forward(on.products, {shape, theta_there}, features_there, view, {scores, magnitudes});
@@ -156,9 +147,7 @@ TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreZero) {
   }
 }
 
-OLRANK_KERNEL_TESTS(TangentFactorsKernelTest);
-
-class QueryInputsKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(QueryInputsKernelTest);
 
 constexpr float kLimit = FittedNormaliser::kLargestInput;
 constexpr float kNone = std::numeric_limits<float>::max();
@@ -238,9 +227,7 @@ TEST_P(QueryInputsKernelTest, TheFirstBadValueIsFound) {
   EXPECT_EQ(found_for(values, kFeatures, kFeatures, true).bad, 80U);
 }
 
-OLRANK_KERNEL_TESTS(QueryInputsKernelTest);
-
-class LargestCurvatureKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(LargestCurvatureKernelTest);
 
 TEST_P(LargestCurvatureKernelTest, MatchesCpu) {
   for (const NetworkShape& shape : {ntk_shape(6, 8, 2), standard_shape(4, 7, 3), linear_shape(5)}) {
@@ -306,8 +293,6 @@ TEST_P(LargestCurvatureKernelTest, RestartsFromTheGivenVectorWhenItsOwnIsZero) {
   EXPECT_EQ(vector.to_host(), two);
   EXPECT_EQ(state.to_host()[0].norm, 2.0);
 }
-
-OLRANK_KERNEL_TESTS(LargestCurvatureKernelTest);
 
 }  // namespace
 }  // namespace olrank

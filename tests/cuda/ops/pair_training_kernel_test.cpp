@@ -9,12 +9,10 @@
 namespace olrank {
 namespace {
 
-class PairTrainingKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(PairTrainingKernelTest);
 
 struct Workspace {
-  DeviceArray<float> rows;
-  DeviceArray<float> scores;
-  DeviceArray<float> partial;
+  DeviceArray<float> rows, scores, partial;
   DeviceArray<double> losses;
 
   explicit Workspace(const device::TrainingSizes& sizes)
@@ -66,20 +64,13 @@ TEST_P(PairTrainingKernelTest, PerturbedLabelsMatchCpuToTheBit) {
   }
 }
 
-double largest_of(const std::vector<double>& values) {
-  double largest = 0.0;
-  for (const double value : values) largest = std::max(largest, std::abs(value));
-  return largest;
-}
-
 void expect_equal_training(const TrainingCase& one) {
   const NetworkShape& shape = one.shape;
   const double data_scale = 0.5;
   TrainingWorld world(one);
   const std::int64_t p = world.p;
   DeviceArray<float> theta = on_device(world.first);
-  DeviceArray<double> gradient(one.members * p);
-  DeviceArray<double> losses(one.members);
+  DeviceArray<double> gradient(one.members * p), losses(one.members);
   Workspace workspace(device::training_sizes(shape, one.members, one.docs, world.history.count()));
   const device::NetworkStack stack{.shape = shape, .theta = theta, .members = one.members};
   const device::StackedObjective objective = world.objective(data_scale);
@@ -150,8 +141,6 @@ TEST_P(PairTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
     }
   }
 }
-
-OLRANK_KERNEL_TESTS(PairTrainingKernelTest);
 
 }  // namespace
 }  // namespace olrank

@@ -6,9 +6,6 @@
 
 #include "core/ops/optimizer_step.h"
 #include "tests/cuda/ops/history_fixture.h"
-#if defined(OLRANK_KERNELS_EMULATED)
-#include "tests/cuda/emulation/emulator.h"
-#endif
 
 namespace olrank {
 namespace {
@@ -41,17 +38,11 @@ struct PersistentWorld : TrainingWorld {
     const auto rates = on_device(all_rates());
     const device::PersistentSizes sizes =
         device::persistent_sizes(what.shape, what.members, what.docs, history.count());
-    DeviceArray<float> scores(sizes.scores);
-    DeviceArray<float> partial(sizes.partial);
+    DeviceArray<float> scores(sizes.scores), partial(sizes.partial);
     DeviceArray<std::uint8_t> gates(sizes.gates);
-    DeviceArray<double> slopes(sizes.slopes);
-    DeviceArray<double> losses(sizes.losses);
-    DeviceArray<double> gradient(count * p);
-    DeviceArray<double> position(count * p);
-    DeviceArray<double> first_moment(count * p);
-    DeviceArray<double> second_moment(count * p);
-    DeviceArray<double> began(count);
-    DeviceArray<double> ended(count);
+    DeviceArray<double> slopes(sizes.slopes), losses(sizes.losses), gradient(count * p);
+    DeviceArray<double> position(count * p), first_moment(count * p), second_moment(count * p);
+    DeviceArray<double> began(count), ended(count);
     device::PersistentTraining training;
     training.stack = {what.shape, theta, count, what.members};
     training.history = view(begin);
@@ -119,9 +110,7 @@ ReferenceTraining train_on_cpu(const PersistentWorld& world) {
 
 void expect_equal_results(const PersistentResult& found, const PersistentResult& expected) {
   // A float32 sum over documents is off by some 1e-6 of its terms, and steps carry that on.
-  float largest = 0.0F;
-  for (const float number : expected.theta) largest = std::max(largest, std::abs(number));
-  EXPECT_TRUE(all_near(found.theta, expected.theta, 2e-5 * (1.0 + double{largest}), 0.0));
+  EXPECT_TRUE(all_near(found.theta, expected.theta, 2e-5 * (1.0 + largest_of(expected.theta)), 0.0));
   EXPECT_TRUE(all_near(found.began, expected.began, 2e-5, 2e-5));
   EXPECT_TRUE(all_near(found.ended, expected.ended, 2e-5, 2e-5));
 }
@@ -136,17 +125,16 @@ void expect_same_training(const TrainingCase& what) {
   EXPECT_NE(found.theta, world.first);
   const PersistentResult only_gradient = world.on_device_for(0, what.members, true);
   EXPECT_EQ(only_gradient.theta, world.first);
-  double largest = 0.0;
-  for (const double slope : expected.gradient) largest = std::max(largest, std::abs(slope));
-  EXPECT_TRUE(all_near(only_gradient.began, expected.gradient, 2e-5 * (1.0 + largest), 0.0));
+  EXPECT_TRUE(
+      all_near(only_gradient.began, expected.gradient, 2e-5 * (1.0 + largest_of(expected.gradient)), 0.0));
 }
 
 class PersistentTrainingKernelTest : public KernelTest {
  protected:
 #if defined(OLRANK_KERNELS_EMULATED)
   void TearDown() override {
-    emulation::set_blocks_at_once(3);
-    emulation::set_card(emulation::kHopper);
+    emulation::machine.blocks_at_once = 3;
+    emulation::machine.card = emulation::kHopper;
   }
 #endif
 };
@@ -387,10 +375,10 @@ TEST_P(PersistentTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
 #if defined(OLRANK_KERNELS_EMULATED)
 TEST_P(PersistentTrainingKernelTest, AnyNumberOfBlocksGivesTheSameBits) {
   PersistentWorld world({standard_shape(6, 12, 2), 300, 400, 2});
-  emulation::set_blocks_at_once(1);
+  emulation::machine.blocks_at_once = 1;
   const PersistentResult expected = world.on_device_for_all();
   for (const unsigned blocks : {2U, 5U, 9U}) {
-    emulation::set_blocks_at_once(blocks);
+    emulation::machine.blocks_at_once = blocks;
     EXPECT_TRUE(world.on_device_for_all() == expected) << blocks;
   }
 }
@@ -398,12 +386,12 @@ TEST_P(PersistentTrainingKernelTest, AnyNumberOfBlocksGivesTheSameBits) {
 // For the papers' network an A100 holds parts of seven documents a thread, a workstation's card of three.
 TEST_P(PersistentTrainingKernelTest, PartsAreAsLargeAsTheCardAllows) {
   for (const emulation::Card& card : {emulation::kAmpere, emulation::kAda}) {
-    emulation::set_card(card);
+    emulation::machine.card = card;
     EXPECT_TRUE(device::trains_persistently(ntk_shape(136, 100, 2), 1));
     EXPECT_FALSE(device::trains_persistently(ntk_shape(472, 100, 2), 1));
     expect_same_training({standard_shape(3, 4, 2), 200, 70});
   }
-  emulation::set_card(emulation::kHopper);
+  emulation::machine.card = emulation::kHopper;
   EXPECT_TRUE(device::trains_persistently(ntk_shape(472, 100, 2), 1));
 }
 

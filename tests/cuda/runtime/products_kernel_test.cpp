@@ -15,7 +15,7 @@ using device::Products;
 using device::ProductScales;
 using device::ProductShape;
 
-class ProductsKernelTest : public KernelTest {};
+OLRANK_KERNEL_TEST_SUITE(ProductsKernelTest);
 
 constexpr double kUntouched = 77.0;
 
@@ -100,12 +100,7 @@ struct ProductCase {
 
 ProductShape compact_product(std::int64_t rows, std::int64_t columns, std::int64_t inner,
                              bool transposes_a = false, bool transposes_b = false) {
-  ProductShape shape;
-  shape.rows = rows;
-  shape.columns = columns;
-  shape.inner = inner;
-  shape.transposes_a = transposes_a;
-  shape.transposes_b = transposes_b;
+  ProductShape shape{rows, columns, inner, transposes_a, transposes_b, {}, {}, {}};
   shape.a = {0, sides_of_a(shape).columns, 0};
   shape.b = {0, sides_of_b(shape).columns, 0};
   shape.c = {0, columns, 0};
@@ -213,8 +208,6 @@ TEST_P(ProductsKernelTest, IsRecordedOnceItWasComputed) {
   stream.wait();
   EXPECT_EQ(c.to_host(), expected);
 }
-
-OLRANK_KERNEL_TESTS(ProductsKernelTest);
 
 TEST(ProductShapeTest, SizesOfABucketShareAnAlgorithm) {
   const auto bucket = [](const ProductShape& shape) { return device::bucket_of(shape, sizeof(float)); };

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "jobs/settings/configuration.h"
+#include "sim/trial_settings.h"
 #include "tests/jobs/settings/configuration_text.h"
 #include "tests/support/cases.h"
 
@@ -13,6 +14,13 @@ TEST(ConfigurationTest, ErrorsNameLocationAndNearestName) {
   for (const char* section : {"configuration", "users"})
     expect_cases("jobs/settings/configuration_test.txt", section,
                  [](const std::string& text) { return refusal_of(text); });
+}
+
+TEST(ConfigurationTest, UsersAreDescribedInOneLine) {
+  expect_cases("jobs/settings/configuration_test.txt", "described", [](const std::string& text) {
+    const Configuration found = from_text(text);
+    return describe_user(found.clicks.models.front(), found.clicks, found.users, 2);
+  });
 }
 
 TEST(ConfigurationTest, DefaultsOfNetworksFollowTheStart) {

@@ -118,11 +118,6 @@ TEST(RandomSearch, IsReproducibleAndGrows) {
   EXPECT_EQ(more, ten);
 }
 
-TEST(SweepTest, RankersWithoutASweepHaveNoGridPoint) {
-  const Configuration configuration = from_text(kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n");
-  EXPECT_EQ(names_of(grid_of(configuration)), (std::vector<std::string>{"full+alpha=1", "full+alpha=2"}));
-}
-
 TEST(SweepTest, PointNamesAreUniqueFolderNames) {
   const std::string long_name(95, 'x');
   const Configuration configuration = from_text("[[ranker]]\nkind = \"pairrank\"\nname = \"" + long_name +

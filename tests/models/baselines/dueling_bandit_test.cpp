@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <set>
 #include <vector>
 
-#include "models/baselines/dueling_bandit.h"
+#include "models/baselines/baselines.h"
 #include "tests/models/small_world.h"
 #include "tests/support/chi_square.h"
 
@@ -44,10 +43,7 @@ Expected draft(const std::vector<float>& theta, const RankerSettings& settings, 
       made.directions.push_back(direction);
     }
     std::vector<double> scores;
-    for (std::int64_t doc = 0; doc < kDocs; ++doc) {
-      scores.push_back(
-          std::inner_product(tried.begin(), tried.end(), query.features.doc(doc).begin(), 0.0));
-    }
+    for (std::int64_t doc = 0; doc < kDocs; ++doc) scores.push_back(dot(tried, query.features.doc(doc)));
     Docs ranking(kDocs);
     std::iota(ranking.begin(), ranking.end(), 0);
     std::stable_sort(ranking.begin(), ranking.end(),
@@ -75,8 +71,8 @@ void expect_moves_by_the_mean_of_the_winners(const std::string& name, std::size_
     const std::vector<float> before = theta_of(*ranker);
     const Expected expected = draft(before, settings, candidates, query, round);
     const RankedList list = ranker->rank(context.round, query, round);
-    ASSERT_EQ(Docs(list.docs.begin(), list.docs.end()), expected.list);
     const Docs shown(list.docs.begin(), list.docs.end());
+    ASSERT_EQ(shown, expected.list);
     Clicks clicks(kDocs, 0);
     std::vector<int> counts(candidates + 1, 0);
     for (const std::uint32_t rank : {round % 12, (5 * round + 1) % 12, (7 * round + 3) % 12}) {
@@ -134,8 +130,6 @@ TEST(DuelingBanditTest, ProbabilisticCreditFollowsTheRankersOrders) {
   }
 }
 
-using Docs = std::vector<std::int32_t>;
-
 PhiloxKey interleaving_key(std::uint64_t seed) {
   return make_key({.seed = seed, .purpose = Purpose::kInterleaving});
 }
@@ -153,9 +147,7 @@ OwnedRankings random_rankings(std::uint64_t seed, std::size_t rankers, std::size
   OwnedRankings made{{}, rankers, docs};
   RngStream draws(interleaving_key(seed), 0);
   for (std::size_t r = 0; r < rankers; ++r) {
-    Docs row(docs);
-    std::iota(row.begin(), row.end(), 0);
-    draws.shuffle(std::span<std::int32_t>(row));
+    const Docs row = shuffled(draws, static_cast<std::int64_t>(docs));
     made.values.insert(made.values.end(), row.begin(), row.end());
   }
   return made;
@@ -207,14 +199,14 @@ TEST(TeamDraftTest, EachRankerIsFirstEquallyOften) {
 
 TEST(TeamDraftTest, PrefersTheTeamWithMoreClicks) {
   Scratch scratch;
-  std::vector<double> preferences(3);
-  team_draft_preferences(Docs{1, 0, 2, 2, 0, 1}, std::vector<std::uint8_t>{1, 0, 1, 0, 1, 1}, scratch,
-                         preferences);
-  EXPECT_EQ(preferences, (std::vector<double>{0, 1, 0}));
-  team_draft_preferences(Docs{1, 0, 2}, std::vector<std::uint8_t>{0, 1, 0}, scratch, preferences);
-  EXPECT_EQ(preferences, (std::vector<double>{0, -1, -1}));
-  team_draft_preferences(Docs{1, 0, 2}, std::vector<std::uint8_t>{0, 0, 0}, scratch, preferences);
-  EXPECT_EQ(preferences, (std::vector<double>{0, 0, 0}));
+  const auto preferences_of = [&](const Docs& teams, const Clicks& clicks) {
+    std::vector<double> preferences(3);
+    team_draft_preferences(teams, clicks, scratch, preferences);
+    return preferences;
+  };
+  EXPECT_EQ(preferences_of({1, 0, 2, 2, 0, 1}, {1, 0, 1, 0, 1, 1}), (std::vector<double>{0, 1, 0}));
+  EXPECT_EQ(preferences_of({1, 0, 2}, {0, 1, 0}), (std::vector<double>{0, -1, -1}));
+  EXPECT_EQ(preferences_of({1, 0, 2}, {0, 0, 0}), (std::vector<double>{0, 0, 0}));
 }
 
 /// P(doc | ranker, what is placed): the softmax over ranks, from its definition.
@@ -254,22 +246,13 @@ TEST(ProbabilisticInterleavingTest, ListsHaveTheirExactProbabilities) {
       const OwnedRankings owned = random_rankings(rankers + 10 * docs, rankers, docs);
       std::vector<double> weights(docs);
       rank_weights(kTemperature, weights);
-      Docs list(docs);
-      std::iota(list.begin(), list.end(), 0);
-      std::map<Docs, std::int64_t> seen;
-      std::vector<double> probabilities;
-      do {
-        seen[list] = 0;
-        probabilities.push_back(list_probability(owned.view(), kTemperature, list));
-      } while (std::next_permutation(list.begin(), list.end()));
-      EXPECT_NEAR(std::accumulate(probabilities.begin(), probabilities.end(), 0.0), 1.0, 1e-12);
-      for (std::uint32_t round = 1; round <= 100'000; ++round) {
-        probabilistic_list(owned.view(), weights, interleaving_key(3), round, scratch, list);
-        ++seen.at(list);
-      }
-      std::vector<std::int64_t> counts;
-      for (const auto& [order, count] : seen) counts.push_back(count);
-      EXPECT_TRUE(counts_follow(counts, probabilities)) << rankers << " rankers, " << docs << " documents";
+      EXPECT_TRUE(orders_follow(
+          docs, 100'000,
+          [&](const Docs& list) { return list_probability(owned.view(), kTemperature, list); },
+          [&](std::uint32_t round, Docs& list) {
+            probabilistic_list(owned.view(), weights, interleaving_key(3), round, scratch, list);
+          }))
+          << rankers << " rankers, " << docs << " documents";
     }
   }
 }

@@ -88,6 +88,12 @@ class RegisteredMine {
   RegisteredMine& operator=(const RegisteredMine&) = delete;
 };
 
+/// Makes rankers of this class with these arguments.
+template <class Mine, class... Args>
+ExternalRankerFactory factory_of(Args... args) {
+  return [=](const ExternalRankerRequest& request) { return std::make_unique<Mine>(request, args...); };
+}
+
 std::unique_ptr<ExternalRanker> make_perceptron(const ExternalRankerRequest& request) {
   return std::make_unique<Perceptron>(request);
 }
@@ -98,18 +104,17 @@ RankerSettings external_settings() {
   return settings;
 }
 
-std::unique_ptr<OnlineRanker> make_mine() {
-  return make_ranker(external_settings(), queries_of_mine().features(), TrialKeys::of(2, 3, "someone"),
-                     kShownByMine);
+std::unique_ptr<OnlineRanker> make_mine(const RankerSettings& settings = external_settings()) {
+  return make_ranker(settings, queries_of_mine().features(), TrialKeys::of(2, 3, "someone"), kShownByMine);
 }
 
-std::vector<std::int32_t> play_mine(OnlineRanker& ranker, TestContext& context, std::uint32_t round) {
+std::vector<std::int32_t> play_mine(OnlineRanker& ranker, RoundContext& context, std::uint32_t round) {
   const QueryDocs query = queries_of_mine().query_of(round);
-  const RankedList list = ranker.rank(context.round, query, round);
+  const RankedList list = ranker.rank(context, query, round);
   std::vector<std::int32_t> docs(list.docs.begin(), list.docs.end());
   const auto shown = std::span<const std::int32_t>(docs).first(kShownByMine);
   const auto clicks = queries_of_mine().perfect_clicks(query.query, shown);
-  EXPECT_TRUE(ranker.learn(context.round, {round, query, shown, clicks}).pairs.empty());
+  EXPECT_TRUE(ranker.learn(context, {round, query, shown, clicks}).pairs.empty());
   return docs;
 }
 
@@ -134,13 +139,11 @@ TEST(ExternalRankerTest, IsMadeForItsTrial) {
 TEST(ExternalRankerTest, ContinuesToTheSameBits) {
   const RegisteredMine mine(make_perceptron);
   const auto play = [](OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads) {
-    TestContext context(threads);
-    std::vector<ShownDocs> lists;
-    for (std::uint32_t round = first; round <= last; ++round)
-      lists.push_back(play_mine(ranker, context, round));
-    return lists;
+    return play_lists(first, last, threads, [&](RoundContext& context, std::uint32_t round) {
+      return play_mine(ranker, context, round);
+    });
   };
-  expect_same_bits(make_mine, play, 20, {10});
+  expect_same_bits([] { return make_mine(); }, play, 20, {10});
 
   const auto smaller = make_ranker(external_settings(), 2, TrialKeys{}, kShownByMine);
   EXPECT_THROW(load_state(*smaller, state_of(*make_mine())), std::runtime_error);
@@ -152,10 +155,10 @@ TEST(ExternalRankerTest, DocumentsThatAreLeftOutFollowInTheOrderOfTheData) {
     using Perceptron::Perceptron;
     std::vector<std::int32_t> rank(const ExternalQuery&) override { return {7, 1, 9, 2}; }
   };
-  const RegisteredMine mine(
-      [](const ExternalRankerRequest& request) { return std::make_unique<Four>(request); });
+  const RegisteredMine mine(factory_of<Four>());
   TestContext context;
-  EXPECT_EQ(play_mine(*make_mine(), context, 1), (std::vector<std::int32_t>{7, 1, 9, 2, 0, 3, 4, 5, 6, 8}));
+  EXPECT_EQ(play_mine(*make_mine(), context.round, 1),
+            (std::vector<std::int32_t>{7, 1, 9, 2, 0, 3, 4, 5, 6, 8}));
 }
 
 /// Returns a list and scores as they are given.
@@ -174,12 +177,15 @@ class Wrong : public Perceptron {
   float third_score_;
 };
 
-std::string refused_list(const std::vector<std::int32_t>& list) {
-  const RegisteredMine mine(
-      [&](const ExternalRankerRequest& request) { return std::make_unique<Wrong>(request, list, 0.0F); });
+std::string refused_by(ExternalRankerFactory factory) {
+  const RegisteredMine mine(std::move(factory));
   TestContext context;
   return message_of<InvalidArgument>(
       [&] { make_mine()->rank(context.round, queries_of_mine().query(0), 3); });
+}
+
+std::string refused_list(const std::vector<std::int32_t>& list) {
+  return refused_by(factory_of<Wrong>(list, 0.0F));
 }
 
 TEST(ExternalRankerTest, RefusesWhatIsNoList) {
@@ -195,13 +201,11 @@ TEST(ExternalRankerTest, RefusesWhatIsNoList) {
 }
 
 TEST(ExternalRankerTest, RefusesScoresThatAreNotFinite) {
-  const RegisteredMine mine([](const ExternalRankerRequest& request) {
-    return std::make_unique<Wrong>(request, std::vector<std::int32_t>{0, 1, 2, 3},
-                                   std::numeric_limits<float>::infinity());
-  });
+  const RegisteredMine mine(
+      factory_of<Wrong>(ShownDocs{0, 1, 2, 3}, std::numeric_limits<float>::infinity()));
   const auto ranker = make_mine();
   TestContext context;
-  play_mine(*ranker, context, 5);
+  play_mine(*ranker, context.round, 5);
   std::vector<float> scores(10);
   EXPECT_EQ(message_of<InvalidArgument>(
                 [&] { ranker->score(context.execution, queries_of_mine().query(0).features, scores); }),
@@ -239,17 +243,12 @@ RankedList sure_list(OnlineRanker& ranker, TestContext& context) {
 }
 
 std::string refused_orders(const std::vector<ExternalOrder>& orders) {
-  const RegisteredMine mine(
-      [&](const ExternalRankerRequest& request) { return std::make_unique<Sure>(request, orders); });
-  TestContext context;
-  return message_of<InvalidArgument>([&] { sure_list(*make_mine(), context); });
+  return refused_by(factory_of<Sure>(orders));
 }
 
 TEST(ExternalRankerTest, ItsCertainOrdersAreCounted) {
   // The list is 0 to 9, of which four are shown. (2, 1) goes against it, and 5 is never shown.
-  const RegisteredMine mine([](const ExternalRankerRequest& request) {
-    return std::make_unique<Sure>(request, std::vector<ExternalOrder>{{0, 1}, {2, 1}, {3, 5}, {0, 1}});
-  });
+  const RegisteredMine mine(factory_of<Sure>(std::vector<ExternalOrder>{{0, 1}, {2, 1}, {3, 5}, {0, 1}}));
   TestContext context;
   const auto ranker = make_mine();
   const RankedList list = sure_list(*ranker, context);
@@ -270,8 +269,7 @@ TEST(ExternalRankerTest, AllOrdersMakeBlocksOfOne) {
   for (std::int32_t a = 0; a < 10; ++a) {
     for (std::int32_t b = a + 1; b < 10; ++b) all.push_back({b, a});  // all against the list
   }
-  const RegisteredMine mine(
-      [&](const ExternalRankerRequest& request) { return std::make_unique<Sure>(request, all); });
+  const RegisteredMine mine(factory_of<Sure>(all));
   TestContext context;
   const auto ranker = make_mine();
   const RankedList list = sure_list(*ranker, context);
@@ -294,9 +292,7 @@ TEST(ExternalRankerTest, RefusesWhatIsNoOrder) {
 }
 
 TEST(ExternalRankerTest, ScoresAPartQueryByQuery) {
-  const RegisteredMine mine([](const ExternalRankerRequest& request) {
-    return std::make_unique<Sure>(request, std::vector<ExternalOrder>{});
-  });
+  const RegisteredMine mine(factory_of<Sure>(std::vector<ExternalOrder>()));
   const std::vector<float> values = {1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0};
   const std::vector<std::int64_t> ends = {1, 3};
   const std::vector<std::string> qids = {"a", "four"};
@@ -327,8 +323,7 @@ TEST(ExternalRankerTest, TakesParametersFromItsSettings) {
     RankerSettings settings = external_settings();
     settings.name = "fast";
     settings.own = own;
-    return make_ranker(settings, queries_of_mine().features(), TrialKeys::of(2, 3, "someone"),
-                       kShownByMine);
+    return make_mine(settings);
   };
   make("mine(step=2)");
   EXPECT_EQ(made.name, "fast");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -85,9 +84,7 @@ Impression random_impression(RngStream& draws, std::size_t docs, double range, b
                                : 2.0 * draws.uniform() - 1.0;
     made.scores.push_back(range * u);
   }
-  made.shown.resize(docs);
-  std::iota(made.shown.begin(), made.shown.end(), 0);
-  draws.shuffle(std::span<std::int32_t>(made.shown));
+  made.shown = shuffled(draws, static_cast<std::int64_t>(docs));
   made.shown.resize(1 + draws.index(static_cast<std::uint32_t>(docs)));
   for (std::size_t i = 0; i < made.shown.size(); ++i) {
     made.clicks.push_back(static_cast<std::uint8_t>(draws.index(2)));
@@ -136,9 +133,7 @@ TEST(PlackettLuceGradientTest, MatchesForAllLengthsAndClickPatterns) {
     for (std::size_t length = 1; length <= docs; ++length) {
       for (std::uint32_t pattern = 0; pattern < (1U << length); ++pattern) {
         Impression made = random_impression(draws, docs, 3.0, false);
-        made.shown.resize(docs);
-        std::iota(made.shown.begin(), made.shown.end(), 0);
-        draws.shuffle(std::span<std::int32_t>(made.shown));
+        made.shown = shuffled(draws, static_cast<std::int64_t>(docs));
         made.shown.resize(length);
         made.clicks.clear();
         for (std::size_t i = 0; i < length; ++i) made.clicks.push_back((pattern >> i) & 1U);
@@ -151,22 +146,14 @@ TEST(PlackettLuceGradientTest, MatchesForAllLengthsAndClickPatterns) {
 
 TEST(PlackettLuceGradientTest, KeysGivePlackettLuceLists) {
   const std::vector<double> scores = {0.7, -0.4, 0.1, 1.2};
-  std::map<Docs, std::int64_t> seen;
-  Docs list = {0, 1, 2, 3};
-  std::vector<double> probabilities;
-  do {
-    seen[list] = 0;
-    probabilities.push_back(static_cast<double>(std::exp(log_probability(scores, list))));
-  } while (std::next_permutation(list.begin(), list.end()));
+  const auto probability_of = [&](const Docs& list) {
+    return static_cast<double>(std::exp(log_probability(scores, list)));
+  };
   std::vector<double> keys(4);
-  for (std::uint32_t round = 1; round <= 100'000; ++round) {
+  EXPECT_TRUE(orders_follow(4, 100'000, probability_of, [&](std::uint32_t round, Docs& list) {
     plackett_luce_keys(scores, plackett_luce_key(3), round, keys);
     std::sort(list.begin(), list.end(), [&](std::int32_t a, std::int32_t b) { return keys[a] > keys[b]; });
-    ++seen[list];
-  }
-  std::vector<std::int64_t> counts;
-  for (const auto& [order, count] : seen) counts.push_back(count);
-  EXPECT_TRUE(counts_follow(counts, probabilities));
+  }));
 }
 
 TEST(PlackettLuceGradientTest, KeysDependOnTheScoreAlone) {
@@ -199,20 +186,15 @@ TEST(PdgdTest, FollowsTheWeightedGradient) {
   EXPECT_TRUE(report.steps.empty());
 
   std::vector<double> scores;
-  for (std::int64_t doc = 0; doc < 9; ++doc) {
-    double sum = 0.0;
-    for (std::size_t k = 0; k < 4; ++k) sum += theta[k] * query.features.doc(doc)[k];
-    scores.push_back(sum);
-  }
+  for (std::int64_t doc = 0; doc < 9; ++doc)
+    scores.push_back(dot(std::vector<double>(theta.begin(), theta.end()), query.features.doc(doc)));
   std::vector<double> weights(9);
   Scratch scratch;
   plackett_luce_pair_weights(scores, shown, clicks, scratch, weights);
   const std::vector<float> moved = theta_of(*ranker);
   for (std::size_t k = 0; k < 4; ++k) {
     double gradient = 0.0;
-    for (std::int64_t doc = 0; doc < 9; ++doc) {
-      gradient += weights[doc] * query.features.doc(doc)[k];
-    }
+    for (std::int64_t doc = 0; doc < 9; ++doc) gradient += weights[doc] * query.features.doc(doc)[k];
     // The ranker's scores are rounded to float: relative 6e-8 of each of a few terms of size 2.
     EXPECT_NEAR(moved[k], theta[k] + 0.15 * gradient, 1e-6);
   }
@@ -272,9 +254,9 @@ class PropensityTest : public testing::TestWithParam<Case> {
     auto ranker = make_ranker(settings, world_.features(), TrialKeys::of(3, 1, "propensity"), kShown);
     for (std::uint32_t round = 1; one.taught && round <= 6; ++round) {
       const QueryDocs query = world_.query_of(round);
-      const std::vector<std::int32_t> shown = {static_cast<std::int32_t>(round % kWorldDocs),
-                                               static_cast<std::int32_t>((round + 2) % kWorldDocs),
-                                               static_cast<std::int32_t>((round + 3) % kWorldDocs)};
+      ShownDocs shown;
+      for (const std::uint32_t step : {0, 2, 3})
+        shown.push_back(static_cast<std::int32_t>((round + step) % kWorldDocs));
       ranker->learn(context_.round, {round, query, shown, world_.perfect_clicks(query.query, shown)});
     }
     return ranker;

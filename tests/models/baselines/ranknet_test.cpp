@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <vector>
 
 #include "core/error.h"
@@ -27,12 +26,6 @@ PhiloxKey ranknet_key() {
   return make_key({.seed = 1, .purpose = Purpose::kList});
 }
 
-double dot(const std::vector<double>& theta, std::span<const float> doc) {
-  double sum = 0.0;
-  for (std::size_t k = 0; k < theta.size(); ++k) sum += theta[k] * doc[k];
-  return sum;
-}
-
 TEST(RankNetTest, StepsAgainstTheGradientOfTheLoss) {
   const SmallWorld world(1, 3, 9, 4);
   const std::vector<double> theta = {0.5, -1.0, 2.0, 0.25};
@@ -53,10 +46,9 @@ TEST(RankNetTest, StepsAgainstTheGradientOfTheLoss) {
 
   const auto loss = [&](const std::vector<double>& at) {
     double sum = 0.0;
-    for (const PreferencePair& pair : pairs) {
+    for (const PreferencePair& pair : pairs)
       sum +=
           logistic_loss(dot(at, query.features.doc(pair.winner)) - dot(at, query.features.doc(pair.loser)));
-    }
     return sum;
   };
   const std::vector<float> moved = theta_of(*ranker);
@@ -112,10 +104,7 @@ TEST(RankNetTest, RefusesExplorationWithoutEpsilon) {
 TEST(EpsilonGreedyTest, ListsHaveTheirExactProbabilities) {
   const Docs best_first = {2, 0, 3, 1};
   for (const double epsilon : {0.3, 1.0}) {
-    std::map<Docs, std::int64_t> seen;
-    std::vector<double> probabilities;
-    Docs list = {0, 1, 2, 3};
-    do {
+    const auto probability_of = [&](const Docs& list) {
       double probability = 1.0;
       Docs remaining = best_first;
       for (const std::int32_t doc : list) {
@@ -123,18 +112,13 @@ TEST(EpsilonGreedyTest, ListsHaveTheirExactProbabilities) {
         probability *= (best ? 1 - epsilon : 0.0) + epsilon / static_cast<double>(remaining.size());
         std::erase(remaining, doc);
       }
-      seen[list] = 0;
-      probabilities.push_back(probability);
-    } while (std::next_permutation(list.begin(), list.end()));
+      return probability;
+    };
     Scratch scratch;
     std::vector<double> propensity(best_first.size());
-    for (std::uint32_t round = 1; round <= 200'000; ++round) {
+    EXPECT_TRUE(orders_follow(4, 200'000, probability_of, [&](std::uint32_t round, Docs& list) {
       epsilon_greedy_list(best_first, epsilon, ranknet_key(), round, scratch, list, propensity);
-      ++seen.at(list);
-    }
-    std::vector<std::int64_t> counts;
-    for (const auto& [order, count] : seen) counts.push_back(count);
-    EXPECT_TRUE(counts_follow(counts, probabilities)) << epsilon;
+    })) << epsilon;
   }
 }
 
@@ -187,10 +171,8 @@ TEST(RankNetOfflineTest, TrainsBeforeTheFirstRoundOnly) {
     const std::string before = state_of(*ranker);
     const std::vector<float> theta = theta_of(*ranker);
     const QueryDocs query = query_docs(labels, 0);
-    const RankedList list = ranker->rank(context.round, query, 1);
-    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 2);
-    const std::vector<std::uint8_t> clicks = {0, 1};
-    EXPECT_TRUE(ranker->learn(context.round, {1, query, shown, clicks}).pairs.empty());
+    const Docs shown = shown_of(ranker->rank(context.round, query, 1), 2);
+    EXPECT_TRUE(ranker->learn(context.round, {1, query, shown, Clicks{0, 1}}).pairs.empty());
     EXPECT_EQ(theta_of(*ranker), theta);
 
     settings.trainer.epochs = 1;
@@ -223,9 +205,8 @@ std::size_t play(OnlineRanker& ranker, const LabelledQueries& labels, std::uint3
   std::size_t steps = 0;
   for (std::uint32_t round = 1; round <= last; ++round) {
     const QueryDocs query = query_docs(labels, round % queries);
-    const RankedList list = ranker.rank(context.round, query, round);
-    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 10);
-    std::vector<std::uint8_t> clicks(10, 0);
+    const Docs shown = shown_of(ranker.rank(context.round, query, round), 10);
+    Clicks clicks(10, 0);
     clicks.back() = 1;
     const LearnReport report = ranker.learn(context.round, {round, query, shown, clicks});
     EXPECT_TRUE(report.pairs.empty());
@@ -267,9 +248,8 @@ TEST(LambdaRankLabelsTest, TrainsANewModelInEachRoundFromTheFirstParameters) {
       const QueryDocs docs = query_docs(labels, query);
       std::vector<double> scores(12);
       std::vector<double> slopes(12);
-      for (std::int32_t doc = 0; doc < 12; ++doc) {
-        for (std::size_t k = 0; k < 5; ++k) scores[doc] += double{theta[k]} * docs.features.doc(doc)[k];
-      }
+      for (std::int32_t doc = 0; doc < 12; ++doc)
+        scores[doc] = dot(in_double(theta), docs.features.doc(doc));
       list_loss({.loss = ListLoss::kLambdaRank}, scores, labels.grades_of(query).of_doc, scratch, slopes);
       for (std::int32_t doc = 0; doc < 12; ++doc) {
         for (std::size_t k = 0; k < 5; ++k) gradient[k] += 0.5 * slopes[doc] * docs.features.doc(doc)[k];
@@ -290,9 +270,7 @@ TEST(LambdaRankLabelsTest, RefusesAQueryWithoutGrades) {
   TestContext context;
   QueryDocs query = query_docs(labels, 1);
   query.query = 2;
-  const std::vector<std::int32_t> shown = {0};
-  const std::vector<std::uint8_t> clicks = {1};
-  EXPECT_THROW(ranker->learn(context.round, {1, query, shown, clicks}), InvalidArgument);
+  EXPECT_THROW(ranker->learn(context.round, {1, query, Docs{0}, Clicks{1}}), InvalidArgument);
 }
 
 TEST(LambdaRankLabelsTest, OnlyKindsThatLearnFromLabelsRequireThem) {

@@ -46,31 +46,33 @@ RankerSettings click_settings(ClickTerms terms = ClickTerms::kAdditive) {
 }
 
 std::unique_ptr<OnlineRanker> make_clicks(const RankerSettings& settings,
-                                          const std::vector<std::vector<float>>& start = {}) {
-  return make_ranker(settings, click_world().features(), TrialKeys::of(3, 1, "clicks"), kClickShown,
-                     {.first_thetas = start});
+                                          const RankerDependencies& given = {},
+                                          std::int64_t shown = kClickShown,
+                                          std::int64_t features = click_world().features()) {
+  return make_ranker(settings, features, TrialKeys::of(3, 1, "clicks"), shown, given);
+}
+
+std::unique_ptr<OnlineRanker> make_clicks(const RankerSettings& settings, const std::vector<float>& start) {
+  return make_clicks(settings, {.first_thetas = std::span(&start, 1)});
 }
 
 /// Clicks on relevant documents with probability .9, on others with .2.
 std::vector<std::uint8_t> noisy_clicks(std::uint32_t round, const QueryDocs& query,
                                        const ShownDocs& shown) {
   RngStream coins(make_key({.seed = 8, .purpose = Purpose::kProbe}), round);
-  std::vector<std::uint8_t> clicks;
-  for (const std::int32_t doc : shown)
-    clicks.push_back(coins.uniform() < (click_world().grade(query.query, doc) != 0 ? 0.9 : 0.2) ? 1 : 0);
-  return clicks;
+  return clicks_where(shown, [&](std::int32_t doc) {
+    return coins.uniform() < (click_world().grade(query.query, doc) != 0 ? 0.9 : 0.2);
+  });
 }
 
 /// Clicks that follow a product of two features.
 std::vector<std::uint8_t> product_clicks(std::uint32_t round, const QueryDocs& query,
                                          const ShownDocs& shown) {
   RngStream coins(make_key({.seed = 9, .purpose = Purpose::kProbe}), round);
-  std::vector<std::uint8_t> clicks;
-  for (const std::int32_t doc : shown) {
+  return clicks_where(shown, [&](std::int32_t doc) {
     const float* x = query.features.doc(doc).data();
-    clicks.push_back(coins.uniform() < ((x[0] - 0.5) * (x[2] - 0.5) > 0.0 ? 0.9 : 0.1) ? 1 : 0);
-  }
-  return clicks;
+    return coins.uniform() < ((x[0] - 0.5) * (x[2] - 0.5) > 0.0 ? 0.9 : 0.1);
+  });
 }
 
 std::vector<std::uint8_t> opposite_clicks(std::uint32_t round, const QueryDocs& query,
@@ -84,19 +86,27 @@ std::vector<std::uint8_t> opposite_clicks(std::uint32_t round, const QueryDocs& 
 template <class ClicksOf>
 std::vector<ShownDocs> play_clicks(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last,
                                    int threads, const ClicksOf& clicks_of) {
-  TestContext context(threads);
-  std::vector<ShownDocs> lists;
-  for (std::uint32_t round = first; round <= last; ++round) {
+  return play_lists(first, last, threads, [&](RoundContext& context, std::uint32_t round) {
     const QueryDocs query = click_world().query_of(round);
-    lists.push_back(play_list(ranker, context.round, query, round, kClickShown,
-                              [&](const ShownDocs& shown) { return clicks_of(round, query, shown); }));
-  }
-  return lists;
+    return play_list(ranker, context, query, round, kClickShown,
+                     [&](const ShownDocs& shown) { return clicks_of(round, query, shown); });
+  });
 }
 
 std::vector<ShownDocs> play_clicks(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last,
                                    int threads = 1) {
   return play_clicks(ranker, first, last, threads, noisy_clicks);
+}
+
+/// A ranker that loads another's state learns the same from further rounds.
+template <class ClicksOf>
+void expect_resumes(OnlineRanker& ranker, ClickTerms terms, std::uint32_t first, std::uint32_t last,
+                    const ClicksOf& clicks_of) {
+  const auto resumed = make_clicks(click_settings(terms));
+  load_state(*resumed, state_of(ranker));
+  play_clicks(ranker, first, last, 1, clicks_of);
+  play_clicks(*resumed, first, last, 3, clicks_of);
+  EXPECT_EQ(state_of(ranker), state_of(*resumed));
 }
 
 /// Returns what the rest of a saved state says, by name.
@@ -277,16 +287,14 @@ constexpr std::int64_t kChangingShown = 11;
 constexpr std::int64_t kConstantDoc = 1;
 
 std::unique_ptr<OnlineRanker> make_changing(const RankerSettings& settings) {
-  return make_ranker(settings, click_world().features(), TrialKeys::of(3, 1, "clicks"), kChangingShown, {});
+  return make_clicks(settings, {}, kChangingShown);
 }
 
 /// Lists of one query. Each has a document of all lists and ten that no list had before.
 std::vector<ShownDocs> play_changing(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last,
                                      int threads = 1) {
-  TestContext context(threads);
   const std::int64_t features = click_world().features();
-  std::vector<ShownDocs> lists;
-  for (std::uint32_t round = first; round <= last; ++round) {
+  return play_lists(first, last, threads, [&](RoundContext& context, std::uint32_t round) {
     RngStream draws(make_key({.seed = 12, .purpose = Purpose::kProbe}), round);
     std::vector<float> inputs(kChangingShown * features);
     for (float& input : inputs) input = static_cast<float>(draws.uniform());
@@ -296,14 +304,10 @@ std::vector<ShownDocs> play_changing(OnlineRanker& ranker, std::uint32_t first, 
     const QueryIdentity identity{1000, names};
     QueryDocs query{1000, 0, {inputs.data(), kChangingShown, features}};
     query.identity = &identity;
-    lists.push_back(
-        play_list(ranker, context.round, query, round, kChangingShown, [&](const ShownDocs& shown) {
-          std::vector<std::uint8_t> clicks;
-          for (const std::int32_t doc : shown) clicks.push_back(inputs[doc * features] > 0.6F ? 1 : 0);
-          return clicks;
-        }));
-  }
-  return lists;
+    return play_list(ranker, context, query, round, kChangingShown, [&](const ShownDocs& shown) {
+      return clicks_where(shown, [&](std::int32_t doc) { return inputs[doc * features] > 0.6F; });
+    });
+  });
 }
 
 constexpr std::int64_t kMostDocs = 1024;
@@ -533,18 +537,13 @@ TEST(ClickGpTest, TakesTheProductsThatClicksSpeakFor) {
   // A ranker with the model as its start has the same order.
   std::vector<float> start = flat_theta(model);
   start.insert(start.end(), {2.0F, 0.0F});
-  const auto started = make_clicks(click_settings(ClickTerms::kLinear), {start});
+  const auto started = make_clicks(click_settings(ClickTerms::kLinear), start);
   const std::vector<float> at_start = exported_scores(*started, 3);
   for (std::size_t i = 0; i < scores.size(); ++i)
     EXPECT_NEAR(at_start[i] - at_start[0], scores[i] - scores[0], 1e-5);
   start.back() = 3.0F;
-  EXPECT_THROW(make_clicks(click_settings(), {start}), InvalidArgument);
-
-  const auto resumed = make_clicks(click_settings(ClickTerms::kProducts));
-  load_state(*resumed, state_of(*ranker));
-  play_clicks(*ranker, 101, 160, 1, product_clicks);
-  play_clicks(*resumed, 101, 160, 3, product_clicks);
-  EXPECT_EQ(state_of(*ranker), state_of(*resumed));
+  EXPECT_THROW(make_clicks(click_settings(), start), InvalidArgument);
+  expect_resumes(*ranker, ClickTerms::kProducts, 101, 160, product_clicks);
 }
 
 TEST(ClickGpTest, ClicksThatSpeakForNoProductChangeNothing) {
@@ -582,19 +581,13 @@ constexpr std::int64_t kVectorShown = 10;
 /// A perfect user's rounds on generated data.
 std::vector<ShownDocs> play_dataset(OnlineRanker& ranker, const Dataset& data, std::uint32_t first,
                                     std::uint32_t last, int threads = 1) {
-  TestContext context(threads);
-  std::vector<ShownDocs> lists;
-  for (std::uint32_t round = first; round <= last; ++round) {
+  return play_lists(first, last, threads, [&](RoundContext& context, std::uint32_t round) {
     const std::int64_t number = round % data.queries();
     const QueryDocs query = {number, data.offset(number), data.features_of(number)};
-    lists.push_back(
-        play_list(ranker, context.round, query, round, kVectorShown, [&](const ShownDocs& shown) {
-          std::vector<std::uint8_t> clicks;
-          for (const std::int32_t doc : shown) clicks.push_back(data.grades_of(number)[doc] > 1 ? 1 : 0);
-          return clicks;
-        }));
-  }
-  return lists;
+    return play_list(ranker, context, query, round, kVectorShown, [&](const ShownDocs& shown) {
+      return clicks_where(shown, [&](std::int32_t doc) { return data.grades_of(number)[doc] > 1; });
+    });
+  });
 }
 
 TEST(ClickGpTest, AVectorHasAPriorOfItsOwnAndOtherInputsHaveCosines) {
@@ -605,8 +598,7 @@ TEST(ClickGpTest, AVectorHasAPriorOfItsOwnAndOtherInputsHaveCosines) {
       make_synthetic("synth:small?queries=45&test_queries=1&docs=16&features=12&embedding=260", context)
           .train;
   const auto make = [&](ClickTerms terms) {
-    return make_ranker(click_settings(terms), data.features(), TrialKeys::of(3, 1, "clicks"), kVectorShown,
-                       {});
+    return make_clicks(click_settings(terms), {}, kVectorShown, data.features());
   };
   const auto ranker = make(ClickTerms::kProducts);
   play_dataset(*ranker, data, 1, 19);
@@ -649,8 +641,7 @@ TEST(ClickGpTest, FeaturesThatDoNotVaryTogetherAreNoVector) {
   ExecutionContext context;
   const Dataset data =
       make_synthetic("synth:yahoo-like?queries=45&test_queries=1&docs=16&features=300", context).train;
-  const auto ranker = make_ranker(click_settings(ClickTerms::kProducts), data.features(),
-                                  TrialKeys::of(3, 1, "clicks"), kVectorShown, {});
+  const auto ranker = make_clicks(click_settings(ClickTerms::kProducts), {}, kVectorShown, data.features());
   play_dataset(*ranker, data, 1, 50);
   EXPECT_FALSE(contains(state_of(*ranker), "vector"));
 }
@@ -666,10 +657,10 @@ std::string network_file(std::int64_t inputs) {
   return model_bytes(network->tensors(theta), {});
 }
 
-std::unique_ptr<OnlineRanker> make_started(std::int64_t inputs) {
-  return make_ranker(click_settings(ClickTerms::kProducts), click_world().features(),
-                     TrialKeys::of(3, 1, "clicks"), kClickShown,
-                     {.click_start = ClickStart::of_file(network_file(inputs), "net", ModelCode::kRefuse)});
+std::unique_ptr<OnlineRanker> make_started(const std::string& file,
+                                           ClickTerms terms = ClickTerms::kProducts) {
+  return make_clicks(click_settings(terms),
+                     {.click_start = ClickStart::of_file(file, "net", ModelCode::kRefuse)});
 }
 
 /// Differences between the scores of documents, by the model in the bytes of a file.
@@ -683,16 +674,12 @@ void expect_scores_of(const std::string& file, FeatureMatrix docs, const std::ve
 }
 
 TEST(ClickGpTest, StartsFromANetworkAndNeedsItsFileNoMore) {
-  const auto ranker = make_started(click_world().features());
   const FeatureMatrix docs = click_world().query(2).features;
+  const auto ranker = make_started(network_file(docs.features));
   expect_scores_of(network_file(docs.features), docs, scores_of(*ranker, docs));
 
   play_clicks(*ranker, 1, 60, 1, product_clicks);
-  const auto resumed = make_clicks(click_settings(ClickTerms::kProducts));
-  load_state(*resumed, state_of(*ranker));
-  play_clicks(*ranker, 61, 90, 1, product_clicks);
-  play_clicks(*resumed, 61, 90, 3, product_clicks);
-  EXPECT_EQ(state_of(*ranker), state_of(*resumed));
+  expect_resumes(*ranker, ClickTerms::kProducts, 61, 90, product_clicks);
   // Its model file has the network in it, and another ranker starts from that one.
   const ModelTensors model = ranker->model();
   EXPECT_NE(model.tensors.back().values[0], 0.0F);
@@ -700,14 +687,11 @@ TEST(ClickGpTest, StartsFromANetworkAndNeedsItsFileNoMore) {
   expect_scores_of(file, docs, scores_of(*ranker, docs));
   const LoadedModel loaded = parse_model(file, "net", ModelCode::kRefuse);
   EXPECT_EQ(tensors_of(loaded).back().values, model.tensors.back().values);
-  const auto again =
-      make_ranker(click_settings(), docs.features, TrialKeys::of(3, 1, "clicks"), kClickShown,
-                  {.click_start = ClickStart::of_file(file, "net", ModelCode::kRefuse)});
-  expect_scores_of(file, docs, scores_of(*again, docs));
+  expect_scores_of(file, docs, scores_of(*make_started(file, ClickTerms::kAdditive), docs));
 }
 
 TEST(ClickGpTest, RefusesANetworkOfOtherInputs) {
-  EXPECT_EQ(message_of<InvalidArgument>([] { make_started(4); }),
+  EXPECT_EQ(message_of<InvalidArgument>([] { make_started(network_file(4)); }),
             "Ranker 'clicks' starts from a model of 4 inputs, but has 3: choose another model, or the "
             "features that the model was trained with.");
 }
@@ -721,7 +705,7 @@ TEST(ClickGpTest, KeepsWhatItStartsFrom) {
   ASSERT_GT(strength, 0.93);
   for (const std::vector<float>& start : {additive, taught.tensors[0].values}) {
     for (const ClickTerms terms : {ClickTerms::kLinear, ClickTerms::kAdditive}) {
-      const auto ranker = make_clicks(click_settings(terms), {start});
+      const auto ranker = make_clicks(click_settings(terms), start);
       const double at_start = click_world().ndcg(*ranker, kClickShown);
       for (const std::uint32_t last : {1U, 4U, 9U, 25U}) {
         play_clicks(*ranker, last, last);
@@ -731,13 +715,10 @@ TEST(ClickGpTest, KeepsWhatItStartsFrom) {
     }
   }
   // Until there are clicks, the order is that of the model.
-  const auto ranker = make_clicks(click_settings(), {additive});
+  const auto ranker = make_clicks(click_settings(), additive);
   EXPECT_EQ(click_world().ndcg(*ranker, kClickShown), strength);
   play_clicks(*ranker, 1, 30);
-  const auto again = make_clicks(click_settings());  // a saved state holds the model
-  load_state(*again, state_of(*ranker));
-  for (OnlineRanker* one : {ranker.get(), again.get()}) play_clicks(*one, 31, 60);
-  EXPECT_EQ(state_of(*ranker), state_of(*again));
+  expect_resumes(*ranker, ClickTerms::kAdditive, 31, 60, noisy_clicks);  // a saved state holds the model
 }
 
 TEST(ClickGpTest, StatesEachShownOrderOnce) {
@@ -833,10 +814,9 @@ TEST(ClickGpTest, EqualDocumentsTeachNothingOfFeatures) {
       for (std::int64_t doc = 0; doc < 5; ++doc) docs[doc * click_world().features() + f] = value;
     }
     const QueryDocs query{round % 7, round % 7 * 5, {docs.data(), 5, click_world().features()}};
-    const RankedList list = ranker->rank(context.round, query, round);
-    std::vector<std::uint8_t> clicks;
-    for (const std::int32_t doc : list.docs) clicks.push_back(doc == 2 ? 1 : 0);
-    ranker->learn(context.round, {round, query, list.docs, clicks});
+    play_list(*ranker, context.round, query, round, 5, [](const ShownDocs& shown) {
+      return clicks_where(shown, [](std::int32_t doc) { return doc == 2; });
+    });
   }
   for (const float score : scores_of(*ranker, click_world().query(0).features))
     EXPECT_LT(std::abs(score), 1.0F);
@@ -851,17 +831,11 @@ TEST(ClickGpTest, RefusesBadInput) {
   TestContext context;
   const QueryDocs query = click_world().query(0);
   const std::string before = state_of(*ranker);
-  EXPECT_THROW(ranker->learn(context.round,
-                             {1, query, std::vector<std::int32_t>{0, 0}, std::vector<std::uint8_t>{0, 1}}),
-               InvalidArgument);
-  EXPECT_THROW(ranker->learn(context.round,
-                             {1, query, std::vector<std::int32_t>{0, 99}, std::vector<std::uint8_t>{0, 1}}),
-               InvalidArgument);
-  EXPECT_THROW(ranker->learn(context.round,
-                             {1, query, std::vector<std::int32_t>{0}, std::vector<std::uint8_t>{0, 1}}),
-               InvalidArgument);
+  const std::vector<std::uint8_t> clicks = {0, 1};
+  for (const ShownDocs& shown : {ShownDocs{0, 0}, ShownDocs{0, 99}, ShownDocs{0}})
+    EXPECT_THROW(ranker->learn(context.round, {1, query, shown, clicks}), InvalidArgument);
   EXPECT_EQ(state_of(*ranker), before);
-  EXPECT_THROW(make_clicks(click_settings(), {{1.0F, 2.0F}}), InvalidArgument);  // of two features
+  EXPECT_THROW(make_clicks(click_settings(), std::vector{1.0F, 2.0F}), InvalidArgument);
 }
 
 struct SiteExample {
@@ -1273,28 +1247,26 @@ TEST(ClickGpTest, IntervalsFromItsLogsCoverTheTruth) {
   }
 }
 
-/// Plays lists of users who click on anything with probability ½, of which `worth_of` says what it is
-/// worth.
+/// Clicks on anything with probability ½.
+std::vector<std::uint8_t> any_clicks(std::uint32_t round, const QueryDocs&, const ShownDocs& shown) {
+  RngStream coins(make_key({.seed = 15, .purpose = Purpose::kProbe}), round);
+  return clicks_where(shown, [&](std::int32_t) { return coins.uniform() < 0.5; });
+}
+
+/// Plays lists of users who click on anything, of which `worth_of` says what it is worth.
 template <class Worth>
 std::vector<ShownDocs> play_purchases(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last,
                                       const Worth& worth_of, int threads = 1) {
-  std::vector<ShownDocs> lists;
-  TestContext context(threads);
-  for (std::uint32_t round = first; round <= last; ++round) {
+  return play_lists(first, last, threads, [&](RoundContext& context, std::uint32_t round) {
     const QueryDocs query = click_world().query_of(round);
-    const RankedList list = ranker.rank(context.round, query, round);
-    const ShownDocs shown(list.docs.begin(), list.docs.begin() + kClickShown);
-    RngStream coins(make_key({.seed = 15, .purpose = Purpose::kProbe}), round);
-    std::vector<std::uint8_t> clicks;
+    const ShownDocs shown = shown_of(ranker.rank(context, query, round), kClickShown);
+    const std::vector<std::uint8_t> clicks = any_clicks(round, query, shown);
     std::vector<double> rewards;
-    for (const std::int32_t doc : shown) {
-      clicks.push_back(coins.uniform() < 0.5 ? 1 : 0);
-      rewards.push_back(clicks.back() == 0 ? 0.0 : worth_of(query.features.doc(doc).data()));
-    }
-    ranker.learn(context.round, {round, query, shown, clicks, rewards});
-    lists.push_back(shown);
-  }
-  return lists;
+    for (std::size_t rank = 0; rank < shown.size(); ++rank)
+      rewards.push_back(clicks[rank] == 0 ? 0.0 : worth_of(query.features.doc(shown[rank]).data()));
+    ranker.learn(context, {round, query, shown, clicks, rewards});
+    return shown;
+  });
 }
 
 double worth_by_input(const float* x) {
@@ -1352,12 +1324,7 @@ TEST(ClickGpTest, RewardsOfOneAreClicksAndHugeOnesCountAThousandTimes) {
   const auto thousands = make_clicks(click_settings());
   const auto huge = make_clicks(click_settings());
   play_purchases(*ones, 1, 60, [](const float*) { return 1.0; });
-  play_clicks(*plain, 1, 60, 1, [](std::uint32_t round, const QueryDocs&, const ShownDocs& shown) {
-    RngStream coins(make_key({.seed = 15, .purpose = Purpose::kProbe}), round);
-    std::vector<std::uint8_t> clicks;
-    for (std::size_t rank = 0; rank < shown.size(); ++rank) clicks.push_back(coins.uniform() < 0.5 ? 1 : 0);
-    return clicks;
-  });
+  play_clicks(*plain, 1, 60, 1, any_clicks);
   EXPECT_TRUE(state_of(*ones) == state_of(*plain));
   play_purchases(*thousands, 1, 60, [](const float*) { return 1000.0; });
   play_purchases(*huge, 1, 60, [](const float*) { return 1e300; });

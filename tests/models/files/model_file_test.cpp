@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <numbers>
@@ -25,40 +26,39 @@
 namespace olrank {
 namespace {
 
-void write(const std::filesystem::path& path, const ModelTensors& model) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
-  write_file_atomically(path, safetensors_bytes(tensors, model.architecture));
-}
-
 NetworkSettings network(Parameterisation parameterisation, std::int64_t width, std::int64_t depth) {
   return {.width = width, .depth = depth, .parameterisation = parameterisation};
 }
 
-std::vector<float> first_theta(const NetworkSettings& settings, const NetworkShape& shape) {
-  return first_parameters(settings, shape, make_key({.purpose = Purpose::kInitialisation}));
-}
-
 class ModelFileTest : public testing::Test {
  protected:
-  void expect_refusal(const ModelTensors& model, const std::string& part) {
-    write(file_, model);
-    try {
-      load_model(file_, ModelCode::kRefuse);
-      ADD_FAILURE() << "accepted what should say: " << part;
-    } catch (const DataError& error) {
-      const std::string sentence = error.what();
-      EXPECT_TRUE(contains(sentence, part));
-      EXPECT_TRUE(contains(sentence, file_.string()));
-    }
+  LoadedModel read_back(const ModelTensors& model) const {
+    write_file_atomically(file_, plain_file_of(model));
+    return load_model(file_, ModelCode::kRefuse);
   }
 
+  void expect_refusal(const ModelTensors& model, const std::string& part) const {
+    const std::string sentence = message_of<DataError>([&] { read_back(model); });
+    EXPECT_TRUE(contains(sentence, part));
+    EXPECT_TRUE(contains(sentence, file_.string()));
+  }
+
+  /// A change of `good_` is refused.
   template <class Change>
-  void expect_refused_change(ModelTensors model, const std::string& part, const Change& change) {
+  void refused(const std::string& part, const Change& change) const {
+    ModelTensors model = good_;
     change(model);
     expect_refusal(model, part);
   }
+  void refused(const std::string& key, const std::string& value, const std::string& part) const {
+    refused(part, [&](ModelTensors& model) {
+      for (auto& [known, text] : model.architecture) {
+        if (known == key) text = value;
+      }
+    });
+  }
 
+  ModelTensors good_;
   TemporaryFolder folder_;
   std::filesystem::path file_ = folder_ / "model.safetensors";
 };
@@ -74,8 +74,7 @@ TEST_F(ModelFileTest, EveryRankerReadsBack) {
       settings.network.parameterisation = parameterisation;
       const auto ranker = make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &none});
       const ModelTensors model = ranker->model();
-      write(file_, model);
-      const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
+      const LoadedModel loaded = read_back(model);
       std::vector<float> read;
       for (const auto& theta : loaded.members) read.insert(read.end(), theta.begin(), theta.end());
       EXPECT_EQ(read, flat_theta(model)) << name;
@@ -99,15 +98,11 @@ TEST_F(ModelFileTest, OutputScaleIsThatOfTheFile) {
         network_tensors(network(Parameterisation::kStandard, 1, 2), standard_shape(2, 1, 2),
                         std::vector<float>{1.0F, -1.0F, 0.5F, 2.0F, -1.0F})}) {
     std::erase_if(model.architecture, [](const auto& entry) { return entry.first == "output_scale"; });
-    write(file_, model);
-    const std::vector<double> plain =
-        scores_of_all(ModelScorer(load_model(file_, ModelCode::kRefuse)), data, context);
+    const std::vector<double> plain = scores_of_all(ModelScorer(read_back(model)), data, context);
     for (const double scale : {3.0, -0.25}) {
       ModelTensors scaled = model;
       scaled.architecture.emplace_back("output_scale", fmt::format("{}", scale));
-      write(file_, scaled);
-      const std::vector<double> scores =
-          scores_of_all(ModelScorer(load_model(file_, ModelCode::kRefuse)), data, context);
+      const std::vector<double> scores = scores_of_all(ModelScorer(read_back(scaled)), data, context);
       ASSERT_NE(plain[0], 0.0);
       for (std::size_t doc = 0; doc < plain.size(); ++doc)
         EXPECT_DOUBLE_EQ(scores[doc], scale * plain[doc]);
@@ -157,34 +152,23 @@ TEST_F(ModelFileTest, ReadsOnnxByARegisteredReaderAlone) {
 TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   const NetworkSettings settings = network(Parameterisation::kStandard, 4, 2);
   const NetworkShape shape = network_shape(settings, 3);
-  const ModelTensors good = network_tensors(settings, shape, first_theta(settings, shape));
-  write(file_, good);
-  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).shape, shape);
+  good_ = network_tensors(settings, shape, random_theta(shape, 1));
+  EXPECT_EQ(read_back(good_).shape, shape);
 
-  const auto with = [&](const std::string& key, const std::string& value) {
-    ModelTensors model = good;
-    for (auto& [known, text] : model.architecture) {
-      if (known == key) text = value;
-    }
-    return model;
-  };
-  expect_refusal(with("architecture", "transformer"),
-                 "'transformer'; olrank knows 'linear', 'additive', 'relu' and 'module'.");
-  ModelTensors newer = with("architecture", "transformer");
-  newer.architecture.emplace_back("producer", "olrank 99.0.0");
-  expect_refusal(newer, fmt::format("'module'. olrank 99.0.0 wrote it, and this is olrank {}: use that one",
-                                    version()));
-  expect_refusal(with("architecture", "linear"), "tensor 'linear.weight' is missing");
-  expect_refusal(with("width", "6"), "the shape [4, 3] instead of [6, 3]");
-  expect_refusal(with("width", "4x"), "'4x'");
-  expect_refusal(with("width", "99999999999999999999"), "instead of a number from 1 to 65536");
-  expect_refusal(with("depth", "1"), "instead of a number from 2 to 16");
-  expect_refusal(with("depth", "3"), "instead of [4, 4]");
-  expect_refusal(with("parameterisation", "mup"), "'mup'");
-  expect_refusal(with("parameterisation", "ntk"), "has no tensor 'layers.0.bias'");
-  const auto refused = [&](const std::string& part, const auto& change) {
-    expect_refused_change(good, part, change);
-  };
+  refused("architecture", "transformer",
+          "'transformer'; olrank knows 'linear', 'additive', 'relu' and 'module'.");
+  refused(fmt::format("'module'. olrank 99.0.0 wrote it, and this is olrank {}: use that one", version()),
+          [](auto& model) {
+            model.architecture = {{"architecture", "transformer"}, {"producer", "olrank 99.0.0"}};
+          });
+  refused("architecture", "linear", "tensor 'linear.weight' is missing");
+  refused("width", "6", "the shape [4, 3] instead of [6, 3]");
+  refused("width", "4x", "'4x'");
+  refused("width", "99999999999999999999", "instead of a number from 1 to 65536");
+  refused("depth", "1", "instead of a number from 2 to 16");
+  refused("depth", "3", "instead of [4, 4]");
+  refused("parameterisation", "mup", "'mup'");
+  refused("parameterisation", "ntk", "has no tensor 'layers.0.bias'");
   refused("metadata has no architecture", [](auto& model) { model.architecture.clear(); });
   refused("tensor 'layers.1.bias' is missing", [](auto& model) { model.tensors.pop_back(); });
   refused("has no tensor 'layers.2.bias'", [](auto& model) {
@@ -199,10 +183,9 @@ TEST_F(ModelFileTest, RefusesOtherArchitectures) {
 
 TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
   const std::vector<float> theta = {1, 2, 3, 4, 5, 6, 7, 8};
-  ModelTensors good = additive_tensors(theta);
-  good.architecture.emplace_back("normalisation", R"({"kind":"none","features":3,"kept":[0,2]})");
-  write(file_, good);
-  const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
+  good_ = additive_tensors(theta);
+  good_.architecture.emplace_back("normalisation", R"({"kind":"none","features":3,"kept":[0,2]})");
+  const LoadedModel loaded = read_back(good_);
   EXPECT_TRUE(loaded.is_linear());
   EXPECT_TRUE(loaded.is_additive());
   EXPECT_EQ(loaded.shape, linear_shape(8));
@@ -216,14 +199,9 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
   EXPECT_EQ(tensors, (std::vector<std::string>{"linear.weight [1, 2] [1, 2]",
                                                "cosines.weight [3, 2] [3, 4, 5, 6, 7, 8]"}));
 
-  write(file_, additive_tensors(theta));
-  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.features, 2);
+  EXPECT_EQ(read_back(additive_tensors(theta)).normaliser.features, 2);
 
-  const auto refused = [&](const std::string& part, const auto& change) {
-    expect_refused_change(good, part, change);
-  };
-  refused("has no tensor 'cosines.weight'",
-          [](auto& model) { model.architecture.front().second = "linear"; });
+  refused("architecture", "linear", "has no tensor 'cosines.weight'");
   refused("tensor 'cosines.weight' is missing", [](auto& model) { model.tensors.pop_back(); });
   refused("'cosines.weight' has the shape [2, 2] instead of [3, 2]", [](auto& model) {
     model.tensors[1] = {"cosines.weight", {2, 2}, {1, 2, 3, 4}};
@@ -233,14 +211,13 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
   });
   refused("'cosines.weight' contains numbers that are not finite",
           [](auto& model) { model.tensors[1].values[5] = INFINITY; });
-  refused("yields 8 inputs, but its first layer takes 2",
-          [](auto& model) { model.architecture.back().second = R"({"kind":"none","features":8})"; });
+  refused("normalisation", R"({"kind":"none","features":8})",
+          "yields 8 inputs, but its first layer takes 2");
 
   const std::vector<float> with_products = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   const std::vector<InputPair> pairs = {{1, 0}, {1, 1}};
-  good = additive_tensors(with_products, pairs);
-  write(file_, good);
-  const LoadedModel products = load_model(file_, ModelCode::kRefuse);
+  good_ = additive_tensors(with_products, pairs);
+  const LoadedModel products = read_back(good_);
   EXPECT_EQ(products.shape, linear_shape(10));
   EXPECT_EQ(products.normaliser.inputs(), 10);
   EXPECT_EQ(products.normaliser.products, pairs);
@@ -255,31 +232,24 @@ TEST_F(ModelFileTest, AdditiveModelsAreLinearInInputsAndTheirCosines) {
 }
 
 TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
-  ModelTensors model = LinearModel(2).tensors(std::vector<float>{1, 2});
-  write(file_, model);
-  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.kind, Normalisation::kNone);
-  EXPECT_EQ(load_model(file_, ModelCode::kRefuse).normaliser.features, 2);
-  EXPECT_TRUE(load_model(file_, ModelCode::kRefuse).feature_names.empty());
+  good_ = LinearModel(2).tensors(std::vector<float>{1, 2});
+  const LoadedModel plain = read_back(good_);
+  EXPECT_EQ(plain.normaliser.kind, Normalisation::kNone);
+  EXPECT_EQ(plain.normaliser.features, 2);
+  EXPECT_TRUE(plain.feature_names.empty());
 
-  model.architecture.emplace_back("normalisation", R"({"kind":"query-minmax","features":3,"kept":[0,2]})");
-  model.architecture.emplace_back("feature_names", R"(["bm25","constant","age"])");
-  write(file_, model);
-  const LoadedModel loaded = load_model(file_, ModelCode::kRefuse);
+  good_.architecture.emplace_back("normalisation", R"({"kind":"query-minmax","features":3,"kept":[0,2]})");
+  good_.architecture.emplace_back("feature_names", R"(["bm25","constant","age"])");
+  const LoadedModel loaded = read_back(good_);
   EXPECT_EQ(loaded.normaliser.kind, Normalisation::kQueryMinmax);
   EXPECT_EQ(loaded.normaliser.kept, (std::vector<std::int64_t>{0, 2}));
   EXPECT_EQ(loaded.feature_names, (std::vector<std::string>{"bm25", "constant", "age"}));
 
-  const auto with = [&](std::size_t entry, const std::string& text) {
-    ModelTensors other = model;
-    other.architecture[entry].second = text;
-    return other;
-  };
-  expect_refusal(with(1, R"({"kind":"none","features":3})"),
-                 "yields 3 inputs, but its first layer takes 2");
-  expect_refusal(with(1, "{}"), "Its 'kind' is missing or not a string.");
-  expect_refusal(with(2, R"(["a","b"])"), "not a list of 3 names");
-  expect_refusal(with(2, R"(["a","b",3])"), "not a list of 3 names");
-  expect_refusal(with(2, "a b c"), "not a list of 3 names");
+  refused("normalisation", R"({"kind":"none","features":3})",
+          "yields 3 inputs, but its first layer takes 2");
+  refused("normalisation", "{}", "Its 'kind' is missing or not a string.");
+  for (const char* names : {R"(["a","b"])", R"(["a","b",3])", "a b c"})
+    refused("feature_names", names, "not a list of 3 names");
 }
 
 LoadedModel ensemble(std::int64_t features, int members) {
@@ -475,19 +445,17 @@ TEST(BoostedTreesTest, RefusesWhatIsCutShort) {
 }
 
 TEST(BoostedTreesTest, RefusesTreesOfOtherKinds) {
-  const std::string light = tree_file("lightgbm-plain.txt");
-  EXPECT_TRUE(contains(tree_refusal(with_change(light, "num_cat=0", "num_cat=1")), "splits by categories"));
-  EXPECT_TRUE(contains(tree_refusal(with_change(light, "is_linear=0", "is_linear=1")), "linear functions"));
-  EXPECT_TRUE(
-      contains(tree_refusal(with_change(light, "num_tree_per_iteration=1", "num_tree_per_iteration=3")),
-               "several scores a document"));
-  const std::string boosted = tree_file("xgboost-trees.json");
-  EXPECT_TRUE(contains(tree_refusal(with_change(boosted, "\"split_type\":[0", "\"split_type\":[1")),
-                       "splits by categories"));
-  EXPECT_TRUE(contains(tree_refusal(with_change(boosted, "\"name\":\"gbtree\"", "\"name\":\"gblinear\"")),
-                       "'gblinear'"));
-  EXPECT_TRUE(contains(tree_refusal(with_change(boosted, "\"num_class\":\"0\"", "\"num_class\":\"3\"")),
-                       "several scores"));
+  const char* light = "lightgbm-plain.txt";
+  const char* boosted = "xgboost-trees.json";
+  const std::array<const char*, 4> cases[] = {
+      {light, "num_cat=0", "num_cat=1", "splits by categories"},
+      {light, "is_linear=0", "is_linear=1", "linear functions"},
+      {light, "num_tree_per_iteration=1", "num_tree_per_iteration=3", "several scores a document"},
+      {boosted, R"("split_type":[0)", R"("split_type":[1)", "splits by categories"},
+      {boosted, R"("name":"gbtree")", R"("name":"gblinear")", "'gblinear'"},
+      {boosted, R"("num_class":"0")", R"("num_class":"3")", "several scores"}};
+  for (const auto& [file, from, to, part] : cases)
+    EXPECT_TRUE(contains(tree_refusal(with_change(tree_file(file), from, to)), part));
 }
 
 TEST(BoostedTreesTest, RefusesNodesThatLeadNowhere) {

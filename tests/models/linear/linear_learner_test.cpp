@@ -5,7 +5,6 @@
 #include <Eigen/Dense>
 #include <cmath>
 #include <memory>
-#include <numeric>
 
 #include "core/random/rng_stream.h"
 #include "models/ranker_factory.h"
@@ -114,9 +113,7 @@ TEST(LinearLearnerTest, WeightedClicksCountAsPairsRepeatedByHand) {
   RngStream coins(make_key({.seed = 93, .purpose = Purpose::kProbe}), 0);
   TestContext context;
   for (std::uint32_t round = 1; round <= 40; ++round) {
-    std::vector<std::int32_t> shown(kWorldDocs);
-    std::iota(shown.begin(), shown.end(), 0);
-    coins.shuffle(std::span(shown));
+    ShownDocs shown = shuffled(coins, kWorldDocs);
     shown.resize(8);
     std::vector<std::uint8_t> clicks;
     std::vector<double> rewards;
@@ -231,8 +228,7 @@ TEST(LinearLearnerTest, NewPairsOfMembersHaveTheirOwnNoise) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const auto learner = make_learner(settings, EnsembleSpec{2, kVariance}, seed);
     Preferences world(2);
-    for (std::uint32_t round = 1; round <= 9; ++round) play(*learner, context, world, round, 25);
-    for (std::uint32_t round = 10; round <= 16; ++round) play(*learner, context, world, round, 25);
+    for (std::uint32_t round = 1; round <= 16; ++round) play(*learner, context, world, round, 25);
     Eigen::MatrixXd gram = Eigen::MatrixXd::Zero(kValues, kValues);
     for (const Eigen::VectorXd& x : world.seen) gram += kVariance * x * x.transpose();
     const Eigen::LLT<Eigen::MatrixXd> root(gram);

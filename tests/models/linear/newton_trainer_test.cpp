@@ -1,4 +1,4 @@
-#include "models/linear/newton_trainer.h"
+#include "models/linear/linear_belief.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/random/rng_stream.h"
-#include "models/linear/linear_belief.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
@@ -31,9 +30,10 @@ struct World {
   std::vector<double> count;
   std::int64_t observed = 0;
 
-  World(std::uint32_t number, bool is_separable)
+  World(std::uint32_t number, bool is_separable, int pairs = 0)
       : coins(make_key({.seed = 38, .purpose = Purpose::kProbe}), number), separable(is_separable) {
     coins.unit_vector(hidden);
+    grow(pairs);
   }
   void grow(int pairs) {
     for (int pair = 0; pair < pairs; ++pair) {
@@ -146,8 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Both, NewtonTrainerTest, testing::Values(LossForm::kSum
 
 TEST(NewtonTrainerTest, ReportedGapBoundsTheTrueGap) {
   ExecutionContext context;
-  World world(20, false);
-  world.grow(300);
+  World world(20, false, 300);
   const double ridge = 0.5;
   const double best = objective(world, ridge, slow_optimum(world, ridge)).value;
   double last = std::numeric_limits<double>::infinity();
@@ -167,8 +166,7 @@ TEST(NewtonTrainerTest, ReportedGapBoundsTheTrueGap) {
 
 TEST(NewtonTrainerTest, ToleranceZeroStopsAtRounding) {
   ExecutionContext context;
-  World world(21, true);
-  world.grow(500);
+  World world(21, true, 500);
   NewtonTrainer trainer(kStride, {.tolerance = 0.0, .max_steps = 1000});
   const NewtonReport report = trainer.train(context, world.pairs(), world.observed, 0.01);
   EXPECT_LT(report.steps, 100);
@@ -188,8 +186,7 @@ TEST(NewtonTrainerTest, OptimumIsZeroWithoutPairs) {
 
 TEST(NewtonTrainerTest, RefusesFeaturesThatOverflowAndKeepsParameters) {
   ExecutionContext context;
-  World world(25, false);
-  world.grow(20);
+  World world(25, false, 20);
   NewtonTrainer trainer(kStride, {});
   trainer.train(context, world.pairs(), world.observed, 0.1);
   const std::vector<double> theta(trainer.theta().begin(), trainer.theta().end());
@@ -205,9 +202,8 @@ TEST(NewtonTrainerTest, RefusesFeaturesThatOverflowAndKeepsParameters) {
 // A sample of all other pairs, each with its own weight, replaces the expansion by the loss itself.
 TEST_P(NewtonTrainerTest, ReplayOfEveryPairReachesTheOptimum) {
   ExecutionContext context;
-  World world(27, false);
+  World world(27, false, 60);
   NewtonTrainer trainer(kStride, {.tolerance = 1e-9, .max_steps = 50, .replays = true});
-  world.grow(60);
   trainer.train(context, world.pairs(), world.observed, ridge_weight(GetParam(), 0.1, world.observed));
   for (int round = 0; round < 30; ++round) {
     std::size_t known = world.count.size();
@@ -236,8 +232,7 @@ TEST_P(NewtonTrainerTest, ReplayOfEveryPairReachesTheOptimum) {
 // Over all pairs that may be drawn next to the two own ones, the gradients average to that of F.
 TEST(HistoryExpansionTest, GradientsOfDrawnPairsAverageToThatOfTheHistory) {
   ExecutionContext context;
-  World world(28, false);
-  world.grow(40);
+  World world(28, false, 40);
   const double ridge = 0.3;
   const Eigen::VectorXd centre = slow_optimum(world, ridge);
   HistoryExpansion expansion(kStride);
@@ -275,8 +270,7 @@ TEST(NewtonTrainerTest, SurvivesRowsOfAnyScale) {
   ExecutionContext context;
   for (const double scale : {1e4, 1e8, 1e12}) {
     SCOPED_TRACE(scale);
-    World world(26, false);
-    world.grow(40);
+    World world(26, false, 40);
     NewtonTrainer trainer(kStride, {});
     trainer.train(context, world.pairs(), world.observed, 1e-3);
     const std::size_t known = world.rows.size();

@@ -71,18 +71,22 @@ DocumentHistory history_of_lists() {
   return {kListFeatures, HistoryContent{.counts = true, .whole_lists = true}};
 }
 
-TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
-  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
-  const std::vector<float> theta = moved_parameters(*model, 3);
+class ListTrainingTest : public testing::Test {
+ protected:
+  std::unique_ptr<ModuleModel> model_ = open_module(attention_request());
+  std::vector<float> theta_ = moved_parameters(*model_, 3);
+};
+
+TEST_F(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
   DocumentHistory history = history_of_lists();
   const std::vector<ListOfDocs> lists = three_lists();
   double expected_loss = 0.0;
-  Eigen::VectorXd expected = Eigen::VectorXd::Zero(model->parameters());
+  Eigen::VectorXd expected = Eigen::VectorXd::Zero(model_->parameters());
   for (std::size_t list = 0; list < lists.size(); ++list) {
     const auto pairs = pairs_of_list(list);
     add_pairs(history, lists[list], pairs);
     AttentionRanker module(attention_request());
-    const AutogradRows alone = autograd_rows(module, theta, lists[list].values, kListFeatures);
+    const AutogradRows alone = autograd_rows(module, theta_, lists[list].values, kListFeatures);
     for (const auto& [winner, loser] : pairs) {
       const double z = alone.scores(winner) - alone.scores(loser);
       expected_loss += std::log1p(std::exp(-z));
@@ -93,32 +97,30 @@ TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
   EXPECT_TRUE(std::equal(ends.begin(), ends.end(), history.list_ends().begin(), history.list_ends().end()));
 
   ExecutionContext context;
-  std::vector<double> gradient(model->parameters());
+  std::vector<double> gradient(model_->parameters());
   const double loss =
-      model->find_loss_gradient(context, theta, history.features(), history.terms(), {}, gradient);
+      model_->find_loss_gradient(context, theta_, history.features(), history.terms(), {}, gradient);
   EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
-  EXPECT_NEAR(model->find_loss(context, theta, history.features(), history.terms(), {}), expected_loss,
+  EXPECT_NEAR(model_->find_loss(context, theta_, history.features(), history.terms(), {}), expected_loss,
               1e-5 * expected_loss);
   const double largest = expected.cwiseAbs().maxCoeff();
-  for (std::int64_t k = 0; k < model->parameters(); ++k)
+  for (std::int64_t k = 0; k < model_->parameters(); ++k)
     ASSERT_NEAR(gradient[k], expected(k), 1e-5 * largest) << k;
 }
 
-TEST(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
-  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
-  const std::vector<float> theta = moved_parameters(*model, 4);
+TEST_F(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
   DocumentHistory history = history_of_lists();
   const std::vector<ListOfDocs> lists = three_lists();
   for (std::size_t list = 0; list < lists.size(); ++list)
     add_pairs(history, lists[list], pairs_of_list(list));
   ExecutionContext context(2);
   std::vector<float> scores(history.docs());
-  model->score(context, theta, history.features(), scores);
+  model_->score(context, theta_, history.features(), scores);
   std::size_t row = 0;
   std::map<std::int64_t, std::vector<float>> by_number;
   for (const ListOfDocs& list : lists) {
     std::vector<float> alone(list.numbers.size());
-    model->score(context, theta, list.query().features, alone);
+    model_->score(context, theta_, list.query().features, alone);
     for (std::size_t doc = 0; doc < alone.size(); ++doc, ++row) {
       EXPECT_EQ(scores[row], alone[doc]);
       EXPECT_EQ(history.doc_numbers()[row], list.numbers[doc]);
@@ -132,9 +134,7 @@ TEST(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
 }
 
 /// A service logs the documents of a list in the order of the round's ranking.
-TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
-  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
-  const std::vector<float> theta = moved_parameters(*model, 5);
+TEST_F(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
   const ListOfDocs list(0, {20, 21, 22, 23, 24});
   const ListOfDocs turned(0, {23, 20, 24, 22, 21});
   DocumentHistory plain = history_of_lists();
@@ -146,7 +146,7 @@ TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
   EXPECT_EQ(history.docs(), 5);
   ExecutionContext context;
   const auto loss = [&](const DocumentHistory& of) {
-    return model->find_loss(context, theta, of.features(), of.terms(), {});
+    return model_->find_loss(context, theta_, of.features(), of.terms(), {});
   };
   EXPECT_DOUBLE_EQ(loss(history), loss(plain));
   DocumentHistory reversed = history_of_lists();
@@ -155,44 +155,34 @@ TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
 }
 
 /// Above a number of documents, graphs do not wait for the weights of scores; the bits are the same.
-TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
-  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
-  const std::vector<float> theta = moved_parameters(*model, 6);
+TEST_F(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
   constexpr std::int64_t kLists = 130;
   constexpr std::int64_t kDocsOfList = 260;
   const std::vector<float> values = module_docs(kLists * kDocsOfList, kListFeatures, 7);
   std::vector<std::int64_t> ends;
   for (std::int64_t list = 1; list <= kLists; ++list) ends.push_back(list * kDocsOfList);
   const FeatureMatrix docs{values.data(), kLists * kDocsOfList, kListFeatures, ends};
-  std::vector<double> weights(docs.docs);
-  RngStream draws(test_key(8), 1);
-  for (double& weight : weights) weight = draws.normal();
+  std::vector<double> weights = random_doubles(docs.docs, 8);
   std::fill_n(weights.begin() + 4 * kDocsOfList, kDocsOfList, 0.0);
   ExecutionContext context;
-  std::vector<double> whole(model->parameters());
-  model->add_gradient(context, theta, docs, weights, whole);
-  std::vector<double> sum(model->parameters());
-  const std::vector<double> direction = [&] {
-    std::vector<double> v(model->parameters());
-    for (double& one : v) one = draws.normal();
-    return v;
-  }();
+  std::vector<double> whole(model_->parameters());
+  model_->add_gradient(context, theta_, docs, weights, whole);
+  std::vector<double> sum(model_->parameters());
+  const std::vector<double> direction = random_doubles(model_->parameters(), 9);
   std::vector<double> products(docs.docs);
-  model->multiply_gradients(context, theta, docs, direction, products);
+  model_->multiply_gradients(context, theta_, docs, direction, products);
   for (std::int64_t list = 0; list < kLists; ++list) {
     const FeatureMatrix alone = docs.part(docs.list_begin(list), docs.list_end(list));
     const auto of_list = std::span(weights).subspan(docs.list_begin(list), kDocsOfList);
-    if (list != 4) model->add_gradient(context, theta, alone, of_list, sum);
+    if (list != 4) model_->add_gradient(context, theta_, alone, of_list, sum);
     std::vector<double> expected(kDocsOfList);
-    model->multiply_gradients(context, theta, alone, direction, expected);
+    model_->multiply_gradients(context, theta_, alone, direction, expected);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), products.begin() + docs.list_begin(list)));
   }
   EXPECT_EQ(whole, sum);
 }
 
-TEST(ListTrainingTest, SamplesBringWholeLists) {
-  const std::unique_ptr<ModuleModel> model = open_module(attention_request());
-  const std::vector<float> theta = moved_parameters(*model, 9);
+TEST_F(ListTrainingTest, SamplesBringWholeLists) {
   for (const bool lists : {false, true}) {
     DocumentHistory history(kListFeatures,
                             HistoryContent{.lists = lists, .counts = true, .whole_lists = true});
@@ -202,7 +192,7 @@ TEST(ListTrainingTest, SamplesBringWholeLists) {
     }
     ExecutionContext context;
     std::vector<float> scores(history.docs());
-    model->score(context, theta, history.features(), scores);
+    model_->score(context, theta_, history.features(), scores);
     TrainingSample sample;
     for (std::uint32_t round = 1; round <= 20; ++round) {
       sample.draw(history, test_key(10), round, 6);
@@ -211,24 +201,23 @@ TEST(ListTrainingTest, SamplesBringWholeLists) {
       ASSERT_EQ(docs.list_ends.back(), docs.docs);
       ASSERT_LE(docs.lists(), 7);
       std::vector<float> of_sample(docs.docs);
-      model->score(context, theta, docs, of_sample);
+      model_->score(context, theta_, docs, of_sample);
       for (std::int64_t row = 0; row < docs.docs; ++row)
         ASSERT_EQ(of_sample[row], scores[sample.rows()[row]]);
     }
     // With all pairs it is the history.
     sample.draw(history, test_key(10), 21, 1000);
     EXPECT_EQ(sample.features().docs, history.docs());
-    std::vector<double> of_sample(model->parameters());
-    std::vector<double> of_history(model->parameters());
+    std::vector<double> of_sample(model_->parameters());
+    std::vector<double> of_history(model_->parameters());
     const double loss =
-        model->find_loss_gradient(context, theta, sample.features(), sample.terms(), {}, of_sample);
+        model_->find_loss_gradient(context, theta_, sample.features(), sample.terms(), {}, of_sample);
     EXPECT_NEAR(
         loss,
-        model->find_loss_gradient(context, theta, history.features(), history.terms(), {}, of_history),
+        model_->find_loss_gradient(context, theta_, history.features(), history.terms(), {}, of_history),
         1e-12 * loss);
-    const double largest =
-        std::abs(*std::max_element(of_history.begin(), of_history.end(),
-                                   [](double a, double b) { return std::abs(a) < std::abs(b); }));
+    const double largest = Eigen::Map<const Eigen::VectorXd>(of_history.data(), std::ssize(of_history))
+                               .lpNorm<Eigen::Infinity>();
     for (std::size_t k = 0; k < of_sample.size(); ++k)
       ASSERT_NEAR(of_sample[k], of_history[k], 1e-9 * largest);
   }
@@ -301,7 +290,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ListRankersTest,
                          testing::Values("dual", "diagonal", "lambdarank", "ensemble", "reference_ensemble",
                                          "growth", "growth_lambdarank", "growth_ensemble", "pdgd",
                                          "dbgd_team_draft", "mgd_probabilistic", "ranknet_greedy"),
-                         [](const auto& test) { return test.param; });
+                         kOwnName);
 
 /// Lists are kept whole, and pass one by one: what is held grows with their features.
 TEST(ListRankersPlanTest, CountsWholeLists) {

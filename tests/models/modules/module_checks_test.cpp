@@ -23,16 +23,18 @@
 namespace olrank {
 namespace {
 
+using torch::Tensor;
+
 constexpr std::int64_t kTriedFeatures = 6;
 
 /// A linear layer, and what a test makes of its scores [V × 1].
 class Bent : public torch::nn::Module {
  public:
-  using Bend = std::function<torch::Tensor(Bent& module, const torch::Tensor& docs)>;
+  using Bend = std::function<Tensor(Bent& module, const Tensor& docs)>;
   Bent(std::int64_t features, Bend bend) : bend_(std::move(bend)) {
     linear = register_module("linear", torch::nn::Linear(features, 1));
   }
-  torch::Tensor forward(const torch::Tensor& docs) { return bend_(*this, docs); }
+  Tensor forward(const Tensor& docs) { return bend_(*this, docs); }
 
   torch::nn::Linear linear{nullptr};
 
@@ -57,36 +59,32 @@ void expect_refusal(const std::string& name, const std::vector<std::string>& wor
   EXPECT_FALSE(contains(text, "\n"));
 }
 
-torch::Tensor plain(Bent& module, const torch::Tensor& docs) {
+Tensor plain(Bent& module, const Tensor& docs) {
   return module.linear->forward(docs).squeeze(1);
 }
 
-/// Registers a linear layer that is changed when it is made.
+/// Refuses a linear layer that is changed when it is made, with these words.
 template <class Change>
-std::string changed(const std::string& name, const Change& change) {
+void refused_when_made(const std::string& name, const std::vector<std::string>& words,
+                       const Change& change) {
   register_module(name, [change](const ModuleRequest& request) {
     auto module = std::make_shared<Bent>(request.features, plain);
     const torch::NoGradGuard no_gradient;
     change(*module);
     return module;
   });
-  return name;
+  expect_refusal(name, words);
 }
 
 TEST(ModuleChecksTest, RefusesNamesFactoriesAndParameters) {
-  expect_refusal(changed("starts-at-infinity", [](Bent& module) { module.linear->bias.fill_(INFINITY); }),
-                 {"'linear.bias'", "not finite"});
-  expect_refusal(changed("frozen",
-                         [](Bent& module) {
-                           for (torch::Tensor& parameter : module.parameters())
-                             parameter.requires_grad_(false);
-                         }),
-                 {"no parameters that can be learned"});
-  expect_refusal(changed("counts",
-                         [](Bent& module) {
-                           module.register_parameter("counts", torch::ones({2}, torch::kLong), false);
-                         }),
-                 {"'counts'", "Long", "float32"});
+  refused_when_made("starts-at-infinity", {"'linear.bias'", "not finite"},
+                    [](Bent& module) { module.linear->bias.fill_(INFINITY); });
+  refused_when_made("frozen", {"no parameters that can be learned"}, [](Bent& module) {
+    for (Tensor& parameter : module.parameters()) parameter.requires_grad_(false);
+  });
+  refused_when_made("counts", {"'counts'", "Long", "float32"}, [](Bent& module) {
+    module.register_parameter("counts", torch::ones({2}, torch::kLong), false);
+  });
   register_module("seven", [](const ModuleRequest&) { return std::make_shared<Bent>(7, plain); });
   expect_refusal("seven", {"7 documents of 6 features", "that many features"});
   register_module("fails", [](const ModuleRequest& request) -> std::shared_ptr<Bent> {
@@ -101,71 +99,65 @@ TEST(ModuleChecksTest, RefusesNamesFactoriesAndParameters) {
   EXPECT_THROW(register_factory("mine.pt", {}), InvalidArgument);
 }
 
+/// Refuses a linear layer whose scores are bent, with these words.
+void refused(const std::vector<std::string>& words, Bent::Bend bend) {
+  expect_refusal(bent(std::move(bend)), words);
+}
+
 TEST(ModuleChecksTest, RefusesForwardsThatCannotBeTrained) {
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return module.linear->forward(docs); }),
-                 {"[7 × 1]", ".squeeze(1)"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).sum(); }),
-                 {"shape []", "one score for each document"});
-  expect_refusal(
-      bent([](Bent& module, const torch::Tensor& docs) { return module.linear->forward(docs).squeeze(); }),
-      {"1 document", "squeeze(1)"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs) / 0.0; }),
-                 {"not finite", "divisions by zero"});
-  expect_refusal(
-      bent([](Bent& module, const torch::Tensor& docs) { return torch::sqrt(plain(module, docs) * 0.0); }),
-      {"gradient", "'linear.weight'", "not finite"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).detach(); }),
-                 {"without gradients"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   return torch::matmul(docs, module.linear->weight.squeeze(0));
-                 }),
-                 {"'linear.bias'", "does not use"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   torch::Tensor inputs = docs.clone();
-                   const torch::Tensor scores = module.linear->forward(inputs).squeeze(1);
-                   inputs.mul_(2.0);
-                   return scores;
-                 }),
-                 {"cannot be differentiated", "in place"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   return plain(module, docs) * (1.0 + 0.1 * torch::rand({1}, torch::kDouble));
-                 }),
-                 {"draws random numbers (aten::rand)"});
+  refused({"[7 × 1]", ".squeeze(1)"},
+          [](Bent& module, const Tensor& docs) { return module.linear->forward(docs); });
+  refused({"shape []", "one score for each document"},
+          [](Bent& module, const Tensor& docs) { return plain(module, docs).sum(); });
+  refused({"1 document", "squeeze(1)"},
+          [](Bent& module, const Tensor& docs) { return module.linear->forward(docs).squeeze(); });
+  refused({"not finite", "divisions by zero"},
+          [](Bent& module, const Tensor& docs) { return plain(module, docs) / 0.0; });
+  refused({"gradient", "'linear.weight'", "not finite"},
+          [](Bent& module, const Tensor& docs) { return torch::sqrt(plain(module, docs) * 0.0); });
+  refused({"without gradients"},
+          [](Bent& module, const Tensor& docs) { return plain(module, docs).detach(); });
+  refused({"'linear.bias'", "does not use"}, [](Bent& module, const Tensor& docs) {
+    return torch::matmul(docs, module.linear->weight.squeeze(0));
+  });
+  refused({"cannot be differentiated", "in place"}, [](Bent& module, const Tensor& docs) {
+    Tensor inputs = docs.clone();
+    const Tensor scores = module.linear->forward(inputs).squeeze(1);
+    inputs.mul_(2.0);
+    return scores;
+  });
+  refused({"draws random numbers (aten::rand)"}, [](Bent& module, const Tensor& docs) {
+    return plain(module, docs) * (1.0 + 0.1 * torch::rand({1}, torch::kDouble));
+  });
   // Also where scores do not show it.
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   return plain(module, docs) + 0.0 * torch::randperm(docs.size(0));
-                 }),
-                 {"draws random numbers (aten::randperm)"});
+  refused({"draws random numbers (aten::randperm)"}, [](Bent& module, const Tensor& docs) {
+    return plain(module, docs) + 0.0 * torch::randperm(docs.size(0));
+  });
   const auto calls = std::make_shared<int>(0);
-  expect_refusal(bent([calls](Bent& module, const torch::Tensor& docs) {
-                   return plain(module, docs) * (1.0 + 0.1 * ++*calls);
-                 }),
-                 {"other scores", "eval()"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   const torch::Tensor scores = plain(module, docs.clone());
-                   docs.select(0, 0).zero_();
-                   return scores;
-                 }),
-                 {"changes its documents in place"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   TORCH_CHECK(docs.size(0) > 1, "two documents at least");
-                   return plain(module, docs);
-                 }),
-                 {"one document", "two documents at least"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   return plain(module, docs) + torch::matmul(docs, torch::ones({kTriedFeatures}));
-                 }),
-                 {"float32 alone", "dtype=docs.dtype"});
-  expect_refusal(
-      bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).cumsum(0); }),
-      {"another order", "as a set"});
+  refused({"other scores", "eval()"}, [calls](Bent& module, const Tensor& docs) {
+    return plain(module, docs) * (1.0 + 0.1 * ++*calls);
+  });
+  refused({"changes its documents in place"}, [](Bent& module, const Tensor& docs) {
+    const Tensor scores = plain(module, docs.clone());
+    docs.select(0, 0).zero_();
+    return scores;
+  });
+  refused({"one document", "two documents at least"}, [](Bent& module, const Tensor& docs) {
+    TORCH_CHECK(docs.size(0) > 1, "two documents at least");
+    return plain(module, docs);
+  });
+  refused({"float32 alone", "dtype=docs.dtype"}, [](Bent& module, const Tensor& docs) {
+    return plain(module, docs) + torch::matmul(docs, torch::ones({kTriedFeatures}));
+  });
+  refused({"another order", "as a set"},
+          [](Bent& module, const Tensor& docs) { return plain(module, docs).cumsum(0); });
 }
 
 /// A module that doubles its scores from the hundredth call on.
 std::string counting() {
   static const bool registered = register_module("counting", [](const ModuleRequest& request) {
-    auto module = std::make_shared<Bent>(request.features, [](Bent& self, const torch::Tensor& docs) {
-      torch::Tensor calls = self.named_buffers()["calls"];
+    auto module = std::make_shared<Bent>(request.features, [](Bent& self, const Tensor& docs) {
+      Tensor calls = self.named_buffers()["calls"];
       calls.add_(1.0);
       return plain(self, docs) * (calls.item<double>() < 100.0 ? 1.0 : 2.0);
     });
@@ -215,24 +207,22 @@ struct Base : torch::nn::Module {
 
 /// A layer that is used twice.
 struct Shared : Base {
-  torch::Tensor forward(const torch::Tensor& docs) {
+  Tensor forward(const Tensor& docs) {
     return output(torch::tanh(inner(torch::tanh(inner(input(docs)))))).squeeze(1);
   }
 };
 
 /// A parameter in an operation of its own.
 struct Scaled : Base {
-  torch::Tensor gain = register_parameter("gain", torch::ones({5}));
-  torch::Tensor forward(const torch::Tensor& docs) {
-    return output(torch::tanh(inner(input(docs) * gain))).squeeze(1);
-  }
+  Tensor gain = register_parameter("gain", torch::ones({5}));
+  Tensor forward(const Tensor& docs) { return output(torch::tanh(inner(input(docs) * gain))).squeeze(1); }
 };
 
 /// A matrix that is not transposed, and activations in place.
 struct Straight : Base {
-  torch::Tensor matrix = register_parameter("matrix", torch::ones({5, 5}) * 0.1);
-  torch::Tensor forward(const torch::Tensor& docs) {
-    torch::Tensor units = inner(torch::tanh(input(docs)).mm(matrix));
+  Tensor matrix = register_parameter("matrix", torch::ones({5, 5}) * 0.1);
+  Tensor forward(const Tensor& docs) {
+    Tensor units = inner(torch::tanh(input(docs)).mm(matrix));
     units.relu_();
     return output(units).squeeze(1);
   }
@@ -240,15 +230,15 @@ struct Straight : Base {
 
 /// Documents pass in another order and come back.
 struct Turned : Base {
-  torch::Tensor forward(const torch::Tensor& docs) {
+  Tensor forward(const Tensor& docs) {
     return output(torch::tanh(inner(input(docs.flip({0}))))).flip({0}).squeeze(1);
   }
 };
 
 /// Scores relative to the list's mean.
 struct Centred : Base {
-  torch::Tensor forward(const torch::Tensor& docs) {
-    const torch::Tensor scores = output(torch::tanh(inner(input(docs)))).squeeze(1);
+  Tensor forward(const Tensor& docs) {
+    const Tensor scores = output(torch::tanh(inner(input(docs)))).squeeze(1);
     return scores - scores.mean();
   }
 };
@@ -260,16 +250,16 @@ struct Categories : Base {
   torch::nn::Dropout dropout = register_module("dropout", torch::nn::Dropout(0.5));
   torch::nn::BatchNorm1d norm =
       register_module("norm", torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(5).affine(false)));
-  torch::Tensor forward(const torch::Tensor& docs) {
-    const torch::Tensor category = (docs.select(1, kTriedFeatures - 1) * 4.0).toType(torch::kLong);
+  Tensor forward(const Tensor& docs) {
+    const Tensor category = (docs.select(1, kTriedFeatures - 1) * 4.0).toType(torch::kLong);
     return output(torch::tanh(dropout(norm(inner(input(docs)))) + table(category))).squeeze(1);
   }
 };
 
 /// A first derivative alone.
 struct Kinked : Base {
-  torch::Tensor forward(const torch::Tensor& docs) {
-    const torch::Tensor units = inner(torch::tanh(inner(input(docs))));
+  Tensor forward(const Tensor& docs) {
+    const Tensor units = inner(torch::tanh(inner(input(docs))));
     return output(torch::relu(units) + torch::abs(units)).squeeze(1);
   }
 };
@@ -300,11 +290,10 @@ std::string script_bytes() {
   return read_file(folder.path() / "scorer.pt");
 }
 
-/// Writes the same records again, each as `change` leaves it, and compressed if it `packs` them.
-std::string rewritten(const std::string& bytes,
-                      const std::function<void(const std::string& name, std::string& record)>& change,
+/// Writes a script's records again, each as `change` leaves it, and compressed if it `packs` them.
+std::string rewritten(const std::function<void(const std::string& name, std::string& record)>& change,
                       bool packs = false) {
-  std::istringstream stream(bytes);
+  std::istringstream stream(script_bytes());
   caffe2::serialize::PyTorchStreamReader reader(&stream);
   std::string made;
   caffe2::serialize::PyTorchStreamWriter writer([&](const void* from, std::size_t size) {
@@ -322,50 +311,44 @@ std::string rewritten(const std::string& bytes,
   return made;
 }
 
+std::string with_pickle(std::string_view pickle) {
+  return rewritten([&](const std::string& name, std::string& record) {
+    if (name == "data.pkl") record = pickle;
+  });
+}
+
 std::string archive_refusal(const std::string& bytes) {
   return message_of<InvalidArgument>([&] { check_script_archive(bytes, "scorer.pt"); });
 }
 
 TEST(ScriptArchiveTest, TakesWhatLibTorchHasWritten) {
   EXPECT_EQ(archive_refusal(script_bytes()), kNoError);
-  EXPECT_EQ(archive_refusal(rewritten(script_bytes(), [](const std::string&, std::string&) {})), kNoError);
+  EXPECT_EQ(archive_refusal(rewritten([](const std::string&, std::string&) {})), kNoError);
 }
 
 // LibTorch would read the rest from whatever lies behind.
 TEST(ScriptArchiveTest, RefusesAStorageThatIsShorterThanItsTensor) {
-  const std::string found =
-      archive_refusal(rewritten(script_bytes(), [](const std::string& name, std::string& record) {
-        if (name.starts_with("data/") && record.size() == 4 * 6 * sizeof(float)) record.resize(8);
-      }));
-  EXPECT_EQ(found,
+  const std::string shorter = rewritten([](const std::string& name, std::string& record) {
+    if (name.starts_with("data/") && record.size() == 4 * 6 * sizeof(float)) record.resize(8);
+  });
+  EXPECT_EQ(archive_refusal(shorter),
             "module: 'scorer.pt' is damaged: it holds 8 bytes of a tensor that has 96: save it again.");
 }
 
-// LibTorch would make room for gigabytes: for a text, and for a place in the memo.
+// LibTorch would make room for gigabytes: for a text, and for a place in the memo. Its reader does not care
+// about the case of names.
 TEST(ScriptArchiveTest, RefusesPicklesThatSayThatTheyHaveGigabytes) {
-  for (const char* pickle : {"\x80\x02X\xff\xff\xff\x7fshort.", "\x80\x02Nr\xff\xff\xff\x7f."}) {
-    const std::string found =
-        archive_refusal(rewritten(script_bytes(), [&](const std::string& name, std::string& record) {
-          if (name == "data.pkl") record = pickle;
-        }));
-    EXPECT_EQ(found, "module: 'scorer.pt' is damaged, because its data end too early: save it again.");
-  }
-}
-
-// The reader of LibTorch does not care about the case of names.
-TEST(ScriptArchiveTest, LooksIntoPicklesOfAnyCase) {
-  std::string bytes = rewritten(script_bytes(), [](const std::string& name, std::string& record) {
-    if (name == "data.pkl") record = "\x80\x02X\xff\xff\xff\x7fshort.";
-  });
-  for (std::size_t at = bytes.find("data.pkl"); at != std::string::npos; at = bytes.find("data.pkl", at))
-    bytes.replace(at, 8, "data.PKL");
-  EXPECT_EQ(archive_refusal(bytes),
-            "module: 'scorer.pt' is damaged, because its data end too early: save it again.");
+  std::string other_case = with_pickle("\x80\x02X\xff\xff\xff\x7fshort.");
+  for (std::size_t at; (at = other_case.find("data.pkl")) != std::string::npos;)
+    other_case.replace(at, 8, "data.PKL");
+  for (const std::string& bytes : {with_pickle("\x80\x02X\xff\xff\xff\x7fshort."),
+                                   with_pickle("\x80\x02Nr\xff\xff\xff\x7f."), other_case})
+    EXPECT_EQ(archive_refusal(bytes),
+              "module: 'scorer.pt' is damaged, because its data end too early: save it again.");
 }
 
 TEST(ScriptArchiveTest, RefusesWhatUnpacksToFarMore) {
   const std::string packed = rewritten(
-      script_bytes(),
       [](const std::string& name, std::string& record) {
         if (name.starts_with("data/")) record.assign(20'000'000, '\0');
       },
@@ -404,26 +387,19 @@ TEST(ScriptCodeTest, RefusesRandomOperatorsUnlessAConstantTurnsThemOff) {
       "same documents.");
 }
 
-// Trying it would not show it.
-TEST(ScriptCodeTest, LooksIntoBranchesThatFewDocumentsTake) {
+// Trying it would not show what is in branches that few documents take.
+TEST(ScriptCodeTest, RefusesCodeThatChangesOrReads) {
   const std::string rare = "  if docs.size(0) > 1000:\n";
-  EXPECT_TRUE(
-      contains(code_refusal(rare + "    return torch.rand([docs.size(0)])\n" + kProduct), "aten::rand"));
-  EXPECT_TRUE(contains(code_refusal(rare + "    self.calls.add_(1.0)\n" + kProduct),
-                       "changes 'calls' in forward (aten::add_)"));
-  EXPECT_TRUE(contains(
-      code_refusal("  h = docs.double()\n  h.relu_()\n  return torch.matmul(h, self.w.double())\n"),
-      "changes its documents in place (aten::relu_)"));
-}
-
-TEST(ScriptCodeTest, RefusesAttributesThatChange) {
-  const std::string counts = std::string("  self.count = self.count + 1\n") + kProduct;
-  EXPECT_TRUE(contains(code_refusal(counts), "changes 'count' in forward (prim::SetAttr)"));
-}
-
-TEST(ScriptCodeTest, RefusesFiles) {
-  const std::string code = "  return torch.matmul(docs, torch.from_file(\"/tmp/x\", True, 6, dtype=6))\n";
-  EXPECT_TRUE(contains(code_refusal(code), "reaches for files (aten::from_file)"));
+  const std::pair<std::string, const char*> cases[] = {
+      {rare + "    return torch.rand([docs.size(0)])\n" + kProduct, "aten::rand"},
+      {rare + "    self.calls.add_(1.0)\n" + kProduct, "changes 'calls' in forward (aten::add_)"},
+      {"  h = docs.double()\n  h.relu_()\n  return torch.matmul(h, self.w.double())\n",
+       "changes its documents in place (aten::relu_)"},
+      {std::string("  self.count = self.count + 1\n") + kProduct,
+       "changes 'count' in forward (prim::SetAttr)"},
+      {"  return torch.matmul(docs, torch.from_file(\"/tmp/x\", True, 6, dtype=6))\n",
+       "reaches for files (aten::from_file)"}};
+  for (const auto& [code, part] : cases) EXPECT_TRUE(contains(code_refusal(code), part));
 }
 
 TEST(ScriptArchiveTest, LeavesOtherDamageToLibTorch) {

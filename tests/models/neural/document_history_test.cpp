@@ -30,12 +30,6 @@ struct Impression {
   std::vector<PreferencePair> pairs;
 };
 
-std::vector<float> document_numbers() {
-  std::vector<float> values(4 * kDocs);
-  std::iota(values.begin(), values.end(), 0.0F);
-  return values;
-}
-
 /// Random lists with random clicks, and all their pairs.
 std::vector<Impression> random_impressions(std::size_t count, std::uint64_t seed) {
   std::vector<Impression> made;
@@ -43,9 +37,7 @@ std::vector<Impression> random_impressions(std::size_t count, std::uint64_t seed
   while (made.size() < count) {
     Impression one;
     one.query = draws.index(4);
-    one.shown.resize(kDocs);
-    std::iota(one.shown.begin(), one.shown.end(), 0);
-    draws.shuffle(std::span(one.shown));
+    one.shown = shuffled(draws, kDocs);
     one.shown.resize(2 + draws.index(kDocs - 1));
     for (std::size_t rank = 0; rank < one.shown.size(); ++rank)
       one.clicks.push_back(draws.uniform() < 0.4 ? 1 : 0);
@@ -56,7 +48,9 @@ std::vector<Impression> random_impressions(std::size_t count, std::uint64_t seed
   return made;
 }
 
-void add(DocumentHistory& history, const std::vector<float>& values, const Impression& one) {
+void add(DocumentHistory& history, const Impression& one) {
+  std::vector<float> values(4 * kDocs);
+  std::iota(values.begin(), values.end(), 0.0F);
   const QueryDocs query{one.query, one.query * kDocs, {values.data() + one.query * kDocs, kDocs, 1}};
   history.add({1, query, one.shown, one.clicks}, one.pairs);
 }
@@ -66,7 +60,6 @@ std::int64_t number_of(const DocumentHistory& history, std::int32_t row) {
 }
 
 TEST(DocumentHistoryTest, FoldedTermsEqualThePlainList) {
-  const std::vector<float> values = document_numbers();
   RngStream draws(test_key(61), 6);
   std::vector<double> score;
   for (std::int64_t doc = 0; doc < 4 * kDocs; ++doc) score.push_back(draws.normal());
@@ -77,7 +70,7 @@ TEST(DocumentHistoryTest, FoldedTermsEqualThePlainList) {
     double plain = 0.0;
     std::int64_t observed = 0;
     for (const Impression& one : random_impressions(60, 62)) {
-      add(history, values, one);
+      add(history, one);
       for (const auto& [winner, loser] : one.pairs) {
         const std::int64_t w = one.query * kDocs + winner;
         const std::int64_t l = one.query * kDocs + loser;
@@ -130,11 +123,10 @@ TEST(DocumentHistoryTest, FoldedTermsEqualThePlainList) {
 }
 
 TEST(DocumentHistoryTest, NdcgChangesEqualThoseOfSwaps) {
-  const std::vector<float> values = document_numbers();
   for (std::uint64_t seed = 70; seed < 90; ++seed) {
     const std::vector<Impression> impressions = random_impressions(12, seed);
     DocumentHistory history(1, true);
-    for (const Impression& one : impressions) add(history, values, one);
+    for (const Impression& one : impressions) add(history, one);
     // Three possible scores, so that most documents are tied with others.
     RngStream draws(test_key(seed), 7);
     std::vector<float> by_number;
@@ -184,40 +176,31 @@ TEST(DocumentHistoryTest, NoticesDocumentsThatOutgrowThoseBefore) {
   // ‖x‖² has to quadruple, whatever the sign.
   const std::vector<std::pair<float, bool>> lists = {{1.0F, false}, {1.9F, false}, {3.7F, false},
                                                      {-7.5F, true}, {7.5F, false}, {1e6F, true}};
-  std::int64_t number = 0;
   for (const auto& [value, outgrows] : lists) {
+    const std::int64_t number = history.docs();
     SCOPED_TRACE(value);
     const std::vector<float> values = {0.5F, value};
-    const std::vector<std::int32_t> shown = {0, 1};
-    const std::vector<std::uint8_t> clicks = {1, 0};
-    const PreferencePair pair{0, 1};
-    history.add({static_cast<std::uint32_t>(number + 1),
-                 {number, 2 * number, {values.data(), 2, 1}},
-                 shown,
-                 clicks},
-                std::span(&pair, 1));
+    const QueryDocs query{number, 2 * number, {values.data(), 2, 1}};
+    history.add(
+        {static_cast<std::uint32_t>(number + 1), query, ShownDocs{0, 1}, std::vector<std::uint8_t>{1, 0}},
+        std::vector{PreferencePair{0, 1}});
     EXPECT_EQ(history.latest_docs_outgrow(), outgrows);
-    StateReader reader(state_of(history), "memory");
-    history.load(reader);
-    ++number;
+    load_state(history, state_of(history));
   }
 }
 
 TEST(DocumentHistoryTest, RefusesTheStateOfOtherFeatures) {
-  StateWriter other;
-  DocumentHistory(2, false).save(other);
-  StateReader reader(other.bytes(), "memory");
+  const DocumentHistory two_features(2, false);
   DocumentHistory one_feature(1, false);
-  EXPECT_ANY_THROW(one_feature.load(reader));
+  EXPECT_ANY_THROW(load_state(one_feature, state_of(two_features)));
 }
 
 /// Where nothing needs single pairs, repetitions take no memory.
 TEST(DocumentHistoryTest, WithCountsAloneRepetitionsTakeNoMemory) {
-  const std::vector<float> values = document_numbers();
   DocumentHistory history(1, HistoryContent{.pairs = false, .counts = true});
   std::int64_t bytes = 0;
   for (int repeat = 0; repeat < 3; ++repeat) {
-    for (const Impression& one : random_impressions(60, 93)) add(history, values, one);
+    for (const Impression& one : random_impressions(60, 93)) add(history, one);
     StateWriter state;
     history.save(state);
     if (repeat > 0) {

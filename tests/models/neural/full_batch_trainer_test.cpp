@@ -24,7 +24,7 @@ TrainerSettings gradient_descent(double learning_rate = 1.0, std::int64_t steps 
 /// A network, its trainer and its history, with the plain list of pairs.
 struct Training {
   Training(const NetworkShape& of_shape, const TrainerSettings& of_settings, double of_lambda,
-           std::uint64_t seed, double scale = 1.0)
+           std::uint64_t seed, std::int64_t pairs = 0, double scale = 1.0)
       : shape(of_shape),
         model(network_of(of_shape)),
         settings(of_settings),
@@ -34,7 +34,9 @@ struct Training {
         world(seed, 4, 8, of_shape.inputs, scale),
         history(of_shape.inputs, false),
         trainer(make_full_batch_trainer(
-            {model, settings, lambda, 0.5 * prior_scale() * lambda, first, test_key(seed)})) {}
+            {model, settings, lambda, 0.5 * prior_scale() * lambda, first, test_key(seed)})) {
+    world.add(history, pairs);
+  }
 
   static std::vector<float> first_theta(const NetworkShape& shape, std::uint64_t seed) {
     std::vector<float> theta(shape.parameters());
@@ -112,8 +114,7 @@ TEST(FullBatchTrainerTest, StepsMatchThePlainFormula) {
 
 TEST(FullBatchTrainerTest, StepsFollowTheLargestCurvature) {
   for (const double lambda : {0.01, 1.0}) {
-    Training training(ntk_shape(5, 6, 2), gradient_descent(), lambda, 32);
-    training.world.add(training.history, 20);
+    Training training(ntk_shape(5, 6, 2), gradient_descent(), lambda, 32, 20);
     const double first_curvature = training.curvature(in_double(training.theta));
     // A power iteration comes from below and stops once it grows by less than 1e-3: some percent at most.
     // From above there is only the rounding of factors in float32.
@@ -140,8 +141,7 @@ TEST(FullBatchTrainerTest, StepsFollowTheLargestCurvature) {
 TEST(FullBatchTrainerTest, LearningRatesDecayFromTrainingToTraining) {
   TrainerSettings settings = gradient_descent(0.5);
   settings.learning_rate_decay = 0.9;
-  Training training(ntk_shape(5, 6, 2), settings, 1.0, 33);
-  training.world.add(training.history, 30);
+  Training training(ntk_shape(5, 6, 2), settings, 1.0, 33, 30);
   const double step = training.train();
   EXPECT_NEAR(training.train(), 0.9 * step, 1e-12 * step);
   EXPECT_NEAR(training.train(), 0.81 * step, 1e-12 * step);
@@ -150,8 +150,7 @@ TEST(FullBatchTrainerTest, LearningRatesDecayFromTrainingToTraining) {
 TEST(FullBatchTrainerTest, HalvesAStepThatRaisesTheLoss) {
   // Beside a strong prior the loss is a parabola of curvature mλ, and steps of 3.5/(κ + mλ) overshoot
   // by 2.5 times the distance; half of that overshoots by 0.75 times, and comes down.
-  Training training(ntk_shape(5, 6, 2), gradient_descent(3.5, 4), 1000.0, 34);
-  training.world.add(training.history, 12);
+  Training training(ntk_shape(5, 6, 2), gradient_descent(3.5, 4), 1000.0, 34, 12);
   const std::vector<double> began = in_double(training.theta);
   const double whole = 3.5 / (training.curvature(began) + training.prior_scale() * training.lambda);
   EXPECT_GT(training.loss(training.plain_steps(began, whole, 4)), training.loss(began));
@@ -167,8 +166,7 @@ TEST(FullBatchTrainerTest, DoesNotDivergeInAnySetting) {
       for (const double scale : {0.01, 1.0, 30.0, 1e4}) {
         SCOPED_TRACE("lambda " + std::to_string(lambda) + ", pairs " + std::to_string(pairs) + ", scale " +
                      std::to_string(scale));
-        Training training(ntk_shape(6, 16, 2), gradient_descent(), lambda, 35, scale);
-        training.world.add(training.history, pairs);
+        Training training(ntk_shape(6, 16, 2), gradient_descent(), lambda, 35, pairs, scale);
         double after = 0.0;
         for (int round = 1; round <= 8; ++round) {
           const double before = training.loss(in_double(training.theta));
@@ -236,8 +234,7 @@ TEST(FullBatchTrainerTest, SurvivesDocumentsOfAnyScale) {
       SCOPED_TRACE(scale);
       TrainerSettings settings = gradient_descent(1.0, 20);
       settings.optimizer = optimizer;
-      Training training(ntk_shape(5, 6, 2), settings, 1.0, 43);
-      training.world.add(training.history, 40);
+      Training training(ntk_shape(5, 6, 2), settings, 1.0, 43, 40);
       for (std::uint32_t round = 1; round <= 3; ++round) training.train(round);
       add_scaled(training, scale, 3);
       const double began = training.loss_of_history();
@@ -260,8 +257,7 @@ TEST(FullBatchTrainerTest, NoiseOnLargeDocumentsDoesNotRunAway) {
     SCOPED_TRACE(scale);
     TrainerSettings settings = gradient_descent(1.0, 20);
     settings.optimizer = Optimizer::kNesterov;
-    Training training(ntk_shape(5, 6, 2), settings, 0.1, 44);
-    training.world.add(training.history, 40);
+    Training training(ntk_shape(5, 6, 2), settings, 0.1, 44, 40);
     training.train(1);
     add_scaled(training, scale, 3);
     for (std::uint32_t round = 2; round <= 20; ++round) {
@@ -275,9 +271,10 @@ TEST(FullBatchTrainerTest, NoiseOnLargeDocumentsDoesNotRunAway) {
 
 /// A history with counts that trains on samples between two trainings on all of it.
 struct Replaying : Training {
-  explicit Replaying(const TrainerSettings& of_settings, double of_lambda = 1.0)
+  explicit Replaying(const TrainerSettings& of_settings, std::int64_t pairs = 60, double of_lambda = 1.0)
       : Training(standard_shape(5, 7, 2), of_settings, of_lambda, 45) {
     history = DocumentHistory(shape.inputs, HistoryContent{.counts = true});
+    world.add(history, pairs);
   }
 
   static TrainerSettings on_growth(std::int64_t replay_steps = 4) {
@@ -316,7 +313,6 @@ TEST(FullBatchTrainerTest, ReplayFollowsTheCorrectedGradient) {
     TrainerSettings settings = Replaying::on_growth();
     settings.optimizer = optimizer;
     Replaying training(settings);
-    training.world.add(training.history, 60);
     training.train(1);
     const std::vector<double> reference = in_double(training.theta);
     for (std::uint32_t round = 2; round <= 6; ++round) {
@@ -347,7 +343,6 @@ TEST(FullBatchTrainerTest, ReplayFollowsTheCorrectedGradient) {
 
 TEST(FullBatchTrainerTest, ReplayStepsFollowTheCurvatureOfTheHistory) {
   Replaying training(Replaying::on_growth());
-  training.world.add(training.history, 60);
   const double curvature = training.curvature_behind(training.train(1));
   for (std::uint32_t round = 2; round <= 30; ++round) {
     training.world.add(training.history, 1);
@@ -362,8 +357,7 @@ TEST(FullBatchTrainerTest, ReplayHalvesAStepThatRaisesTheLossAndKeepsTheCurvatur
   for (const auto& [rate, halvings] : {std::pair{3.5, 1}, {20.0, 2}}) {
     TrainerSettings settings = Replaying::on_growth(3);
     settings.learning_rate = rate;
-    Replaying training(settings, 1000.0);
-    training.world.add(training.history, 60);
+    Replaying training(settings, 60, 1000.0);
     const double trained = training.train(1);
     const auto curvature = [&] {
       StateReader reader(state_of(*training.trainer), "memory");
@@ -387,8 +381,7 @@ TEST(FullBatchTrainerTest, ReplaysOfNoiseDoNotRaiseTheLossOfTheHistory) {
   settings.learning_rate = 1.0;
   settings.steps = 20;
   settings.optimizer = Optimizer::kNesterov;
-  Replaying training(settings);
-  training.world.add(training.history, 1600);
+  Replaying training(settings, 1600);
   for (int again = 0; again < 5; ++again) training.train(1);
   const double trained = training.loss_of_history() / 1600.0;
   for (std::uint32_t round = 2; round <= 150; ++round) {
@@ -402,7 +395,6 @@ TEST(FullBatchTrainerTest, ReplaySurvivesDocumentsOfAnyScale) {
   for (const double scale : {1e2, 1e4, 1e8}) {
     SCOPED_TRACE(scale);
     Replaying training(Replaying::on_growth());
-    training.world.add(training.history, 60);
     training.train(1);
     for (std::uint32_t round = 2; round <= 8; ++round) {
       add_scaled(training, scale, 1);

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/error.h"
@@ -42,6 +43,8 @@ class EveryRankerTest : public testing::TestWithParam<std::string> {
   std::unique_ptr<OnlineRanker> make() const {
     return make_neural(settings_named(GetParam()), world().features());
   }
+
+  TestContext context_;
 };
 
 TEST_P(EveryRankerTest, ThreadsAndRestartsChangeNoBit) {
@@ -52,14 +55,13 @@ TEST_P(EveryRankerTest, LearnsTheSameFromRecordedFeedback) {
   const auto ranker = make();
   const Course course = play(*ranker, 1, kRounds);
   const auto reader_of_records = make();
-  TestContext context;
   for (std::uint32_t round = 1; round <= kRounds; ++round)
-    reader_of_records->learn(context.round, course.rounds[round - 1].feedback(world(), round));
+    reader_of_records->learn(context_.round, course.rounds[round - 1].feedback(world(), round));
   // Nor does a list of another query in between, or of another round, teach anything.
   const auto distracted = make();
   for (std::uint32_t round = 1; round <= kRounds; ++round) {
-    if (round % 2 == 0) distracted->rank(context.round, world().query_of(round + 3), round + 100);
-    distracted->learn(context.round, course.rounds[round - 1].feedback(world(), round));
+    if (round % 2 == 0) distracted->rank(context_.round, world().query_of(round + 3), round + 100);
+    distracted->learn(context_.round, course.rounds[round - 1].feedback(world(), round));
   }
   const QueryDocs query = world().query(5);
   const RoundDetail expected = detail_of(*ranker, query, kRounds);
@@ -78,9 +80,8 @@ TEST_P(EveryRankerTest, HandlesFewDocuments) {
   for (const std::int64_t docs : {1, 2, 3}) {
     const SmallWorld tiny(82, 3, docs, kWorldFeatures);
     const auto ranker = make();
-    TestContext context;
     for (std::uint32_t round = 1; round <= 20; ++round) {
-      const RecordedRound played = play_round(*ranker, context.round, tiny, round);
+      const RecordedRound played = play_round(*ranker, context_.round, tiny, round);
       ShownDocs sorted = played.shown;
       std::sort(sorted.begin(), sorted.end());
       ShownDocs all(docs);
@@ -89,19 +90,16 @@ TEST_P(EveryRankerTest, HandlesFewDocuments) {
       const RoundDetail detail = detail_of(*ranker, tiny.query_of(round), round - 1);
       ASSERT_EQ(std::ssize(detail.scores), docs);
       ASSERT_EQ(std::ssize(detail.certain), is_bandit ? 0 : docs * docs);
-      const RankedList list = ranker->rank(context.round, tiny.query_of(round), round + 1);
+      const RankedList list = ranker->rank(context_.round, tiny.query_of(round), round + 1);
       ASSERT_EQ(list.certainty.has_value(), !is_bandit);
       for (const float theta : flat_theta(*ranker)) ASSERT_TRUE(std::isfinite(theta));
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Neural, EveryRankerTest, testing::ValuesIn(neural_names()),
-                         [](const auto& info) { return info.param; });
-INSTANTIATE_TEST_SUITE_P(Linear, EveryRankerTest, testing::ValuesIn(linear_names()),
-                         [](const auto& info) { return info.param; });
-INSTANTIATE_TEST_SUITE_P(Bandit, EveryRankerTest, testing::ValuesIn(bandit_names()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Neural, EveryRankerTest, testing::ValuesIn(neural_names()), kOwnName);
+INSTANTIATE_TEST_SUITE_P(Linear, EveryRankerTest, testing::ValuesIn(linear_names()), kOwnName);
+INSTANTIATE_TEST_SUITE_P(Bandit, EveryRankerTest, testing::ValuesIn(bandit_names()), kOwnName);
 
 class NeuralRankersTest : public EveryRankerTest {};
 
@@ -111,16 +109,15 @@ TEST_P(NeuralRankersTest, ScoresAQueryAgainOnceParametersHaveChanged) {
   const auto ranker = make();
   const auto reader_of_records = make();
   const auto reloaded = make();
-  TestContext context;
   for (std::uint32_t round = 1; round <= 10; ++round) {
     const std::string before = state_of(*ranker);
-    const RecordedRound played = play_round(*ranker, context.round, one, round);
-    reader_of_records->learn(context.round, played.feedback(one, round));
+    const RecordedRound played = play_round(*ranker, context_.round, one, round);
+    reader_of_records->learn(context_.round, played.feedback(one, round));
     // A list from other parameters, which loading then replaces.
-    reloaded->learn(context.round, played.feedback(one, round));
-    reloaded->rank(context.round, one.query(0), round);
+    reloaded->learn(context_.round, played.feedback(one, round));
+    reloaded->rank(context_.round, one.query(0), round);
     load_state(*reloaded, before);
-    reloaded->learn(context.round, played.feedback(one, round));
+    reloaded->learn(context_.round, played.feedback(one, round));
   }
   const RoundDetail expected = detail_of(*ranker, one.query(0), 10);
   for (OnlineRanker* other : {reader_of_records.get(), reloaded.get()}) {
@@ -141,8 +138,7 @@ TEST_P(NeuralRankersTest, ReportsLossesThatAreNotFinite) {
     const auto ranker = make_neural(settings, kWorldFeatures);
     const std::vector<float> before = flat_theta(*ranker);
     TestContext context(threads);
-    std::vector<std::int32_t> shown(10);
-    std::iota(shown.begin(), shown.end(), 0);
+    const ShownDocs shown = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     const std::vector<std::uint8_t> clicks = {1, 0, 1, 0, 0, 1, 0, 1, 1, 0};
     const std::string message = message_of<NumericError>([&] {
       ranker->learn(context.round, {1, world().query(1), shown, clicks});
@@ -157,15 +153,17 @@ TEST_P(NeuralRankersTest, ReportsLossesThatAreNotFinite) {
 LearnReport learn_without_pairs(OnlineRanker& ranker, std::uint32_t round, std::uint8_t clicked) {
   TestContext context;
   const std::vector<std::uint8_t> clicks(10, clicked);
-  const auto docs = ranker.rank(context.round, world().query(2), round).docs;
-  const std::vector<std::int32_t> shown(docs.begin(), docs.begin() + 10);
+  const ShownDocs shown = shown_of(ranker.rank(context.round, world().query(2), round), 10);
   return ranker.learn(context.round, {round, world().query(2), shown, clicks});
 }
 
-/// Members of an ensemble that trains in every round get new noise; all else stays.
+/// Members of an ensemble that trains in every round get new noise once there are pairs; all else stays.
 TEST_P(NeuralRankersTest, RoundsWithoutPairsTeachNothing) {
   const bool retrains = GetParam().ends_with("ensemble") && GetParam().find("growth") == std::string::npos;
   const auto ranker = make();
+  const auto fresh = make();
+  learn_without_pairs(*fresh, 1, 0);
+  EXPECT_TRUE(state_of(*fresh) == state_of(*ranker));
   const Course course = play(*ranker, 1, 10);
   for (const std::uint8_t clicked : {0, 1}) {
     const std::vector<float> before = flat_theta(*ranker);
@@ -177,15 +175,6 @@ TEST_P(NeuralRankersTest, RoundsWithoutPairsTeachNothing) {
       EXPECT_TRUE(report.steps.empty());
     }
   }
-}
-
-TEST(P2NeurRankTest, TrainsOnTheFirstPairsOnly) {
-  const auto ranker = make_neural(neural_settings("ensemble"), kWorldFeatures);
-  const std::vector<float> first = flat_theta(*ranker);
-  const std::string state = state_of(*ranker);
-  learn_without_pairs(*ranker, 1, 0);
-  EXPECT_EQ(flat_theta(*ranker), first);
-  EXPECT_TRUE(state_of(*ranker) == state);
 }
 
 TEST_P(NeuralRankersTest, RanksRelevantDocumentsHigher) {
@@ -245,24 +234,23 @@ TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
                     settings.kind == RankerKind::kP2NeurRank ? settings.posterior.members : 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, NeuralRankersTest, testing::ValuesIn(neural_names()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Forms, NeuralRankersTest, testing::ValuesIn(neural_names()), kOwnName);
 
-void expect_training_on_the_mean_of_matchings(bool rewarded) {
-  RankerSettings settings = neural_settings("expected");
+/// Six rounds of a perfect user, who may say what clicks are worth. `add(feedback, report)` takes what a
+/// round brings, and `weigh(at, first)` weighs `pairs` before each of the six steps of a training, which
+/// has to end where gradient descent does.
+template <class Add, class Weigh>
+void expect_plain_steps(RankerSettings settings, bool rewarded, const std::vector<PlainPair>& pairs,
+                        const Add& add, const Weigh& weigh) {
   settings.trainer.steps = 6;
   const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
   const double prior = 0.5 * static_cast<double>(shape.width) * settings.posterior.lambda;
   const auto ranker = make_neural(settings, kWorldFeatures);
   TestContext context;
-  std::vector<PlainPair> pairs;
   const std::vector<float> first = flat_theta(*ranker);
-  std::size_t observed = 0;
-  double weights = 0.0;
   for (std::uint32_t round = 1; round <= 6; ++round) {
     const QueryDocs query = world().query_of(round);
-    const auto docs = ranker->rank(context.round, query, round).docs;
-    const std::vector<std::int32_t> shown(docs.begin(), docs.begin() + 10);
+    const ShownDocs shown = shown_of(ranker->rank(context.round, query, round), 10);
     const std::vector<std::uint8_t> clicks = world().perfect_clicks(query.query, shown);
     const std::vector<float> began = flat_theta(*ranker);
     std::vector<double> rewards;
@@ -271,84 +259,75 @@ void expect_training_on_the_mean_of_matchings(bool rewarded) {
     Feedback feedback{round, query, shown, clicks};
     if (rewarded) feedback.rewards = rewards;
     const LearnReport report = ranker->learn(context.round, feedback);
-    // The covariance takes one matching, the loss all of them, each click by its reward.
-    observed += report.pairs.size();
-    const auto examined = static_cast<std::size_t>(examined_documents(clicks));
-    const auto clicked = static_cast<std::size_t>(std::count(clicks.begin(), clicks.end(), 1));
-    const double weight = 1.0 / static_cast<double>(std::max(clicked, examined - clicked));
-    for (std::size_t winner = 0; winner < examined; ++winner) {
-      for (std::size_t loser = 0; loser < examined; ++loser) {
-        if (clicks[winner] == 0 || clicks[loser] != 0) continue;
-        const double of_pair = rewarded ? weight * rewards[winner] : weight;
-        pairs.push_back({query.features.doc(shown[winner]).data(), query.features.doc(shown[loser]).data(),
-                         of_pair, of_pair});
-        weights += weight;
-      }
-    }
+    add(feedback, report);
     if (report.pairs.empty()) continue;
     std::vector<double> at = in_double(began);
     std::vector<double> gradient;
     for (int step = 0; step < 6; ++step) {
+      weigh(at, first);
       plain_loss(shape, at, pairs, 1.0, prior, first, &gradient);
       for (std::size_t k = 0; k < at.size(); ++k) at[k] -= report.steps.front() * gradient[k];
     }
+    // As for full-batch trainers; where two documents change places within rounding it would be far off.
     EXPECT_LE(distance_of(flat_theta(*ranker), at), 1e-3 * distance_of(began, at)) << "round " << round;
   }
-  EXPECT_GT(pairs.size(), 2 * observed);
-  EXPECT_NEAR(weights, static_cast<double>(observed), 1e-9);
 }
 
+/// The covariance takes one matching, the loss all of them, each click by its reward.
 TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
-  expect_training_on_the_mean_of_matchings(false);
+  for (const bool rewarded : {false, true}) {
+    std::vector<PlainPair> pairs;
+    std::size_t observed = 0;
+    double weights = 0.0;
+    const auto add = [&](const Feedback& feedback, const LearnReport& report) {
+      const auto& [shown, clicks] = std::tie(feedback.shown, feedback.clicks);
+      observed += report.pairs.size();
+      const auto examined = static_cast<std::size_t>(examined_documents(clicks));
+      const auto clicked = static_cast<std::size_t>(std::count(clicks.begin(), clicks.end(), 1));
+      const double weight = 1.0 / static_cast<double>(std::max(clicked, examined - clicked));
+      for (std::size_t winner = 0; winner < examined; ++winner) {
+        for (std::size_t loser = 0; loser < examined; ++loser) {
+          if (clicks[winner] == 0 || clicks[loser] != 0) continue;
+          const double of_pair = rewarded ? weight * feedback.rewards[winner] : weight;
+          pairs.push_back({feedback.query.features.doc(shown[winner]).data(),
+                           feedback.query.features.doc(shown[loser]).data(), of_pair, of_pair});
+          weights += weight;
+        }
+      }
+    };
+    expect_plain_steps(neural_settings("expected"), rewarded, pairs, add,
+                       [](const std::vector<double>&, const std::vector<float>&) {});
+    EXPECT_GT(pairs.size(), 2 * observed);
+    EXPECT_NEAR(weights, static_cast<double>(observed), 1e-9);
+  }
 }
 
-TEST(ConfidentNetworkTest, RewardsWeightTheMeanOfMatchings) {
-  expect_training_on_the_mean_of_matchings(true);
-}
-
+/// Each step's weights are from the scores at that step.
 TEST(ConfidentNetworkTest, LambdaRankStepsMatchItsWeights) {
-  // One training from the record of a few rounds, each step's weights from the scores at that step.
-  RankerSettings settings = neural_settings("lambdarank");
-  settings.trainer.steps = 6;
+  const RankerSettings settings = neural_settings("lambdarank");
   const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
-  const auto ranker = make_neural(settings, kWorldFeatures);
-  TestContext context;
+  ExecutionContext context;
   DocumentHistory history(kWorldFeatures, true);
   std::vector<PlainPair> pairs;
-  const std::vector<float> first = flat_theta(*ranker);
-  for (std::uint32_t round = 1; round <= 6; ++round) {
-    const QueryDocs query = world().query_of(round);
-    const auto docs = ranker->rank(context.round, query, round).docs;
-    const std::vector<std::int32_t> shown(docs.begin(), docs.begin() + 10);
-    const std::vector<std::uint8_t> clicks = world().perfect_clicks(query.query, shown);
-    const std::vector<float> began = flat_theta(*ranker);
-    const Feedback feedback{round, query, shown, clicks};
-    const LearnReport report = ranker->learn(context.round, feedback);
-    if (report.pairs.empty()) continue;
+  const auto add = [&](const Feedback& feedback, const LearnReport& report) {
+    if (report.pairs.empty()) return;
     history.add(feedback, report.pairs);
+    const FeatureMatrix& docs = feedback.query.features;
     for (const auto& [winner, loser] : report.pairs)
-      pairs.push_back({query.features.doc(winner).data(), query.features.doc(loser).data(), 1.0, 1.0});
-    std::vector<double> at = in_double(began);
-    std::vector<double> gradient;
-    for (int step = 0; step < 6; ++step) {
-      std::vector<float> scores;
-      for (std::int32_t row = 0; row < history.docs(); ++row)
-        scores.push_back(
-            static_cast<float>(plain_network(shape, at, history.features().doc(row).data(), nullptr)));
-      std::vector<double> changes;
-      // Before the first training all scores are zero up to rounding, and its order is no formula's.
-      if (round == 1 && step == 0) score_docs(context.execution, shape, began, history.features(), scores);
-      ndcg_changes(history.pair_lists(), scores, changes);
-      for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i].label = pairs[i].weight = changes[i];
-      plain_loss(shape, at, pairs, 1.0,
-                 0.5 * static_cast<double>(settings.network.width) * settings.posterior.lambda, first,
-                 &gradient);
-      for (std::size_t k = 0; k < at.size(); ++k) at[k] -= report.steps.front() * gradient[k];
-    }
-    const std::vector<float> arrived = flat_theta(*ranker);
-    // As for full-batch trainers; where two documents change places within rounding it would be far off.
-    EXPECT_LE(distance_of(arrived, at), 1e-3 * distance_of(began, at)) << "round " << round;
-  }
+      pairs.push_back({docs.doc(winner).data(), docs.doc(loser).data(), 1.0, 1.0});
+  };
+  const auto weigh = [&](const std::vector<double>& at, const std::vector<float>& first) {
+    std::vector<float> scores;
+    for (std::int32_t row = 0; row < history.docs(); ++row)
+      scores.push_back(
+          static_cast<float>(plain_network(shape, at, history.features().doc(row).data(), nullptr)));
+    // Before the first training all scores are zero up to rounding, and its order is no formula's.
+    if (at == in_double(first)) score_docs(context, shape, first, history.features(), scores);
+    std::vector<double> changes;
+    ndcg_changes(history.pair_lists(), scores, changes);
+    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i].label = pairs[i].weight = changes[i];
+  };
+  expect_plain_steps(settings, false, pairs, add, weigh);
   EXPECT_GT(pairs.size(), 8U);
 }
 
@@ -500,9 +479,8 @@ TEST(P2NeurRankTest, NoiseMovesThePriorsCentre) {
     play(*ranker, 1, 9);
     const std::vector<float> before = flat_theta(*ranker);
     TestContext context;
-    const std::vector<std::int32_t> shown = {0, 1, 2, 3, 4, 5};
-    const std::vector<std::uint8_t> clicks = {0, 1, 0, 1, 0, 0};
-    ranker->learn(context.round, {10, world().query(1), shown, clicks});
+    ranker->learn(context.round, {10, world().query(1), ShownDocs{0, 1, 2, 3, 4, 5},
+                                  std::vector<std::uint8_t>{0, 1, 0, 1, 0, 0}});
     const std::vector<float> after = flat_theta(*ranker);
     const double variance = settings.posterior.noise_variance / (64.0 * settings.posterior.lambda);
     const auto mean_square = [&](const std::vector<float>& a, const std::vector<float>& b) {
@@ -544,7 +522,7 @@ TEST(P2NeurRankTest, OneMemberMakesEveryOrderCertain) {
   settings.posterior.members = 1;
   const auto ranker = make_neural(settings, kWorldFeatures);
   TestContext context;
-  for (std::uint32_t round = 1; round <= 20; ++round) play_round(*ranker, context.round, world(), round);
+  play(*ranker, 1, 20);
   const auto list = ranker->rank(context.round, world().query(0), 21);
   RoundDetail detail;
   ranker->describe(world().query(0), true, detail);
@@ -560,8 +538,7 @@ TEST(P2NeurRankTest, OneMemberMakesEveryOrderCertain) {
 
 TEST(P2NeurRankTest, RefusesTheStateOfAnotherEnsemble) {
   RankerSettings settings = neural_settings("ensemble");
-  const auto three = make_neural(settings, kWorldFeatures);
-  const std::string state = play(*three, 1, 5).state;
+  const std::string state = play(*make_neural(settings, kWorldFeatures), 1, 5).state;
   settings.posterior.members = 2;
   const auto two = make_neural(settings, kWorldFeatures);
   EXPECT_ANY_THROW(load_state(*two, state));
@@ -591,11 +568,8 @@ TEST_P(NetworkFormsTest, LearnsSeparableData) {
             first_parameters(settings.network, shape, test_keys().key(Purpose::kInitialisation)));
   const double untrained = small.ndcg(*ranker, 10);
   TestContext context;
-  for (std::uint32_t round = 1; round <= 1500; ++round) {
-    const QueryDocs query = small.query_of(round);
-    play_list(*ranker, context.round, query, round, 10,
-              [&](const ShownDocs& shown) { return small.perfect_clicks(query.query, shown); });
-  }
+  for (std::uint32_t round = 1; round <= 1500; ++round)
+    play_perfect(*ranker, context.round, small, round, 10);
   const double trained = small.ndcg(*ranker, 10);
   // A third of the documents is relevant: a random order has an NDCG of about a half.
   EXPECT_GT(trained, 0.85) << "from " << untrained;
@@ -606,7 +580,7 @@ TEST_P(NetworkFormsTest, LearnsSeparableData) {
 INSTANTIATE_TEST_SUITE_P(Kinds, NetworkFormsTest,
                          testing::Values("pdgd_standard", "pdgd_ntk", "dbgd_standard", "mgd_standard",
                                          "mgd_ntk", "ranknet_standard", "ranknet_ntk"),
-                         [](const auto& info) { return std::string(info.param); });
+                         kOwnName);
 
 }  // namespace
 }  // namespace olrank

@@ -16,12 +16,11 @@ namespace olrank {
 
 /// The model of a shape.
 inline NetworkModel network_of(const NetworkShape& shape) {
-  NetworkSettings settings;
-  settings.network = shape.depth == 1 ? NetworkForm::kLinear : NetworkForm::kMlp;
-  settings.parameterisation = shape.biases ? Parameterisation::kStandard : Parameterisation::kNtk;
-  settings.width = shape.width;
-  settings.depth = shape.depth;
-  return {settings, shape.inputs};
+  return {{.network = shape.depth == 1 ? NetworkForm::kLinear : NetworkForm::kMlp,
+           .width = shape.width,
+           .depth = shape.depth,
+           .parameterisation = shape.biases ? Parameterisation::kStandard : Parameterisation::kNtk},
+          shape.inputs};
 }
 
 /// f(x; θ), and g(x) = ∇_θ f where `gradient` is not null.

@@ -124,15 +124,12 @@ struct RecordedRound {
 inline RecordedRound play_round(OnlineRanker& ranker, RoundContext& context, const SmallWorld& world,
                                 std::uint32_t round, std::size_t cutoff = 10) {
   const QueryDocs query = world.query_of(round);
-  const auto docs = ranker.rank(context, query, round).docs;
-  RecordedRound played;
-  played.shown.assign(docs.begin(),
-                      docs.begin() + static_cast<std::ptrdiff_t>(std::min(cutoff, docs.size())));
-  for (const std::int32_t doc : played.shown) {
+  RecordedRound played{shown_of(ranker.rank(context, query, round), cutoff), {}};
+  played.clicks = clicks_where(played.shown, [&](std::int32_t doc) {
     RngStream coins(make_key({.seed = 3, .purpose = Purpose::kClick}), round,
                     static_cast<std::uint32_t>(doc));
-    played.clicks.push_back(coins.uniform() < (world.grade(query.query, doc) != 0 ? 0.8 : 0.2) ? 1 : 0);
-  }
+    return coins.uniform() < (world.grade(query.query, doc) != 0 ? 0.8 : 0.2);
+  });
   ranker.learn(context, played.feedback(world, round));
   return played;
 }
@@ -157,10 +154,9 @@ inline Course play_course(OnlineRanker& ranker, const SmallWorld& world, std::ui
 inline void expect_same_bits(const RankerSettings& settings, const SmallWorld& world, std::uint32_t last,
                              const std::vector<std::uint32_t>& stops) {
   const auto play = [&](OnlineRanker& ranker, std::uint32_t from, std::uint32_t to, int threads) {
-    std::vector<ShownDocs> lists;
-    for (const RecordedRound& round : play_course(ranker, world, from, to, threads).rounds)
-      lists.push_back(round.shown);
-    return lists;
+    return play_lists(from, to, threads, [&](RoundContext& context, std::uint32_t round) {
+      return play_round(ranker, context, world, round).shown;
+    });
   };
   expect_same_bits([&] { return make_neural(settings, world.features()); }, play, last, stops);
 }

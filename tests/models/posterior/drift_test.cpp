@@ -11,15 +11,13 @@
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/posterior.h"
 #include "models/posterior/row_covariance.h"
-#include "tests/core/ops/network_fixture.h"
+#include "tests/models/posterior/posterior_oracle.h"
 #include "tests/support/expected_warnings.h"
 #include "tests/support/message_of.h"
 #include "tests/support/saved_state.h"
 
 namespace olrank {
 namespace {
-
-using LongMatrix = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
 
 /// Queries whose features span so many powers of ten, and pairs among their documents.
 class RawWorld {
@@ -37,15 +35,12 @@ class RawWorld {
       for (std::int64_t doc = 0; doc < count; ++doc)
         features[doc * shape_.inputs + k] = static_cast<float>(scale * (shared + draws.uniform()));
     }
-    std::vector<float> factors(count * shape_.factors());
-    tangent_factors(context_, shape_, theta_, matrix_of(features, shape_.inputs), factors);
-    return factors;
+    return factors_of(shape_, theta_, features);
   }
 
  private:
   NetworkShape shape_;
   double decades_;
-  ExecutionContext context_;
   std::vector<float> theta_;
 };
 
@@ -64,34 +59,33 @@ std::vector<PreferencePair> pairs_of_round(std::uint64_t round) {
 class LongCovariance {
  public:
   LongCovariance(const NetworkShape& shape, double lambda, double scale)
-      : shape_(shape), scale_(scale), rows_(LongMatrix::Identity(shape.parameters(), shape.parameters())) {
+      : shape_(shape), scale_(scale), rows_(WideMatrix::Identity(shape.parameters(), shape.parameters())) {
     rows_ *= std::sqrt(static_cast<long double>(lambda));
   }
 
-  void observe(const std::vector<float>& factors, const std::vector<PreferencePair>& pairs) {
-    const LongMatrix g = slow_gradients(shape_, view_of(shape_, factors)).cast<long double>();
-    const std::int64_t before = rows_.rows();
-    rows_.conservativeResize(before + std::ssize(pairs), Eigen::NoChange);
-    for (std::int64_t s = 0; s < std::ssize(pairs); ++s) {
-      rows_.row(before + s) =
-          std::sqrt(static_cast<long double>(scale_)) * (g.row(pairs[s].winner) - g.row(pairs[s].loser));
+  void observe(const PosteriorRound& round) {
+    const WideMatrix g = slow_gradients(shape_, view_of(shape_, round.factors)).cast<long double>();
+    for (const PreferencePair& pair : round.pairs) {
+      rows_.conservativeResize(rows_.rows() + 1, Eigen::NoChange);
+      rows_.row(rows_.rows() - 1) =
+          std::sqrt(static_cast<long double>(scale_)) * (g.row(pair.winner) - g.row(pair.loser));
     }
   }
   void factorise() {
-    const Eigen::HouseholderQR<LongMatrix> qr(rows_);
+    const Eigen::HouseholderQR<WideMatrix> qr(rows_);
     root_ = qr.matrixQR().topRows(rows_.cols()).triangularView<Eigen::Upper>();
   }
   /// s ‖g‖²_{A⁻¹} of the columns' gradients.
-  std::vector<double> width_sq(const LongMatrix& gradients) const {
-    const LongMatrix half = root_.transpose().triangularView<Eigen::Lower>().solve(gradients);
+  std::vector<double> width_sq(const WideMatrix& gradients) const {
+    const WideMatrix half = root_.transpose().triangularView<Eigen::Lower>().solve(gradients);
     std::vector<double> found(half.cols());
     for (std::int64_t i = 0; i < half.cols(); ++i)
       found[i] = static_cast<double>(static_cast<long double>(scale_) * half.col(i).squaredNorm());
     return found;
   }
   std::vector<double> width_sq_of_pairs(const std::vector<float>& docs) const {
-    const LongMatrix g = slow_gradients(shape_, view_of(shape_, docs)).cast<long double>();
-    LongMatrix differences(g.cols(), g.rows() * g.rows());
+    const WideMatrix g = slow_gradients(shape_, view_of(shape_, docs)).cast<long double>();
+    WideMatrix differences(g.cols(), g.rows() * g.rows());
     for (std::int64_t i = 0; i < g.rows(); ++i) {
       for (std::int64_t j = 0; j < g.rows(); ++j)
         differences.col(i * g.rows() + j) = (g.row(i) - g.row(j)).transpose();
@@ -102,8 +96,8 @@ class LongCovariance {
  private:
   NetworkShape shape_;
   double scale_;
-  LongMatrix rows_;
-  LongMatrix root_;
+  WideMatrix rows_;
+  WideMatrix root_;
 };
 
 struct Errors {
@@ -127,12 +121,12 @@ class Trial {
       : shape_(shape), world_(shape, decades), reference_(shape, lambda, 1.0) {}
 
   /// The documents and pairs of the next round.
-  const std::vector<float>& play() {
-    seen_.push_back(world_.docs(kDocsOfQuery, 100 + seen_.size()));
-    reference_.observe(seen_.back(), pairs());
+  const PosteriorRound& play() {
+    const std::uint64_t round = seen_.size();
+    seen_.push_back({world_.docs(kDocsOfQuery, 100 + round), pairs_of_round(round + 1)});
+    reference_.observe(seen_.back());
     return seen_.back();
   }
-  std::vector<PreferencePair> pairs() const { return pairs_of_round(seen_.size()); }
 
   /// Errors of widths(docs) for the observed pairs and for pairs of documents not seen before.
   template <class Widths>
@@ -140,10 +134,10 @@ class Trial {
     reference_.factorise();
     std::vector<double> found;
     std::vector<double> expected;
-    for (std::size_t round = 0; round < seen_.size(); ++round) {
-      const std::vector<double> width_sq = widths(seen_[round]);
-      const std::vector<double> exact = reference_.width_sq_of_pairs(seen_[round]);
-      for (const PreferencePair& pair : pairs_of_round(round + 1)) {
+    for (const auto& [docs, pairs] : seen_) {
+      const std::vector<double> width_sq = widths(docs);
+      const std::vector<double> exact = reference_.width_sq_of_pairs(docs);
+      for (const PreferencePair& pair : pairs) {
         found.push_back(width_sq[pair.winner * kDocsOfQuery + pair.loser]);
         expected.push_back(exact[pair.winner * kDocsOfQuery + pair.loser]);
       }
@@ -156,15 +150,11 @@ class Trial {
   NetworkShape shape_;
   RawWorld world_;
   LongCovariance reference_;
-  std::vector<std::vector<float>> seen_;
+  std::vector<PosteriorRound> seen_;
 };
 
 PosteriorSpec raw_spec(const NetworkShape& shape, CovarianceForm form, double lambda) {
-  PosteriorSpec spec;
-  spec.shape = shape;
-  spec.form = form;
-  spec.lambda = lambda;
-  spec.scale = 1.0;
+  PosteriorSpec spec = posterior_spec(shape, form, lambda, 1.0);
   spec.checks.every = 16;
   return spec;
 }
@@ -191,10 +181,7 @@ TEST(DriftTest, IsTheErrorOfObservedWidths) {
         spec.checks.every = 0;
         FullPosterior posterior(spec);
         Trial trial(shape, decades, lambda);
-        for (int round = 0; round < 24; ++round) {
-          const std::vector<float>& docs = trial.play();
-          posterior.observe(context, view_of(shape, docs), trial.pairs());
-        }
+        for (int round = 0; round < 24; ++round) observe(posterior, context, shape, trial.play());
         const double drift = posterior.drift(context);
         const double error = trial.errors(widths_by(posterior, context, shape)).front().median;
         EXPECT_TRUE(drift <= 10.0 * error + 1e-14 && drift >= 0.1 * error)
@@ -218,8 +205,7 @@ TEST(DriftTest, RawFeaturesKeepTheirDigitsInOrthonormalForm) {
       FullPosterior posterior(raw_spec(shape, form, 0.1));
       Trial trial(shape, decades, 0.1);
       for (int round = 0; round < 50; ++round) {
-        const std::vector<float>& docs = trial.play();
-        posterior.observe(context, view_of(shape, docs), trial.pairs());
+        observe(posterior, context, shape, trial.play());
         if (round != 20 && round != 49) continue;  // fewer and more pairs than the 78 parameters
         EXPECT_EQ(posterior.spec().name(), "orthonormal");
         for (const Errors& errors : trial.errors(widths_by(posterior, context, shape)))
@@ -241,13 +227,14 @@ TEST(DriftTest, LinearRankersKeepTheirDigits) {
     RowCovariance posterior(Covariance::kFull, 60, 0.1);
     Trial trial(shape, decades, 0.1);
     for (int round = 0; round < 22; ++round) {
-      const Eigen::MatrixXd g = slow_gradients(shape, view_of(shape, trial.play()));
+      const auto& [docs, pairs] = trial.play();
+      const Eigen::MatrixXd g = slow_gradients(shape, view_of(shape, docs));
       std::vector<double> rows;
-      for (const PreferencePair& pair : trial.pairs()) {
+      for (const PreferencePair& pair : pairs) {
         const Eigen::VectorXd row = g.row(pair.winner) - g.row(pair.loser);
         rows.insert(rows.end(), row.begin(), row.end());
       }
-      posterior.observe(context, rows, std::ssize(trial.pairs()));
+      posterior.observe(context, rows, std::ssize(pairs));
     }
     const auto widths = [&](const std::vector<float>& docs) {
       const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> g =
@@ -267,26 +254,20 @@ TEST(DriftTest, LinearRankersKeepTheirDigits) {
   }
 }
 
-struct Kind {
-  Covariance covariance;
-  CovarianceForm form;
-  double decades;
-};
-
-constexpr Kind kKinds[] = {
-    {Covariance::kFull, CovarianceForm::kDual, 0.0},
-    {Covariance::kFull, CovarianceForm::kPrimal, 0.0},
-    {Covariance::kFull, CovarianceForm::kAuto, 0.0},
-    {Covariance::kFull, CovarianceForm::kDual, 8.0},  // orthonormal
-    {Covariance::kDiagonal, CovarianceForm::kAuto, 0.0},
-    {Covariance::kDiagonalOfInverse, CovarianceForm::kAuto, 0.0},
+constexpr std::pair<PosteriorVariant, double> kKinds[] = {
+    {{Covariance::kFull, CovarianceForm::kDual}, 0.0},
+    {{Covariance::kFull, CovarianceForm::kPrimal}, 0.0},
+    {{Covariance::kFull, CovarianceForm::kAuto}, 0.0},
+    {{Covariance::kFull, CovarianceForm::kDual}, 8.0},  // orthonormal
+    {{Covariance::kDiagonal, CovarianceForm::kAuto}, 0.0},
+    {{Covariance::kDiagonalOfInverse, CovarianceForm::kAuto}, 0.0},
 };
 
 // The bad pairs come in every round, so also in those whose pairs are due for a check, switch the form or
 // change to the orthonormal one.
 TEST(DriftTest, PairsThatCannotBeTakenInLeaveNoTrace) {
   const NetworkShape shape = ntk_shape(12, 6, 2);
-  for (const Kind& kind : kKinds) {
+  for (const auto& [kind, decades] : kKinds) {
     // Gradients of 10³⁰ are within the range of a diagonal, and no digit of others would be left beside
     // them.
     const float huge =
@@ -298,23 +279,23 @@ TEST(DriftTest, PairsThatCannotBeTakenInLeaveNoTrace) {
       spec.covariance = kind.covariance;
       const auto clean = make_posterior(spec);
       const auto tried = make_posterior(spec);
-      RawWorld world(shape, kind.decades);
+      RawWorld world(shape, decades);
       for (std::uint64_t round = 0; round < 60; ++round) {
-        std::vector<float> docs = world.docs(kDocsOfQuery, 100 + round);
-        const std::vector<PreferencePair> pairs = pairs_of_round(round);
+        const PosteriorRound good{world.docs(kDocsOfQuery, 100 + round), pairs_of_round(round)};
         const std::string before = state_of(*tried);
-        std::vector<float> bad_docs = docs;
+        PosteriorRound wrong = good;
         const NetworkLayer layer = shape.layer(static_cast<std::int64_t>(round) % 2);
-        bad_docs[(round % 2) * shape.factors() + layer.input + 1] = bad;
-        bad_docs[(round % 2) * shape.factors() + layer.delta] = 1.0F;
-        EXPECT_THROW(tried->observe(context, view_of(shape, bad_docs), pairs), NumericError);
+        float* row = wrong.factors.data() + (round % 2) * shape.factors();
+        row[layer.input + 1] = bad;
+        row[layer.delta] = 1.0F;
+        EXPECT_THROW(observe(*tried, context, shape, wrong), NumericError);
         ASSERT_TRUE(state_of(*tried) == before) << tried->spec().name() << ", round " << round;
-        for (Posterior* posterior : {clean.get(), tried.get()})
-          posterior->observe(context, view_of(shape, docs), pairs);
+        for (Posterior* posterior : {clean.get(), tried.get()}) observe(*posterior, context, shape, good);
         ASSERT_TRUE(state_of(*tried) == state_of(*clean)) << tried->spec().name() << ", round " << round;
-        ASSERT_EQ(widths_by(*tried, context, shape)(docs), widths_by(*clean, context, shape)(docs));
+        ASSERT_EQ(widths_by(*tried, context, shape)(good.factors),
+                  widths_by(*clean, context, shape)(good.factors));
       }
-      if (kind.decades > 0.0) {
+      if (decades > 0.0) {
         EXPECT_EQ(tried->spec().name(), "orthonormal");
       }
     }
@@ -329,7 +310,6 @@ TEST(DriftTest, LinearPairsThatCannotBeTakenInLeaveNoTrace) {
       const ExpectedWarnings warnings;
       RowCovariance clean(structure, 8, 0.1);
       RowCovariance tried(structure, 8, 0.1);
-      const auto state = [](const RowCovariance& posterior) { return state_of(posterior); };
       for (std::uint64_t round = 0; round < 400; ++round) {
         std::vector<double> rows = random_doubles(24, round);
         for (std::size_t i = 0; i < rows.size(); i += 3) rows[i] *= scale;
@@ -338,7 +318,7 @@ TEST(DriftTest, LinearPairsThatCannotBeTakenInLeaveNoTrace) {
         EXPECT_THROW(tried.observe(context, bad, 3), NumericError);
         clean.observe(context, rows, 3);
         tried.observe(context, rows, 3);
-        ASSERT_TRUE(state(tried) == state(clean)) << "round " << round;
+        ASSERT_TRUE(state_of(tried) == state_of(clean)) << "round " << round;
       }
     }
   }
@@ -354,15 +334,14 @@ TEST(DriftTest, OrthonormalFormContinuesToTheSameBits) {
   FullPosterior straight(spec);
   FullPosterior threaded(spec);
   auto loaded = make_posterior(spec);
-  const auto observe = [&](ExecutionContext& by, Posterior& posterior, std::uint64_t round) {
-    const std::vector<float> docs = world.docs(kDocsOfQuery, 100 + round);
-    posterior.observe(by, view_of(shape, docs), pairs_of_round(round));
+  const auto play = [&](ExecutionContext& by, Posterior& posterior, std::uint64_t round) {
+    observe(posterior, by, shape, {world.docs(kDocsOfQuery, 100 + round), pairs_of_round(round)});
   };
   const std::vector<float> asked = world.docs(kDocsOfQuery, 999);
   for (std::uint64_t round = 0; round < 60; ++round) {
-    observe(context, straight, round);
-    observe(four, threaded, round);
-    observe(context, *loaded, round);
+    play(context, straight, round);
+    play(four, threaded, round);
+    play(context, *loaded, round);
     ASSERT_TRUE(state_of(threaded) == state_of(straight)) << "round " << round;
     if (round % 7 != 0) continue;
     const std::string saved = state_of(*loaded);
@@ -378,7 +357,7 @@ TEST(DriftTest, OrthonormalFormContinuesToTheSameBits) {
   // A frozen copy does not see later pairs.
   const auto frozen = straight.freeze();
   const auto before = widths_by(const_cast<Posterior&>(*frozen), context, shape)(asked);
-  for (std::uint64_t round = 60; round < 70; ++round) observe(context, straight, round);
+  for (std::uint64_t round = 60; round < 70; ++round) play(context, straight, round);
   EXPECT_EQ(widths_by(const_cast<Posterior&>(*frozen), context, shape)(asked), before);
   EXPECT_NE(widths_by(straight, context, shape)(asked), before);
 }

@@ -27,25 +27,11 @@ using Round = PosteriorRound;
 
 constexpr std::int64_t kDocs = 14;
 
-/// Rounds of fourteen documents.
-class Rounds : public PosteriorRounds {
- public:
-  Rounds(const NetworkShape& shape, std::uint64_t seed) : PosteriorRounds(shape, seed, kDocs, 0.01) {}
-};
-
 PosteriorSpec spec_of(const NetworkShape& shape, std::int64_t budget, double lambda = 1.0) {
-  PosteriorSpec spec;
-  spec.shape = shape;
+  PosteriorSpec spec = posterior_spec(shape, CovarianceForm::kAuto, lambda, 0.1);
   spec.covariance = Covariance::kInducing;
   spec.budget = budget;
-  spec.lambda = lambda;
-  spec.scale = 0.1;
   return spec;
-}
-
-void observe(Posterior& posterior, ExecutionContext& context, const NetworkShape& shape,
-             const Round& round) {
-  posterior.observe(context, view_of(shape, round.factors), round.pairs);
 }
 
 /// Gradients written out, and the definition: every observed gradient's part in the span of the
@@ -89,14 +75,7 @@ class SlowInducing {
     }
     return result;
   }
-  double log_det() const {
-    const Eigen::LLT<Wide> factor(b_);
-    const Wide l = factor.matrixL();
-    long double sum = 0.0L;
-    for (std::int64_t k = 0; k < l.rows(); ++k)
-      sum += 2.0L * std::log(l(k, k)) - std::log(static_cast<long double>(spec_.lambda));
-    return static_cast<double>(sum);
-  }
+  double log_det() const { return wide_log_det(b_, spec_.lambda); }
 
  private:
   PosteriorSpec spec_;
@@ -109,6 +88,10 @@ std::unique_ptr<Posterior> exact(PosteriorSpec spec) {
   spec.covariance = Covariance::kFull;
   spec.form = CovarianceForm::kDual;
   return make_posterior(spec);
+}
+
+void observe_both(Posterior& posterior, Posterior& other, ExecutionContext& context, const Round& round) {
+  for (Posterior* each : {&posterior, &other}) observe(*each, context, each->spec().shape, round);
 }
 
 /// The widths of documents are those of an exact posterior.
@@ -128,14 +111,12 @@ TEST(InducingPosteriorTest, IsExactWhileEveryPairIsInTheDictionary) {
     const NetworkShape shape = standard_shape(20, 16, 2);
     const PosteriorSpec spec = spec_of(shape, 320, lambda);
     ExecutionContext context(2);
-    Rounds rounds(shape, 31);
+    PosteriorRounds rounds(shape, 31, kDocs, 0.01);
     InducingPosterior posterior(spec);
     const auto full = exact(spec);
     std::int64_t number = 0;
     while (posterior.pairs() < 320) {
-      const Round round = rounds.round(1 + number++ % 7);
-      observe(posterior, context, shape, round);
-      observe(*full, context, shape, round);
+      observe_both(posterior, *full, context, rounds.round(1 + number++ % 7));
       if (number % 8 != 0 && posterior.pairs() < 300) continue;
       expect_widths_of(*full, posterior, context, rounds.docs(9, 100 + number), 1e-9);
       EXPECT_NEAR(posterior.log_det(), full->log_det(), 1e-9 * (1.0 + full->log_det()));
@@ -150,7 +131,7 @@ TEST(InducingPosteriorTest, ProjectsEveryPairOnTheDictionary) {
   const NetworkShape shape = ntk_shape(14, 12, 3);
   const PosteriorSpec spec = spec_of(shape, 60);
   ExecutionContext context;
-  Rounds rounds(shape, 41);
+  PosteriorRounds rounds(shape, 41, kDocs, 0.01);
   InducingPosterior posterior(spec);
   SlowInducing slow(spec);
   std::vector<std::int64_t> before;
@@ -185,13 +166,11 @@ TEST(InducingPosteriorTest, StaysExactWhereTheDictionarySpansEverything) {
   const NetworkShape small = ntk_shape(3, 4, 2);  // p = 16
   const PosteriorSpec spec = spec_of(small, 40);
   ExecutionContext context;
-  Rounds rounds(small, 51);
+  PosteriorRounds rounds(small, 51, kDocs, 0.01);
   InducingPosterior posterior(spec);
   const auto full = exact(spec);
   for (int number = 0; number < 160; ++number) {
-    const Round round = rounds.round(4);
-    observe(posterior, context, small, round);
-    observe(*full, context, small, round);
+    observe_both(posterior, *full, context, rounds.round(4));
     if (number % 20 != 19) continue;
     expect_widths_of(*full, posterior, context, rounds.docs(9, 100 + number), 1e-7);
   }
@@ -202,15 +181,12 @@ TEST(InducingPosteriorTest, TakesRepeatedPairs) {
   const NetworkShape shape = standard_shape(10, 8, 2);
   const PosteriorSpec spec = spec_of(shape, 30);
   ExecutionContext context;
-  Rounds rounds(shape, 61);
+  PosteriorRounds rounds(shape, 61, kDocs, 0.01);
   std::vector<Round> some;
   for (int number = 0; number < 5; ++number) some.push_back(rounds.round(4));
   InducingPosterior posterior(spec);
   const auto full = exact(spec);
-  for (int number = 0; number < 100; ++number) {
-    observe(posterior, context, shape, some[number % 5]);
-    observe(*full, context, shape, some[number % 5]);
-  }
+  for (int number = 0; number < 100; ++number) observe_both(posterior, *full, context, some[number % 5]);
   EXPECT_LE(posterior.members(), 20);
   expect_widths_of(*full, posterior, context, rounds.docs(9, 200), 1e-9);
   EXPECT_EQ(posterior.negative_widths(), 0);
@@ -220,14 +196,12 @@ TEST(InducingPosteriorTest, StaysNearExactWidthsInFlatMemory) {
   const NetworkShape shape = ntk_shape(20, 16, 2);
   const PosteriorSpec spec = spec_of(shape, 200, 10.0);
   ExecutionContext context(2);
-  Rounds rounds(shape, 71);
+  PosteriorRounds rounds(shape, 71, kDocs, 0.01);
   InducingPosterior posterior(spec);
   const auto full = exact(spec);
   std::int64_t most_bytes = 0;
   for (int number = 0; posterior.pairs() < 3000; ++number) {
-    const Round round = rounds.round(10);
-    observe(posterior, context, shape, round);
-    observe(*full, context, shape, round);
+    observe_both(posterior, *full, context, rounds.round(10));
     if (posterior.pairs() == 1000) most_bytes = posterior.bytes();
     if (posterior.pairs() > 1000) {
       EXPECT_LE(posterior.bytes(), most_bytes * 11 / 10);
@@ -251,7 +225,7 @@ TEST(InducingPosteriorTest, StaysNearExactWidthsInFlatMemory) {
 TEST(InducingPosteriorTest, TakesTheMemoryThatIsPlanned) {
   const NetworkShape shape = ntk_shape(20, 16, 2);
   for (const std::int64_t budget : {100, 384}) {
-    Rounds rounds(shape, 71);
+    PosteriorRounds rounds(shape, 71, kDocs, 0.01);
     std::vector<Round> made;
     for (std::int64_t pairs = 0; pairs < 4 * budget; pairs += 10) made.push_back(rounds.round(10));
     const std::int64_t before = allocated_bytes();
@@ -288,7 +262,7 @@ TEST(InducingPosteriorTest, ObservingPairsThatAreRefusedChangesNothing) {
   InducingPosterior posterior(spec_of(shape, 50));
   trajectory(posterior, context, shape, 0, 30);
   const std::string before = state_of(posterior);
-  Rounds rounds(shape, 99);
+  PosteriorRounds rounds(shape, 99, kDocs, 0.01);
   Round bad = rounds.round(5);
   bad.factors[3] = 1e30F;
   EXPECT_THROW(observe(posterior, context, shape, bad), NumericError);
@@ -312,10 +286,8 @@ TEST(InducingPosteriorTest, ObservingThatFailsAtItsEndChangesNothing) {
     spec.checks.drift_bound = -1.0;
     InducingPosterior posterior(spec);
     InducingPosterior other(spec);
-    Rounds rounds(shape, 99);
-    const Round first = rounds.round(observed);
-    observe(posterior, context, shape, first);
-    observe(other, context, shape, first);
+    PosteriorRounds rounds(shape, 99, kDocs, 0.01);
+    observe_both(posterior, other, context, rounds.round(observed));
     const std::string before = state_of(posterior);
     for (const std::int64_t added : {64, 700}) {
       const ExpectedWarnings warnings;
@@ -326,8 +298,7 @@ TEST(InducingPosteriorTest, ObservingThatFailsAtItsEndChangesNothing) {
     // Into the rows that the failed ones had.
     for (const std::int64_t added : {1, 2}) {
       const Round next = rounds.round(added);
-      observe(posterior, context, shape, next);
-      observe(other, context, shape, next);
+      observe_both(posterior, other, context, next);
       EXPECT_EQ(posterior_widths(posterior, context, shape, next.factors),
                 posterior_widths(other, context, shape, next.factors));
       EXPECT_TRUE(state_of(posterior) == state_of(other));
@@ -340,7 +311,7 @@ TEST(InducingPosteriorTest, ObservingThatFailsAtItsEndChangesNothing) {
 /// those before it up to δ, which is more than the least share of a DictionaryPolicy. So all enter a
 /// dictionary, whose kernel has an eigenvalue of δ⁶: less than a double's rounding. A policy that is
 /// stricter leaves out the second one, without which the others are nearly orthogonal.
-struct NearDependentPairs {
+struct NearDependentPairs : PosteriorRound {
   static constexpr std::int64_t kPairs = 4;
   static constexpr std::int64_t kDocs = kPairs + 1;
   static constexpr std::int64_t kChains = 8;  // with directions of their own
@@ -349,7 +320,8 @@ struct NearDependentPairs {
   static NetworkShape shape() { return ntk_shape(12, kWidth, 2); }
 
   /// `chain` from 0 to kChains.
-  explicit NearDependentPairs(std::int64_t chain) : factors(kDocs * shape().factors()) {
+  explicit NearDependentPairs(std::int64_t chain) {
+    factors.resize(kDocs * shape().factors());
     constexpr float kDelta = 1.0F / 2048.0F;
     const NetworkLayer output = shape().layer(1);
     for (std::int64_t doc = 0; doc < kPairs; ++doc) {
@@ -363,9 +335,6 @@ struct NearDependentPairs {
     }
   }
 
-  std::vector<float> factors;
-  std::vector<PreferencePair> pairs;
-
  private:
   static float hadamard(std::int64_t row, std::int64_t column) {
     return std::popcount(static_cast<std::uint64_t>(row & column)) % 2 == 0 ? 1.0F : -1.0F;
@@ -374,10 +343,8 @@ struct NearDependentPairs {
 
 /// Observes pairs that lie nearly in the span of those before them, in eight subspaces.
 void observe_near_dependent(Posterior& posterior, ExecutionContext& context) {
-  for (std::int64_t chain = 0; chain < NearDependentPairs::kChains; ++chain) {
-    const NearDependentPairs query(chain);
-    posterior.observe(context, view_of(query.shape(), query.factors), query.pairs);
-  }
+  for (std::int64_t chain = 0; chain < NearDependentPairs::kChains; ++chain)
+    observe(posterior, context, NearDependentPairs::shape(), NearDependentPairs(chain));
 }
 
 // A factor C of a dictionary whose pairs are nearly dependent has no digits. Found by a check of the drift
@@ -401,7 +368,7 @@ TEST(InducingPosteriorTest, ADictionaryThatHasLostItsDigitsIsChosenAgain) {
     EXPECT_EQ(posterior.rebuilds(), 1) << lambda;
     EXPECT_EQ(posterior.pairs(), 64) << lambda;
     EXPECT_EQ(posterior.members(), 24) << lambda;
-    expect_widths_of(*full, posterior, context, Rounds(shape, 17).docs(9, 100), 1e-5);
+    expect_widths_of(*full, posterior, context, PosteriorRounds(shape, 17, kDocs, 0.01).docs(9, 100), 1e-5);
     if (lambda == 1.0) {
       EXPECT_TRUE(posterior.drift(context) <= 1e-12) << posterior.drift(context);
       EXPECT_EQ(warnings.count("has lost digits"), 1);

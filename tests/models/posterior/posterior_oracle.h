@@ -40,9 +40,7 @@ class PosteriorRounds {
     std::vector<float> features(count * shape_.inputs);
     RngStream draws(test_key(seed_ + seed), 3);
     for (float& value : features) value = static_cast<float>(draws.uniform());
-    std::vector<float> factors(count * shape_.factors());
-    tangent_factors(context_, shape_, theta_, matrix_of(features, shape_.inputs), factors);
-    return factors;
+    return factors_of(shape_, theta_, features);
   }
 
   PosteriorRound round(std::int64_t pairs) {
@@ -66,19 +64,29 @@ class PosteriorRounds {
   std::int64_t docs_ = 20;
   double step_ = 0.02;
   std::uint64_t rounds_ = 0;
-  ExecutionContext context_;
   std::vector<float> theta_;
 };
+
+inline void observe(Posterior& posterior, ExecutionContext& context, const TangentShape& shape,
+                    const PosteriorRound& round) {
+  posterior.observe(context, view_of(shape, round.factors), round.pairs);
+}
+
+/// log(det A / det λI).
+inline double wide_log_det(const WideMatrix& a, double lambda) {
+  const WideMatrix l = Eigen::LLT<WideMatrix>(a).matrixL();
+  long double sum = 0.0L;
+  for (std::int64_t k = 0; k < l.rows(); ++k)
+    sum += 2.0L * std::log(l(k, k)) - std::log(static_cast<long double>(lambda));
+  return static_cast<double>(sum);
+}
 
 class PosteriorOracle {
  public:
   PosteriorOracle(const NetworkShape& shape, double lambda, double scale)
-      : shape_(shape),
-        lambda_(lambda),
-        scale_(scale),
-        a_(WideMatrix::Identity(shape.parameters(), shape.parameters()) *
-           static_cast<long double>(lambda)) {}
-
+      : PosteriorOracle(shape, lambda, scale,
+                        WideMatrix::Identity(shape.parameters(), shape.parameters()) *
+                            static_cast<long double>(lambda)) {}
   PosteriorOracle(const NetworkShape& shape, double lambda, double scale, WideMatrix a)
       : shape_(shape), lambda_(lambda), scale_(scale), a_(std::move(a)) {}
 
@@ -96,23 +104,13 @@ class PosteriorOracle {
 
   Eigen::MatrixXd width_sq(const std::vector<float>& docs) const {
     const WideMatrix g = slow_gradients(shape_, view_of(shape_, docs)).cast<long double>();
-    const Eigen::LLT<WideMatrix> factor(a_);
-    const WideMatrix half = factor.matrixL().solve(g.transpose());
-    return of_differences(half);
+    return of_differences(Eigen::LLT<WideMatrix>(a_).matrixL().solve(g.transpose()));
   }
   Eigen::MatrixXd width_sq(const std::vector<float>& docs, const WideMatrix& inverse_diagonal) const {
     const WideMatrix g = slow_gradients(shape_, view_of(shape_, docs)).cast<long double>();
-    const WideMatrix half = inverse_diagonal.cwiseSqrt().asDiagonal() * g.transpose();
-    return of_differences(half);
+    return of_differences(inverse_diagonal.cwiseSqrt().asDiagonal() * g.transpose());
   }
-  double log_det() const {
-    const Eigen::LLT<WideMatrix> factor(a_);
-    const WideMatrix l = factor.matrixL();
-    long double sum =
-        -static_cast<long double>(shape_.parameters()) * std::log(static_cast<long double>(lambda_));
-    for (std::int64_t k = 0; k < l.rows(); ++k) sum += 2.0L * std::log(l(k, k));
-    return static_cast<double>(sum);
-  }
+  double log_det() const { return wide_log_det(a_, lambda_); }
 
  private:
   /// s ‖h_i − h_j‖² from the difference itself, which loses no digits.
@@ -172,7 +170,7 @@ inline std::vector<std::vector<double>> trajectory(Posterior& posterior, Executi
     const PosteriorRound made = history.round(6);
     if (round < first) continue;
     widths.push_back(posterior_widths(posterior, context, shape, made.factors));
-    posterior.observe(context, view_of(shape, made.factors), made.pairs);
+    observe(posterior, context, shape, made);
     widths.push_back({posterior.log_det(), posterior.drift(context)});
   }
   return widths;

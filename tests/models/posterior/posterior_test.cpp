@@ -50,9 +50,7 @@ TEST(PosteriorTest, FormsMatchAFreshFactorisation) {
         oracle.observe(round);
         // Pairs of the documents of the latest widths take another path.
         posterior_widths(*ranking, context, shape, round.factors);
-        for (Posterior* posterior : all) {
-          posterior->observe(context, view_of(shape, round.factors), round.pairs);
-        }
+        for (Posterior* posterior : all) observe(*posterior, context, shape, round);
       }
       const std::vector<float> docs = history.docs(40, 100 + ++number);
       const Eigen::MatrixXd expected = oracle.width_sq(docs);
@@ -85,7 +83,7 @@ TEST(PosteriorTest, WidthsAreZeroWithoutACovariance) {
   spec.covariance = Covariance::kNone;
   const auto none = make_posterior(spec);
   const PosteriorRound round = history.round(3);
-  none->observe(context, view_of(shape, round.factors), round.pairs);
+  observe(*none, context, shape, round);
   EXPECT_EQ(none->pairs(), 3);
   EXPECT_EQ(posterior_widths(*none, context, shape, round.factors), std::vector<double>(400, 0.0));
 }
@@ -137,9 +135,8 @@ TEST(PosteriorTest, RefusesCovariancesThatDoNotFit) {
   std::int64_t pairs = 0;
   EXPECT_THROW(
       for (int round = 0; round < 100; ++round) {
-        const PosteriorRound made = history.round(6);
         pairs = posterior->pairs();
-        posterior->observe(context, view_of(shape, made.factors), made.pairs);
+        observe(*posterior, context, shape, history.round(6));
       },
       Error);
   EXPECT_GT(pairs, 0);
@@ -161,8 +158,7 @@ TEST(PosteriorTest, ThrowsWhenPrecisionIsLost) {
   try {
     while (posterior.pairs() < 60) {
       pairs = posterior.pairs();
-      const PosteriorRound made = history.round(4);
-      posterior.observe(context, view_of(shape, made.factors), made.pairs);
+      observe(posterior, context, shape, history.round(4));
     }
     FAIL() << "continued with a drift of " << posterior.drift(context);
   } catch (const NumericError& error) {
@@ -172,10 +168,7 @@ TEST(PosteriorTest, ThrowsWhenPrecisionIsLost) {
   EXPECT_EQ(posterior.spec().name(), "dual");
   spec.memory = 0;
   FullPosterior roomy(spec);
-  while (roomy.pairs() < 60) {
-    const PosteriorRound made = history.round(4);
-    roomy.observe(context, view_of(shape, made.factors), made.pairs);
-  }
+  while (roomy.pairs() < 60) observe(roomy, context, shape, history.round(4));
   EXPECT_EQ(roomy.spec().name(), "orthonormal");
   EXPECT_GT(roomy.rebuilds(), 0);
 }
@@ -190,14 +183,14 @@ TEST(PosteriorTest, RebuildsADriftingFactor) {
   spec.checks.every = 64;
   FullPosterior sound(spec);
   PosteriorOracle oracle(shape, 0.1, 0.1);
-  const auto observe = [&](Posterior& posterior, const PosteriorRound& made) {
-    posterior.observe(context, view_of(shape, made.factors), made.pairs);
+  const auto play = [&](Posterior& posterior, int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      const PosteriorRound made = history.round(5);
+      observe(posterior, context, shape, made);
+      oracle.observe(made);
+    }
   };
-  for (int round = 0; round < 10; ++round) {
-    const PosteriorRound made = history.round(5);
-    observe(sound, made);
-    oracle.observe(made);
-  }
+  play(sound, 10);
   StateReader reader(state_of(sound), "state");
   StateWriter damaged;
   damaged.put("history", reader.get<float>("history"));
@@ -216,20 +209,15 @@ TEST(PosteriorTest, RebuildsADriftingFactor) {
   load_state(posterior, damaged.bytes());
   EXPECT_GT(posterior.drift(context), spec.checks.drift_bound);
   const std::vector<float> docs = history.docs(20, 700);
-  EXPECT_GT(
-      largest_relative_error(posterior_widths(posterior, context, shape, docs), oracle.width_sq(docs)),
-      1e-6);
+  const auto error = [&] {
+    return largest_relative_error(posterior_widths(posterior, context, shape, docs), oracle.width_sq(docs));
+  };
+  EXPECT_GT(error(), 1e-6);
   EXPECT_EQ(posterior.rebuilds(), 0);
-  for (int round = 0; round < 3; ++round) {
-    const PosteriorRound made = history.round(5);
-    observe(posterior, made);
-    oracle.observe(made);
-  }
+  play(posterior, 3);
   EXPECT_EQ(posterior.rebuilds(), 1);
   EXPECT_LE(posterior.drift(context), 1e-9);
-  EXPECT_LE(
-      largest_relative_error(posterior_widths(posterior, context, shape, docs), oracle.width_sq(docs)),
-      1e-9);
+  EXPECT_LE(error(), 1e-9);
   EXPECT_NEAR(posterior.log_det(), oracle.log_det(), 1e-9 * oracle.log_det());
 }
 
@@ -239,10 +227,7 @@ TEST(PosteriorTest, WidthOfEqualDocumentsIsZero) {
   ExecutionContext context;
   PosteriorRounds history(shape, 97);
   const auto posterior = make_posterior(posterior_spec(shape, CovarianceForm::kDual, 0.01, 0.1));
-  for (int round = 0; round < 40; ++round) {
-    const PosteriorRound made = history.round(4);
-    posterior->observe(context, view_of(shape, made.factors), made.pairs);
-  }
+  for (int round = 0; round < 40; ++round) observe(*posterior, context, shape, history.round(4));
   std::vector<float> docs = history.docs(10, 600);
   std::copy_n(docs.begin(), shape.factors(), docs.begin() + 7 * shape.factors());
   const std::vector<double> width_sq = posterior_widths(*posterior, context, shape, docs);
@@ -269,8 +254,8 @@ TEST(PosteriorTest, DiagonalsMatchTheirFormulas) {
       for (int round = 0; round < 40; ++round) {
         const PosteriorRound made = history.round(5);
         oracle.observe(made);
-        diagonal->observe(context, view_of(shape, made.factors), made.pairs);
-        of_inverse->observe(context, view_of(shape, made.factors), made.pairs);
+        observe(*diagonal, context, shape, made);
+        observe(*of_inverse, context, shape, made);
         if (round % 20 != 19) continue;
         const std::vector<float> docs = history.docs(33, 400);
         const WideMatrix diagonal_inverse = oracle.a().diagonal().cwiseInverse();
@@ -284,9 +269,8 @@ TEST(PosteriorTest, DiagonalsMatchTheirFormulas) {
         EXPECT_TRUE(largest_relative_error(posterior_widths(*of_inverse, context, shape, docs),
                                            oracle.width_sq(docs, inverse_diagonal)) <= 1e-9);
         double log_det = 0.0;
-        for (std::int64_t k = 0; k < shape.parameters(); ++k) {
+        for (std::int64_t k = 0; k < shape.parameters(); ++k)
           log_det += std::log(static_cast<double>(oracle.a()(k, k)) / lambda);
-        }
         EXPECT_NEAR(diagonal->log_det(), log_det, 1e-9 * log_det);
       }
     }
@@ -308,10 +292,6 @@ std::int64_t switches_at(FormPolicy policy) {
   return -1;
 }
 
-std::int64_t whole(double bytes) {
-  return static_cast<std::int64_t>(bytes);
-}
-
 TEST(FormPolicyTest, SwitchesOnceTheExcessExceedsTheConversion) {
   double excess = 0.0;
   std::int64_t pairs = 0;
@@ -323,10 +303,7 @@ TEST(FormPolicyTest, SwitchesOnceTheExcessExceedsTheConversion) {
   } while (excess <= conversion_operations(shape(), pairs));
   EXPECT_GT(excess, 0.0);
   EXPECT_EQ(switches_at(FormPolicy(shape(), CovarianceForm::kAuto, {})), pairs);
-}
-
-TEST(FormPolicyTest, FixedFormsNeverSwitch) {
-  EXPECT_EQ(switches_at(FormPolicy(shape(), CovarianceForm::kDual, {})), -1);
+  EXPECT_EQ(switches_at(FormPolicy(shape(), CovarianceForm::kDual, {})), -1);  // a fixed form stays
 }
 
 TEST(FormPolicyTest, ExcessIsItsState) {
@@ -349,7 +326,8 @@ TEST(FormPolicyTest, SwitchesEarlyWhenTheDualFormOverflows) {
        {Case{PosteriorHome::kHost, ntk_shape(20, 20, 2), 900, 0.0},
         Case{PosteriorHome::kDevice, ntk_shape(136, 100, 2), 20'000, 1e9}}) {
     const double memory = primal_bytes({network, home, most_pairs, 1, kAdded}).all();
-    const FormPolicy::Room room{.bytes = whole(memory + beside), .home = home, .beside = beside};
+    const FormPolicy::Room room{
+        .bytes = static_cast<std::int64_t>(memory + beside), .home = home, .beside = beside};
     FormPolicy policy(network, CovarianceForm::kAuto, room);
     std::int64_t pairs = 0;
     while (!policy.switches(pairs, kAdded, 1)) pairs += kAdded;
@@ -363,7 +341,8 @@ TEST(FormPolicyTest, SwitchesEarlyWhenTheDualFormOverflows) {
 TEST(FormPolicyTest, NeverSwitchesIntoMemoryThatDoesNotSuffice) {
   // Enough for the dual form all the way, not for the primal form.
   const NetworkShape wide = linear_shape(400);
-  FormPolicy policy(wide, CovarianceForm::kAuto, {.bytes = whole(primal_bytes({wide}).all()) - 1});
+  FormPolicy policy(wide, CovarianceForm::kAuto,
+                    {.bytes = static_cast<std::int64_t>(primal_bytes({wide}).all()) - 1});
   EXPECT_FALSE(policy.primal_fits(0));
   policy.set_excess(2.0 * conversion_operations(wide, 1000));
   EXPECT_FALSE(policy.switches(100, kAdded, kDocs));

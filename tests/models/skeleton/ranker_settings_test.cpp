@@ -174,7 +174,7 @@ std::string play_rounds(const RankerSettings& settings) {
     const FairRound fair{groups, &rule, ledger.unfairness()};
     query.fair = &fair;
     const RankedList list = ranker->rank(context.round, query, round);
-    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 6);
+    const ShownDocs shown = shown_of(list, 6);
     for (const std::int32_t doc : list.docs) played += std::to_string(doc) + " ";
     ledger.observe(rule, groups, shown);
     ranker->learn(context.round, {round, query, shown, taught_world().perfect_clicks(query.query, shown)});
@@ -303,9 +303,10 @@ TEST(RankerMemoryTest, BytesOfCovariancesMatchTheirFormulas) {
       memory_of_ranker(network_settings(Covariance::kNone, CovarianceForm::kAuto), kLoad);
   EXPECT_EQ(none.parameters, 13'700);
   EXPECT_TRUE(none.forms.empty());
-  const auto beyond = [&](Covariance covariance, CovarianceForm form) {
-    return static_cast<double>(memory_of_ranker(network_settings(covariance, form), kLoad).bytes -
-                               none.bytes);
+  const auto beyond = [](Covariance covariance, CovarianceForm form, const RankerLoad& load = kLoad) {
+    const RankerSettings without = network_settings(Covariance::kNone, CovarianceForm::kAuto);
+    return static_cast<double>(memory_of_ranker(network_settings(covariance, form), load).bytes -
+                               memory_of_ranker(without, load).bytes);
   };
   const double n = 50'000.0;
   const double p = 13'700.0;
@@ -328,12 +329,7 @@ TEST(RankerMemoryTest, BytesOfCovariancesMatchTheirFormulas) {
   EXPECT_LE(inducing, 150e6);
   RankerLoad longer = kLoad;
   longer.rounds = 1'000'000;
-  const auto beyond_of_longer = [&](Covariance covariance) {
-    return memory_of_ranker(network_settings(covariance, CovarianceForm::kAuto), longer).bytes;
-  };
-  EXPECT_NEAR(
-      static_cast<double>(beyond_of_longer(Covariance::kInducing) - beyond_of_longer(Covariance::kNone)),
-      inducing, 2)
+  EXPECT_NEAR(beyond(Covariance::kInducing, CovarianceForm::kAuto, longer), inducing, 2)
       << "memory does not grow with the rounds";
   RankerSettings shadowed = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
   shadowed.posterior.shadow = ShadowCovariance::kFull;
@@ -387,20 +383,17 @@ TEST(RankerMemoryTest, LinearRankersRefuseCovariancesOfNetworks) {
 }
 
 TEST(RankerMemoryTest, ExpectedPairsNeedAWeightedLoss) {
-  for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPdgd}) {
-    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
+  const auto check = [](RankerKind kind, ProtocolName protocol = ProtocolName::kRecommended) {
+    RankerSettings settings = RankerSettings::defaults(kind, protocol);
     settings.feedback.pairs = PairRule::kExpected;
-    EXPECT_NO_THROW(check_ranker(settings, 10));
-  }
+    check_ranker(settings, 10);
+  };
+  for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPdgd})
+    EXPECT_NO_THROW(check(kind));
   for (const RankerKind kind :
-       {RankerKind::kPairRank, RankerKind::kP2LinRank, RankerKind::kOlLambdaRank, RankerKind::kRankNet}) {
-    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kRecommended);
-    settings.feedback.pairs = PairRule::kExpected;
-    EXPECT_THROW(check_ranker(settings, 10), InvalidArgument) << name_of(kind);
-  }
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kReference);
-  settings.feedback.pairs = PairRule::kExpected;
-  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
+       {RankerKind::kPairRank, RankerKind::kP2LinRank, RankerKind::kOlLambdaRank, RankerKind::kRankNet})
+    EXPECT_THROW(check(kind), InvalidArgument) << name_of(kind);
+  EXPECT_THROW(check(RankerKind::kOlRankNet, ProtocolName::kReference), InvalidArgument);
 }
 
 TEST(RankerMemoryTest, CopiesOfPairsNeedMemory) {

@@ -72,19 +72,6 @@ TEST(RowIndexTest, GroupsSamplesInTheirOrder) {
     EXPECT_TRUE(std::ranges::equal(index.samples_of(static_cast<std::int64_t>(row)), wanted[row])) << row;
 }
 
-TEST(AdagradTest, FollowsTheFormulaAndProjects) {
-  std::vector<float> gradient(33);
-  for (int i = 0; i < 33; ++i) gradient[i] = 0.1F * static_cast<float>(i - 16);
-  std::vector<float> moved(33, 0.05F);
-  std::vector<float> seen(33, 0.5F);
-  adagrad_step(0.1F, true, gradient.data(), seen.data(), moved.data(), 33);
-  for (int i = 0; i < 33; ++i) {
-    const double square = 0.5 + double{gradient[i]} * gradient[i];
-    EXPECT_NEAR(seen[i], square, 1e-6);
-    EXPECT_NEAR(moved[i], std::max(0.05 - 0.1 * gradient[i] / std::sqrt(square), 0.0), 1e-6);
-  }
-}
-
 /// The minimum over x ≥ 0 of a strictly convex function is where no coordinate can improve alone.
 TEST(NonnegativeRowTest, SolutionsMeetTheConditionsOfTheMinimum) {
   RngStream random(make_key({.seed = 9}), 0);
@@ -290,6 +277,7 @@ TEST_P(MterStepTest, UpdatesAreProjectedStepsOfAdagradOnTheGradients) {
             EXPECT_NEAR(matrix(parameters).row(row)[i],
                         std::max(old.row(row)[i] - rate * gradient[i] / std::sqrt(square + 1e-12), 0.0),
                         1e-6);
+            EXPECT_FLOAT_EQ(matrix(parameters).squares[row * old.width + i], static_cast<float>(square));
           }
         });
   }

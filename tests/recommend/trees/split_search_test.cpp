@@ -120,7 +120,8 @@ TEST(ProfilesTest, ThresholdsLeaveValuesOnBothSides) {
 }
 
 TEST(ProfilesTest, ItemsCountPraiseAgainstComplaints) {
-  const std::vector<MentionCount> counts = {{1, 2, 3, 1}, {1, 0, 0, 4}, {0, 2, 1, 1}};
+  const std::vector<MentionCount> counts =
+      added_up({{1, 2, 1, 1}, {1, 0, 0, 4}, {0, 2, 1, 1}, {1, 2, 2, 0}});
   const Profiles items = make_profiles(2, 3, counts, ProfileKind::kItem);
   EXPECT_FLOAT_EQ(*profile_value(items.row(1), 2), 2.0F / 8.0F);  // (3 − 1) of 8 mentions
   EXPECT_FLOAT_EQ(*profile_value(items.row(1), 0), -4.0F / 8.0F);

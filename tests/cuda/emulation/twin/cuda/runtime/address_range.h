@@ -17,7 +17,7 @@ class AddressRange {
  public:
   static constexpr std::int64_t kChunk = 4096;
 
-  static bool supported() { return emulation::maps_memory(); }
+  static bool supported() { return emulation::machine.maps_memory; }
 
   AddressRange() = default;
   ~AddressRange() {

@@ -34,7 +34,7 @@ void start_grid(void (*kernel)(Argument), dim3 grid, dim3 block, std::size_t sha
 }
 
 inline std::size_t most_shared_bytes() {
-  return emulation::card().shared_bytes;
+  return emulation::machine.card.shared_bytes;
 }
 
 /// As many as the card runs, but not more than are emulated at once. Cooperative kernels may use all the
@@ -42,9 +42,9 @@ inline std::size_t most_shared_bytes() {
 template <class Argument>
 std::int64_t blocks_at_once(void (*)(Argument), dim3 block, std::size_t shared_bytes) {
   constexpr std::size_t kMostRegisters = 255;
-  return std::min<std::int64_t>(
-      emulation::card().blocks_at_once(kMostRegisters, block.x * block.y * block.z, shared_bytes),
-      emulation::most_blocks_at_once());
+  return std::min(
+      emulation::machine.card.blocks_at_once(kMostRegisters, block.x * block.y * block.z, shared_bytes),
+      std::int64_t{emulation::machine.blocks_at_once});
 }
 
 inline void grid_barrier(const unsigned* arrived, unsigned blocks) {

@@ -102,7 +102,6 @@ class Graph {
     }
   }
 
-  explicit operator bool() const { return recording_ != nullptr; }
   void start(Stream stream) const { recording_->start(stream); }
 
  private:

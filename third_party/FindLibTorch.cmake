@@ -83,7 +83,7 @@ if(LibTorch_FOUND AND NOT TARGET Torch::cpu)
       INTERFACE_LINK_LIBRARIES "Torch::cpu;Torch::c10_cuda"
       # No code calls libtorch_cuda by name: it registers itself when loaded, so the linker must not drop it.
       INTERFACE_LINK_OPTIONS LINKER:--no-as-needed)
-    # The same CUDA libraries as LibTorch's, so that one process holds one copy of each.
+    # These are LibTorch's own CUDA libraries, so that one process holds one copy of each.
     set(cuda_lib ${site}/nvidia/cu13/lib)
     foreach(entry IN ITEMS cudart:libcudart.so.13 cublas:libcublas.so.13 cublasLt:libcublasLt.so.13
                           cusolver:libcusolver.so.12)

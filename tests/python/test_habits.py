@@ -1,4 +1,4 @@
-"""What those who do research expect: data sets in run(), callbacks, reports as text, and other tools."""
+"""People who do research expect these: data sets in run(), callbacks, reports as text, and other tools."""
 
 import json
 import sys

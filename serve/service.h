@@ -73,7 +73,7 @@ class Service {
   std::string delete_document(const std::string& id);
   std::string document(const std::string& id) const;
   std::string checkpoint();
-  /// What requests send, and its changes. Throws ApiError 404 for a process whose schema cannot change.
+  /// Returns the schema of requests with its changes. Throws ApiError 404 where the schema cannot change.
   SchemaChange& schemas() const;
   std::string stats();
   /// The status page shows this. Unlike the stats it never waits for the learner.

@@ -11,7 +11,7 @@
 namespace olrank {
 namespace {
 
-// Of base64.
+// Base64 has these.
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Whether the byte goes on with a UTF-8 character, of which a cut must not leave half.

@@ -89,7 +89,7 @@ class RedisTest : public testing::Test {
   std::unique_ptr<RedisLog> log;
 };
 
-/// What fails here warns, which no other test of Redis may.
+/// Its tests let something fail, which warns; no other test of Redis may warn.
 class RedisFaultTest : public RedisTest {
  protected:
   const ExpectedWarnings warnings;

@@ -36,7 +36,7 @@ BUDGET = {
     "deploy": 53,
 }
 PRODUCT_LINES = 136_385  # goal 126,000, with those 11,000
-TEST_LINES = 63_643  # goal 64,000
+TEST_LINES = 63_642  # goal 64,000
 FILES = 1_377  # goal 1,500
 PRODUCT_CPP_FILES = 641  # goal 650
 SETTINGS = 196

@@ -194,7 +194,7 @@ TEST_P(LinearTrialsTest, RecordedFeedbackTeachesTheSameForAnyGrades) {
   EXPECT_EQ(points[0].offline_ndcg, traced.offline_ndcg);
   EXPECT_EQ(points[0].online_ndcg, traced.online_ndcg);
   EXPECT_EQ(points[0].discounted_ndcg, traced.discounted_ndcg);
-  // What stood below the recorded ranks is not known.
+  // Nothing is known of the documents below the recorded ranks.
   EXPECT_FALSE(points[0].regret || points[0].examined_regret || points[0].certain_share);
 }
 

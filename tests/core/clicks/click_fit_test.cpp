@@ -236,9 +236,8 @@ constexpr int kPatterns = 1 << kShown;
 
 using Clicks = std::vector<std::uint8_t>;
 
-/// What a model's coins counted, by name, and the posterior of examination: sums over all hidden states. A
-/// state is what add() is given: how likely it is with these clicks, which ranks it examines and what its
-/// coins show.
+/// Sums over all hidden states: counts of a model's coins, by name, and the posterior of examination. add()
+/// is given a state: how likely it is with these clicks, which ranks it examines and what its coins show.
 struct SlowResult {
   double probability = 0.0;  // of the clicks
   std::vector<double> examined = std::vector<double>(kShown, 0.0);

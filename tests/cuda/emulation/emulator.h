@@ -49,7 +49,7 @@ constexpr Card kHopper{132, 227 * 1024, 2048};  // H100 and H200
 constexpr Card kAmpere{108, 163 * 1024, 2048};  // A100
 constexpr Card kAda{142, 99 * 1024, 1536};
 
-/// What the emulated devices are like; tests change it.
+/// Says how the emulated devices behave; tests change it.
 struct Machine {
   Schedule schedule = Schedule::kForward;
   Card card = kHopper;

@@ -3,7 +3,7 @@
 //   device_bench [--only TEXT]… [--ceilings | --once | --ab] [--json FILE] [--list]
 // Exits with 77 without a GPU, and with 1 if an operation and LibTorch disagree. Missed targets are
 // reported but do not fail.
-#include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

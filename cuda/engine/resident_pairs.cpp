@@ -192,7 +192,7 @@ void ArraySaves::release() const {
 
 namespace {
 
-constexpr std::size_t kAlignment = 16;
+constexpr std::size_t kSectionAlignment = 16;
 
 /// Writes arrays one after another, or only counts their bytes.
 class Sections {
@@ -203,7 +203,7 @@ class Sections {
   std::size_t add(std::span<const T> values) {
     const std::size_t at = size_;
     if (host_ != nullptr && !values.empty()) std::memcpy(host_ + at, values.data(), values.size_bytes());
-    size_ += (values.size_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    size_ += (values.size_bytes() + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
     return at;
   }
   std::size_t size() const { return size_; }

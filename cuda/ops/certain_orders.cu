@@ -11,14 +11,14 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr unsigned kThreads = 128;
-constexpr unsigned kWarps = kThreads / 32;
+constexpr unsigned kOrderThreads = 128;
+constexpr unsigned kOrderWarps = kOrderThreads / 32;
 
 /// The largest of `count` numbers and `largest` that this thread takes.
 template <class Number>
 __device__ Number largest_of_own(const Number* numbers, std::int64_t count, std::int64_t stride,
                                  Number largest = 0) {
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
+  for (std::int64_t i = threadIdx.x; i < count; i += kOrderThreads) {
     const Number value = numbers[i * stride];
     largest = value > largest ? value : largest;
   }
@@ -36,7 +36,7 @@ __device__ PairWidth width_of(const double* m, std::int64_t docs, std::int64_t i
 __device__ void carry(const Grid& grid, const CarriedFigures& carried) {
   if (grid.block.x != 0 || grid.block.y != 0 || carried.status_copy == nullptr) return;
   if (threadIdx.x == 0) *carried.status_copy = *carried.status;
-  for (std::int64_t i = threadIdx.x; i < carried.outcomes; i += kThreads)
+  for (std::int64_t i = threadIdx.x; i < carried.outcomes; i += kOrderThreads)
     carried.outcome_copy[i] = carried.outcome[i];
 }
 
@@ -53,12 +53,12 @@ __device__ void certain_by_width_kernel(const Grid& grid, const WidthedDocs& que
     const double largest_variance =
         combined(largest_of_own(query.m, query.docs, query.docs + 1), dynamic_shared<double>(), Larger{});
     unsigned long long lost = 0;
-    for (std::int64_t i = threadIdx.x; i < query.docs; i += kThreads) {
+    for (std::int64_t i = threadIdx.x; i < query.docs; i += kOrderThreads) {
       if (is_lost_variance(query.m[i * (query.docs + 1)], largest_variance)) ++lost;
     }
     if (lost > 0) atomicAdd(&health->lost, lost);
   }
-  const std::int64_t word = std::int64_t{grid.block.x} * kWarps + threadIdx.x / 32;
+  const std::int64_t word = std::int64_t{grid.block.x} * kOrderWarps + threadIdx.x / 32;
   if (word >= words) return;
   const std::int64_t a = grid.block.y;
   const std::int64_t b = word * 32 + threadIdx.x % 32;
@@ -98,7 +98,7 @@ __device__ void certain_by_vote_kernel(const Grid& grid, std::int64_t members, s
     own = largest_of_own(magnitudes + member * stride, docs, 1, own);
   const float largest = combined(own, dynamic_shared<float>(), Larger{});
   const double least_difference = rounding_of_scores(largest);
-  const std::int64_t word = std::int64_t{grid.block.x} * kWarps + threadIdx.x / 32;
+  const std::int64_t word = std::int64_t{grid.block.x} * kOrderWarps + threadIdx.x / 32;
   if (word >= words) return;
   const std::int64_t a = grid.block.y;
   const std::int64_t b = word * 32 + threadIdx.x % 32;
@@ -117,7 +117,7 @@ __device__ void certain_by_vote_kernel(const Grid& grid, std::int64_t members, s
 
 /// Without documents there is one block, which carries figures.
 Blocks word_grid(std::int64_t words, std::int64_t docs) {
-  return {std::max<std::int64_t>(1, parts_of(words, kWarps)), std::max<std::int64_t>(1, docs)};
+  return {std::max<std::int64_t>(1, parts_of(words, kOrderWarps)), std::max<std::int64_t>(1, docs)};
 }
 
 constexpr unsigned kAlphaThreads = 1024;
@@ -136,9 +136,6 @@ __device__ void diagonal_log_det_kernel(const Grid& /*grid*/, std::int64_t param
   sum = block_sum(sum, dynamic_shared<double>());
   if (threadIdx.x == 0) *log_det = sum;
 }
-
-constexpr unsigned kOrderThreads = 128;
-constexpr unsigned kOrderWarps = kOrderThreads / 32;
 
 // A block owns a query, and a thread every kOrderThreads-th document. A document's rank is the number of
 // those before it: V² comparisons, without a sort, and the same whichever thread runs first.
@@ -185,8 +182,9 @@ void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRu
                       const CarriedFigures& carried) {
   if (query.docs == 0 && carried.status_copy == nullptr) return;
   const std::int64_t words = 2 * OrderBits::words(query.docs);
-  launch(kernel<certain_by_width_kernel, kThreads>, word_grid(words, query.docs), kWarps * sizeof(double),
-         stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health, carried);
+  launch(kernel<certain_by_width_kernel, kOrderThreads>, word_grid(words, query.docs),
+         kOrderWarps * sizeof(double), stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words,
+         width_sq, health, carried);
 }
 
 void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std::int64_t stride,
@@ -194,9 +192,9 @@ void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, std
                      std::uint64_t* bits, const CarriedFigures& carried) {
   if (docs == 0 && carried.status_copy == nullptr) return;
   const std::int64_t words = 2 * OrderBits::words(docs);
-  launch(kernel<certain_by_vote_kernel, kThreads>, word_grid(words, docs), kWarps * sizeof(float), stream,
-         members, docs, stride, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words,
-         carried);
+  launch(kernel<certain_by_vote_kernel, kOrderThreads>, word_grid(words, docs), kOrderWarps * sizeof(float),
+         stream, members, docs, stride, scores, magnitudes, by_score,
+         reinterpret_cast<std::uint32_t*>(bits), words, carried);
 }
 
 void set_theory_alpha(Stream stream, const TheoryAlpha& theory, const double* log_det,

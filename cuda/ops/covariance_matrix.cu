@@ -10,7 +10,6 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr unsigned kThreads = 256;
 constexpr std::int64_t kPairsAtATime = 256;
 
 /// `count` pairs from `first` on.

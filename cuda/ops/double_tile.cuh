@@ -8,6 +8,8 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
+constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
+
 /// How a block computes a tile [64 × 64] of Σ_k A(i, k) B(j, k) in double on tensor cores: each warp
 /// 32 × (8 · column_blocks) of it, k in order, 16 at a time through shared memory. Wide warps read shared
 /// memory less often; narrow ones leave registers for kernels with several tiles.

@@ -11,9 +11,6 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
-
 /// Tiles of 64 units of all layers, one after another.
 std::int64_t unit_tiles(const TangentShape& shape) {
   std::int64_t tiles = 0;
@@ -285,8 +282,8 @@ __device__ void norm_kernel(const Grid& /*grid*/, std::int64_t parameters, const
   if (!(state->norm > 0.0)) state->settled = 1;
 }
 
-__device__ void step_kernel(const Grid& /*grid*/, const CurvatureState* state, double growth, double rate,
-                            double prior, double* step) {
+__device__ void curvature_step_kernel(const Grid& /*grid*/, const CurvatureState* state, double growth,
+                                      double rate, double prior, double* step) {
   if (threadIdx.x == 0) *step = stable_step(rate, growth * curvature_of(state->estimate), prior);
 }
 
@@ -371,7 +368,7 @@ void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector,
 
 void step_from_curvature(Stream stream, const CurvatureState* state, double growth, double rate,
                          double prior, double* step) {
-  launch(kernel<step_kernel, 32>, {1}, 0, stream, state, growth, rate, prior, step);
+  launch(kernel<curvature_step_kernel, 32>, {1}, 0, stream, state, growth, rate, prior, step);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

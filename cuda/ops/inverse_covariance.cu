@@ -10,8 +10,7 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr unsigned kFinishColumns = 32;
+constexpr unsigned kWhitenColumns = 32;
 
 __device__ void reset_inverse_kernel(const Grid& grid, std::int64_t parameters, double lambda,
                                      double* inverse) {
@@ -37,12 +36,12 @@ __device__ void whiten_pairs_kernel(const Grid& grid, std::int64_t parameters, c
                                     const CovarianceStatus* status) {
   if (status->failed != 0) return;
   auto* differences = dynamic_shared<double>();
-  const std::int64_t near = threadIdx.x % kFinishColumns;
-  const std::int64_t column = std::int64_t{grid.block.x} * kFinishColumns + near;
-  const std::int64_t lane = threadIdx.x / kFinishColumns;
-  constexpr std::int64_t kLanes = kThreads / kFinishColumns;
+  const std::int64_t near = threadIdx.x % kWhitenColumns;
+  const std::int64_t column = std::int64_t{grid.block.x} * kWhitenColumns + near;
+  const std::int64_t lane = threadIdx.x / kWhitenColumns;
+  constexpr std::int64_t kLanes = kThreads / kWhitenColumns;
   for (std::int64_t s = lane; s < count && column < parameters; s += kLanes) {
-    differences[s * kFinishColumns + near] =
+    differences[s * kWhitenColumns + near] =
         root_scale * (w[pairs[s].winner * parameters + column] - w[pairs[s].loser * parameters + column]);
   }
   __syncthreads();
@@ -50,7 +49,7 @@ __device__ void whiten_pairs_kernel(const Grid& grid, std::int64_t parameters, c
   for (std::int64_t i = lane; i < count; i += kLanes) {
     double value = 0.0;
     for (std::int64_t j = 0; j <= i; ++j) {
-      value += inverse_corner[i * count + j] * differences[j * kFinishColumns + near];
+      value += inverse_corner[i * count + j] * differences[j * kWhitenColumns + near];
     }
     q[i * parameters + column] = value;
   }
@@ -156,8 +155,8 @@ void observe_in_inverse(Stream stream, std::int64_t parameters, std::int64_t doc
   if (count == 0) return;
   double* inverse_corner = workspace + count * count;
   factor_pair_corner(stream, docs, m, pairs, count, workspace, inverse_corner, status);
-  launch(kernel<whiten_pairs_kernel, kThreads>, {parts_of(parameters, kFinishColumns)},
-         static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream, parameters, w,
+  launch(kernel<whiten_pairs_kernel, kThreads>, {parts_of(parameters, kWhitenColumns)},
+         static_cast<std::size_t>(count) * kWhitenColumns * sizeof(double), stream, parameters, w,
          std::sqrt(scale), pairs, count, inverse_corner, a.tail + a.rows * parameters, status);
   a.rows += count;
 }

@@ -11,11 +11,9 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr std::int64_t kBlock = InverseFactor::kBlock;
-constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
 constexpr std::int64_t kLeastRowsPerPart = 256;
 constexpr unsigned kFinishColumns = 32;
 constexpr unsigned kTailColumns = 4;
-constexpr unsigned kThreads = 256;
 constexpr std::int64_t kColumnsPerPass = 8;  // whose sums a thread keeps while it reads rows of L
 static_assert(kBlock % DoubleTile::kDepth == 0 && kBlock % kFinishColumns == 0);
 

@@ -9,7 +9,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 // Losses of pairs have V² terms: they share a document among the lanes of a warp, and need more warps.
-constexpr unsigned kThreads = 128;
+constexpr unsigned kListThreads = 128;
 constexpr unsigned kThreadsOfPairs = 512;
 
 /// One query and its block. A thread owns every document whose number is its own modulo the block's size,
@@ -360,7 +360,7 @@ __device__ void fold_changes_kernel(const Grid& grid, const PairObservation* obs
 void list_losses(Stream stream, const ListLossForm& form, const GradedLists& lists, const float* scores,
                  double* workspace, double* losses, double* slopes) {
   const auto losses_kernel = has_pairs(form.loss) ? kernel<list_losses_kernel, kThreadsOfPairs>
-                                                  : kernel<list_losses_kernel, kThreads>;
+                                                  : kernel<list_losses_kernel, kListThreads>;
   launch(losses_kernel, {lists.queries}, losses_kernel.threads / 32 * sizeof(double), stream, form, lists,
          scores, workspace, losses, slopes);
 }

@@ -14,9 +14,8 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr unsigned kThreads = 256;
 constexpr std::int64_t kLeastDocsPerPart = 32;
-constexpr std::int64_t kWantedBlocks = 132;
+constexpr std::int64_t kTrainingBlocks = 132;
 constexpr std::int64_t kColumns = 32;  // of a block of column sums
 constexpr std::int64_t kDocsStep = 16;
 
@@ -30,7 +29,7 @@ struct DocParts {
 std::int64_t wanted_parts(const NetworkShape& shape, std::int64_t members) {
   const NetworkLayer layer = shape.layer(shape.depth > 2 ? 1 : 0);
   const std::int64_t tiles = parts_of(layer.rows, 128) * parts_of(layer.columns, 128);
-  return std::max<std::int64_t>(1, parts_of(kWantedBlocks, tiles * members));
+  return std::max<std::int64_t>(1, parts_of(kTrainingBlocks, tiles * members));
 }
 
 DocParts cut_docs(const NetworkShape& shape, std::int64_t members, std::int64_t docs) {

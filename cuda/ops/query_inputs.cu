@@ -8,19 +8,19 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr unsigned kColumns = 32;  // of a block: a warp reads them of one row
-constexpr unsigned kRows = 16;     // of a block at once
-constexpr unsigned kThreads = kColumns * kRows;
+constexpr unsigned kInputColumns = 32;  // of a block: a warp reads them of one row
+constexpr unsigned kRows = 16;          // of a block at once
+constexpr unsigned kInputThreads = kInputColumns * kRows;
 
-// A block owns kColumns columns, and a thread every kRows-th row of one. Least and largest values depend on
-// no order: column_range() takes both zeros for one.
+// A block owns kInputColumns columns, and a thread every kRows-th row of one. Least and largest values
+// depend on no order: column_range() takes both zeros for one.
 __device__ void query_inputs_kernel(const Grid& grid, const GivenDocs& given, bool scale, float limit,
                                     float* inputs, unsigned long long* bad) {
-  auto* low = dynamic_shared<float>();  // [kRows × kColumns]
-  float* high = low + kThreads;
-  const std::int64_t place = threadIdx.x % kColumns;
-  const std::int64_t first = threadIdx.x / kColumns;
-  const std::int64_t column = std::int64_t{grid.block.x} * kColumns + place;
+  auto* low = dynamic_shared<float>();  // [kRows × kInputColumns]
+  float* high = low + kInputThreads;
+  const std::int64_t place = threadIdx.x % kInputColumns;
+  const std::int64_t first = threadIdx.x / kInputColumns;
+  const std::int64_t column = std::int64_t{grid.block.x} * kInputColumns + place;
   const std::int64_t docs = column < given.features ? given.docs : 0;
   float least = INFINITY;
   float largest = -INFINITY;
@@ -37,8 +37,8 @@ __device__ void query_inputs_kernel(const Grid& grid, const GivenDocs& given, bo
   high[threadIdx.x] = largest;
   __syncthreads();
   for (unsigned row = 0; row < kRows; ++row) {
-    const float other_low = low[row * kColumns + place];
-    const float other_high = high[row * kColumns + place];
+    const float other_low = low[row * kInputColumns + place];
+    const float other_high = high[row * kInputColumns + place];
     least = other_low < least ? other_low : least;
     largest = largest < other_high ? other_high : largest;
   }
@@ -97,8 +97,8 @@ __device__ void write_terms_kernel(const Grid& grid, const DeviceUpdate::Term* c
 void query_inputs(Stream stream, const GivenDocs& given, bool scale, float limit, float* inputs,
                   unsigned long long* bad) {
   if (given.docs == 0 || given.features == 0) return;
-  launch(kernel<query_inputs_kernel, kThreads>, {parts_of(given.features, kColumns)},
-         2 * kThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
+  launch(kernel<query_inputs_kernel, kInputThreads>, {parts_of(given.features, kInputColumns)},
+         2 * kInputThreads * sizeof(float), stream, given, scale, limit, inputs, bad);
 }
 
 void gather_lists(Stream stream, const ListBatch& batch, std::int64_t columns, const float* features,

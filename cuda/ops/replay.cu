@@ -51,8 +51,6 @@ __device__ void use_finite_gradient_kernel(const Grid& grid, std::int64_t parame
 
 constexpr std::size_t kGradientShared = kGradientThreads / 32 * sizeof(double);
 
-constexpr unsigned kThreads = 128;
-
 // offsets [docs + 1] and ends [docs] are 0, 1, 2, …: the only term of document 2i + s is term i, as its
 // first or second document. A thread writes one document.
 __device__ void fill_batch_incidence_kernel(const Grid& grid, std::int64_t docs,
@@ -115,12 +113,12 @@ __device__ void finish_batch_kernel(const Grid& grid, std::int64_t members, std:
   ++cursor.number;
 }
 
-// A block owns a member; its threads take every kThreads-th score.
+// A block owns a member; its threads take every kTermThreads-th score.
 __device__ void note_bad_scores_kernel(const Grid& grid, const BatchCursor* cursors, std::int64_t docs,
                                        const float* scores, const BadLoss& first) {
   const std::int64_t member = grid.block.x;
   int bad = 0;
-  for (std::int64_t doc = threadIdx.x; doc < docs; doc += kThreads)
+  for (std::int64_t doc = threadIdx.x; doc < docs; doc += kTermThreads)
     bad += std::isfinite(scores[member * docs + doc]) ? 0 : 1;
   bad = block_sum(bad, dynamic_shared<int>());
   if (threadIdx.x != 0 || first.number[member] != 0.0 || bad == 0) return;
@@ -183,13 +181,13 @@ void subtract_from_whole(Stream stream, std::int64_t members, std::int64_t param
 
 void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence) {
   const std::int64_t docs = 2 * pairs;
-  launch_each(kernel<fill_batch_incidence_kernel, kThreads>, docs + 1, 1, stream, docs, incidence);
+  launch_each(kernel<fill_batch_incidence_kernel, kTermThreads>, docs + 1, 1, stream, docs, incidence);
 }
 
 void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
                    const StepRates& rates, BatchCursor* cursors) {
-  launch_each(kernel<begin_batches_kernel, kThreads>, members, 1, stream, members, order, per_member, rates,
-              cursors);
+  launch_each(kernel<begin_batches_kernel, kTermThreads>, members, 1, stream, members, order, per_member,
+              rates, cursors);
 }
 
 void finish_batch(Stream stream, std::int64_t members, std::int64_t count, const double* losses,
@@ -200,15 +198,15 @@ void finish_batch(Stream stream, std::int64_t members, std::int64_t count, const
 
 void gather_batch(Stream stream, const BatchSource& source, std::int64_t members,
                   const BatchCursor* cursors, std::int64_t count, float* features, PairTerm* terms) {
-  launch(kernel<gather_batch_kernel, kThreads>, {count, members}, 0, stream, source, cursors, features,
+  launch(kernel<gather_batch_kernel, kTermThreads>, {count, members}, 0, stream, source, cursors, features,
          terms);
 }
 
 void note_bad_scores(Stream stream, std::int64_t members, const BatchCursor* cursors, std::int64_t docs,
                      const float* scores, const BadLoss& bad) {
   if (docs == 0) return;
-  launch(kernel<note_bad_scores_kernel, kThreads>, {members}, kThreads / 32 * sizeof(int), stream, cursors,
-         docs, scores, bad);
+  launch(kernel<note_bad_scores_kernel, kTermThreads>, {members}, kTermThreads / 32 * sizeof(int), stream,
+         cursors, docs, scores, bad);
 }
 
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state) {

@@ -17,6 +17,8 @@
 // in a launch of their own, so that a trial's bits do not depend on who shares its launches.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
+constexpr unsigned kThreads = 256;  // of a block, where nothing asks for another number
+
 /// The place of a block in the grid of its trial.
 struct Grid {
   dim3 block;                   // the block's index

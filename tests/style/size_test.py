@@ -15,7 +15,7 @@ BUDGET = {
     "core": 27_026,  # goal 26,000
     "models": 21_335,  # goal 21,400
     "serve": 17_437,  # goal 10,600
-    "cuda": 12_100,  # goal 13,000
+    "cuda": 12_090,  # goal 13,000
     "jobs": 9_482,  # goal 8,700
     "report": 7_510,  # goal 7,700
     "recommend": 7_267,  # goal 7,400
@@ -35,8 +35,8 @@ BUDGET = {
     ".ci": 55,
     "deploy": 53,
 }
-PRODUCT_LINES = 136_385  # goal 126,000, with those 11,000
-TEST_LINES = 63_642  # goal 64,000
+PRODUCT_LINES = 136_375  # goal 126,000, with those 11,000
+TEST_LINES = 63_636  # goal 64,000
 FILES = 1_377  # goal 1,500
 PRODUCT_CPP_FILES = 641  # goal 650
 SETTINGS = 196

@@ -29,7 +29,7 @@ files = sorted(name for name in changed
                and pathlib.Path(name).exists())
 
 
-GCC_ONLY = " -Wno-subobject-linkage"
+GCC_ONLY = " -Wno-subobject-linkage --param=ggc-min-heapsize=1000000"
 
 
 def commands_of_single_files():

@@ -29,7 +29,7 @@ files = sorted(name for name in changed
                and pathlib.Path(name).exists())
 
 
-GCC_ONLY = " -Wno-subobject-linkage --param=ggc-min-heapsize=1000000"
+GCC_ONLY = r" (-Wno-subobject-linkage|--param=\S+)"
 
 
 def commands_of_single_files():
@@ -40,7 +40,7 @@ def commands_of_single_files():
         sources = [together]
         if "/Unity/" in together:
             sources = re.findall(r'^#include "(.*)"$', pathlib.Path(together).read_text(), re.M)
-        single += [{"directory": entry["directory"], "file": source, "command": entry["command"].replace(together, source).replace(GCC_ONLY, "")}
+        single += [{"directory": entry["directory"], "file": source, "command": re.sub(GCC_ONLY, "", entry["command"].replace(together, source))}
                    for source in sources]
     return single
 
